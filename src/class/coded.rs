@@ -1,0 +1,180 @@
+//! A quasi-identifier in codes: its distinct values, and its labels at every level.
+
+use arrow::array::{Array, ArrayRef};
+
+use super::QuasiColumn;
+use super::intern::Interner;
+use crate::error::{Error, Result};
+use crate::generalize::{Hierarchy, apply};
+
+/// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
+/// NULL first.
+#[derive(Debug)]
+pub struct CodedColumn {
+    name: String,
+    hierarchy: Hierarchy,
+    weight: f64,
+    values: ArrayRef,
+    levels: Vec<CodedLevel>,
+    leaves: u64,
+}
+
+/// One level of a [`CodedColumn`].
+#[derive(Debug)]
+pub struct CodedLevel {
+    labels: ArrayRef,
+    of_value: Vec<u32>,
+    leaves: Vec<u64>,
+    covered: u128,
+    to_coarser: Vec<Vec<u32>>,
+}
+
+impl CodedLevel {
+    /// The labels in code order.
+    pub fn labels(&self) -> &ArrayRef {
+        &self.labels
+    }
+
+    /// The leaves below each label, by code.
+    pub fn leaves(&self) -> &[u64] {
+        &self.leaves
+    }
+
+    /// The label code of each level-0 code.
+    pub fn of_value(&self) -> &[u32] {
+        &self.of_value
+    }
+}
+
+impl CodedColumn {
+    /// Generalizes the distinct `values` to every level and codes the labels.
+    /// `frequency` holds the rows of each value.
+    pub(super) fn new(
+        column: QuasiColumn,
+        values: ArrayRef,
+        frequency: &[u64],
+        heaviest: f64,
+    ) -> Result<Self> {
+        let QuasiColumn { name, hierarchy, weight } = column;
+        let mut coded: Vec<(ArrayRef, Vec<u32>)> = Vec::new();
+        for level in hierarchy.levels() {
+            coded.push(code(&apply(&**level, &values)?)?);
+        }
+        let (leaf_counts, total) = leaf_counts(&hierarchy, &coded);
+        let mut levels: Vec<CodedLevel> = Vec::new();
+        for (level, leaves) in leaf_counts.into_iter().enumerate() {
+            let (labels, of_value) = (coded[level].0.clone(), coded[level].1.clone());
+            let to_coarser = (level..coded.len())
+                .map(|coarser| map_codes(&of_value, &coded[coarser].1, labels.len()))
+                .collect::<Result<_>>()?;
+            let covered = of_value
+                .iter()
+                .zip(frequency)
+                .map(|(label, rows)| u128::from(*rows) * u128::from(leaves[*label as usize]))
+                .sum();
+            levels.push(CodedLevel { labels, of_value, leaves, covered, to_coarser });
+        }
+        Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total })
+    }
+
+    /// The column's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The column's hierarchy.
+    pub fn hierarchy(&self) -> &Hierarchy {
+        &self.hierarchy
+    }
+
+    /// The column's weight, divided by the largest weight.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// The distinct values of the input in their order, NULL first: what level-0 codes stand for.
+    pub fn values(&self) -> &ArrayRef {
+        &self.values
+    }
+
+    /// H, the number of the top level.
+    pub fn height(&self) -> usize {
+        self.levels.len() - 1
+    }
+
+    /// The codes of one level.
+    pub fn level(&self, level: usize) -> &CodedLevel {
+        &self.levels[level]
+    }
+
+    /// How many distinct values the input has, NULL being one.
+    pub fn distinct(&self) -> usize {
+        self.levels[0].of_value.len()
+    }
+
+    /// The sum over all rows of the leaves below the row's label at `level`.
+    pub fn covered(&self, level: usize) -> u128 {
+        self.levels[level].covered
+    }
+
+    /// D, the leaves of the hierarchy.
+    pub fn leaves(&self) -> u64 {
+        self.leaves
+    }
+
+    /// From label codes at level `from` to label codes at level `to`.
+    pub(super) fn map(&self, from: usize, to: usize) -> Result<&[u32]> {
+        let at = to.checked_sub(from).ok_or_else(|| Error::internal("a roll-up cannot go down"))?;
+        let map = self.levels.get(from).and_then(|level| level.to_coarser.get(at));
+        map.map(Vec::as_slice).ok_or_else(|| Error::internal("no such level"))
+    }
+}
+
+/// The distinct labels in order and the code of each label given.
+fn code(labels: &ArrayRef) -> Result<(ArrayRef, Vec<u32>)> {
+    let mut interner = Interner::new(labels.data_type())?;
+    let mut codes = Vec::new();
+    interner.add(labels, &mut codes)?;
+    let (distinct, ranks) = interner.finish()?;
+    for code in &mut codes {
+        *code = ranks[*code as usize];
+    }
+    Ok((distinct, codes))
+}
+
+/// For each label code at a level its code at a coarser level; levels that do not nest are our mistake here,
+/// because the policy was checked.
+fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> {
+    let mut map = vec![u32::MAX; labels];
+    for (from, to) in finer.iter().zip(coarser) {
+        let slot = &mut map[*from as usize];
+        if *slot != u32::MAX && *slot != *to {
+            return Err(Error::internal("a level is not a function of the level below it"));
+        }
+        *slot = *to;
+    }
+    Ok(map)
+}
+
+/// The leaves below each label of each level, and D, all leaves: rows of the hierarchy file where there is one
+/// (NULL, if it occurs, is one leaf more), else the distinct values of the input.
+fn leaf_counts(hierarchy: &Hierarchy, coded: &[(ArrayRef, Vec<u32>)]) -> (Vec<Vec<u64>>, u64) {
+    let values = coded.first().map_or(0, |(values, _)| values.len() as u64);
+    let nulls = coded.first().map_or(0, |(values, _)| u64::from(values.null_count() > 0));
+    let in_file = hierarchy.levels().iter().find_map(|level| level.all_leaves());
+    let all = in_file.map_or(values, |rows| rows + nulls);
+    let top = hierarchy.height();
+    let counts = hierarchy.levels().iter().zip(coded).enumerate().map(
+        |(number, (level, (labels, codes)))| match level.leaves(labels) {
+            Some(counts) => counts,
+            None if number == 0 => vec![1; labels.len()],
+            None if number == top => vec![all; labels.len()],
+            None => {
+                let mut counts = vec![0; labels.len()];
+                codes.iter().for_each(|code| counts[*code as usize] += 1);
+                counts
+            }
+        },
+    );
+    (counts.collect(), all)
+}

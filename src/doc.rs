@@ -1,0 +1,24 @@
+//! What every row of the tables says about itself: the source of `kanon list`, `--help` and the reference.
+
+/// The name and the documentation of one feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Doc {
+    /// The name in SQL, in a policy, of its file and of its `.slt`.
+    pub name: &'static str,
+    /// One line: what it does.
+    pub summary: &'static str,
+    /// Its parameters as a user writes them, or nothing.
+    pub parameters: &'static str,
+    /// One line that a user can copy.
+    pub example: &'static str,
+    /// Where it was published, one of [`crate::papers`], or nothing.
+    pub paper: Option<&'static str>,
+}
+
+/// The row of `table` whose name is `name`, or the nearest valid names as an error text.
+pub fn find<'a, T>(table: &'a [T], doc: impl Fn(&T) -> &'static Doc, name: &str) -> Result<&'a T, String> {
+    table.iter().find(|row| doc(row).name == name).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|row| doc(row).name).collect();
+        crate::error::nearest(name, &names)
+    })
+}

@@ -1,0 +1,125 @@
+//! One error type for the whole crate: a kind, which decides the exit code, and a message for a person.
+//!
+//! A message names the place (column, key, file), what was expected and what to do. It never contains a
+//! cell of the data: errors of Arrow, Parquet, CSV and DataFusion quote cells, so the release
+//! layer maps them: their kind is kept, their text dropped.
+
+use std::fmt::Display;
+
+/// What went wrong, as the exit codes of `kanon` tell it apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A requirement does not hold, nothing fulfils it, or two things that must agree do not (exit 1).
+    Unmet,
+    /// The command line or the policy is wrong (exit 2).
+    Policy,
+    /// The data cannot be read, written or held: I/O, types, limits (exit 3).
+    Data,
+    /// A mistake of ours (exit 4).
+    Internal,
+    /// The user asked to stop (exit 130).
+    Interrupted,
+}
+
+impl Kind {
+    /// The process exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::Unmet => 1,
+            Kind::Policy => 2,
+            Kind::Data => 3,
+            Kind::Internal => 4,
+            Kind::Interrupted => 130,
+        }
+    }
+}
+
+/// An error of a [`Kind`]; its text is safe to log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: Kind,
+    message: String,
+}
+
+/// The result of everything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A requirement that does not hold (exit 1).
+    pub fn unmet(message: impl Display) -> Self {
+        Self::new(Kind::Unmet, message)
+    }
+
+    /// A wrong command line or policy (exit 2).
+    pub fn policy(message: impl Display) -> Self {
+        Self::new(Kind::Policy, message)
+    }
+
+    /// Data that cannot be read, written or held (exit 3).
+    pub fn data(message: impl Display) -> Self {
+        Self::new(Kind::Data, message)
+    }
+
+    /// A mistake of ours (exit 4).
+    pub fn internal(message: impl Display) -> Self {
+        Self::new(Kind::Internal, message)
+    }
+
+    /// The user asked to stop (exit 130).
+    pub fn interrupted() -> Self {
+        Self::new(Kind::Interrupted, "interrupted; nothing was published")
+    }
+
+    fn new(kind: Kind, message: impl Display) -> Self {
+        Self { kind, message: message.to_string() }
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The same error with its place in front: `place: message`.
+    #[must_use]
+    pub fn at(self, place: impl Display) -> Self {
+        Self { kind: self.kind, message: format!("{place}: {}", self.message) }
+    }
+}
+
+/// ` (did you mean "x"?)` when one of `valid` is close to `said`, else the list of all valid names.
+pub fn nearest(said: &str, valid: &[&str]) -> String {
+    let close = valid
+        .iter()
+        .map(|v| (strsim::jaro_winkler(said, v), *v))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match close {
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None => format!("valid: {}", valid.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_the_manual() {
+        let codes = [
+            Error::unmet("").kind(),
+            Error::policy("").kind(),
+            Error::data("").kind(),
+            Error::internal("").kind(),
+            Error::interrupted().kind(),
+        ]
+        .map(Kind::exit_code);
+        assert_eq!(codes, [1, 2, 3, 4, 130]);
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_one() {
+        assert_eq!(nearest("colums", &["columns", "k"]), "did you mean `columns`?");
+        assert_eq!(nearest("zzz", &["columns", "k"]), "valid: columns, k");
+    }
+}

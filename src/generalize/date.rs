@@ -1,0 +1,419 @@
+//! `date`: a date becomes the first day of its week, month, quarter, year, decade or century.
+//!
+//! `f(v) = midnight of the first day of the period that holds v`, in the proleptic Gregorian calendar; time of
+//! day is dropped and values before 1970 round toward the past. Weeks begin on Monday (ISO 8601). The decade
+//! 1990 is 1990-01-01 to 1999-12-31, the century 1900 is the years 1900 to 1999 (deviation: historians count
+//! 1901 to 2000). Generalizing dates of birth goes back to [`papers::SAMARATI_SWEENEY_1998`].
+//!
+//! # Contract
+//! `Date32`, `Date64` and timestamps of all units, without a time zone or in UTC, in; the same type out. NULL
+//! stays NULL. Monotone. Other time zones are refused, since their midnight is not ours; dates that the calendar
+//! or the type cannot hold are refused and counted. 1995-01-01 alone reads as a birthday: only the field's label
+//! says that it stands for a year.
+//!
+//! ```
+//! use arrow::datatypes::TimeUnit;
+//! use datafusion_kanon::generalize::{Generalizer, Value, date::{Date, Period}};
+//! let year = Date::new(Period::Year);
+//! assert_eq!(year.one(&Value::Date(-1))?, Value::Date(-365)); // 1969-12-31, 1969-01-01
+//! let day = Date::new(Period::Day);
+//! assert_eq!(day.one(&Value::Timestamp(-1, TimeUnit::Second))?, Value::Timestamp(-86_400, TimeUnit::Second));
+//! assert_eq!(day.one(&Value::Null)?, Value::Null);
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::datatypes::{
+    DataType, Date32Type, Date64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
+};
+use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
+
+use super::value::{ticks_per_second, unsupported};
+use super::{Argument, Generalizer, GeneralizerRow, Takes, Value};
+use crate::doc::Doc;
+use crate::error::{Error, Result, nearest};
+use crate::papers;
+
+/// The table row of this generalizer.
+pub const ROW: GeneralizerRow = GeneralizerRow {
+    doc: &Doc {
+        name: "date",
+        summary: "a date becomes the first day of its week, month, quarter, year, decade or century",
+        parameters: "period",
+        example: "generalize_date(dob, 'year')",
+        paper: Some(papers::SAMARATI_SWEENEY_1998),
+    },
+    key: Some("date"),
+    takes: Takes::Words,
+    levels: |argument: &Argument| {
+        let Argument::Words(words) = argument else {
+            return Err(Error::policy(
+                "expected a list of periods such as [\"month\", \"year\"], finest first",
+            ));
+        };
+        let level = |word: &String| Ok(Arc::new(Date::new(Period::parse(word)?)) as Arc<dyn Generalizer>);
+        words.iter().map(level).collect()
+    },
+};
+
+/// A period of the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Period {
+    /// From midnight to midnight.
+    Day,
+    /// Seven days from Monday.
+    Week,
+    /// A calendar month.
+    Month,
+    /// Three months from January, April, July or October.
+    Quarter,
+    /// A calendar year.
+    Year,
+    /// Ten years, the first of which ends in 0.
+    Decade,
+    /// A hundred years, the first of which ends in 00.
+    Century,
+}
+
+const PERIODS: [(&str, Period); 7] = [
+    ("day", Period::Day),
+    ("week", Period::Week),
+    ("month", Period::Month),
+    ("quarter", Period::Quarter),
+    ("year", Period::Year),
+    ("decade", Period::Decade),
+    ("century", Period::Century),
+];
+
+impl Period {
+    /// The period of that name, in lower case.
+    ///
+    /// # Errors
+    /// A policy error that names the nearest valid names.
+    pub fn parse(name: &str) -> Result<Self> {
+        PERIODS.iter().find(|(known, _)| *known == name).map(|(_, period)| *period).ok_or_else(|| {
+            let names = PERIODS.map(|(known, _)| known);
+            Error::policy(format!("`{name}` is no period; {}", nearest(name, &names)))
+        })
+    }
+
+    /// The name in a policy.
+    pub fn name(self) -> &'static str {
+        PERIODS.iter().find(|(_, period)| *period == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Date {
+    period: Period,
+}
+
+impl Date {
+    /// First days of `period`.
+    pub fn new(period: Period) -> Self {
+        Self { period }
+    }
+
+    /// The first day of the period of `day`, both counted from 1970-01-01; `None` outside the calendar.
+    fn first(&self, day: i64) -> Option<i64> {
+        let (year, month) = civil(day)?;
+        let first = match self.period {
+            Period::Day => day,
+            Period::Week => day - (day + 3).rem_euclid(7), // 1970-01-01 was a Thursday
+            Period::Month => day_of(year, month),
+            Period::Quarter => day_of(year, (month - 1) / 3 * 3 + 1),
+            Period::Year => day_of(year, 1),
+            Period::Decade => day_of(year - year.rem_euclid(10), 1),
+            Period::Century => day_of(year - year.rem_euclid(100), 1),
+        };
+        civil(first).map(|_| first)
+    }
+
+    /// The same with chrono, the obvious way.
+    fn first_by_calendar(&self, date: NaiveDate) -> Option<NaiveDate> {
+        let year = date.year();
+        match self.period {
+            Period::Day => Some(date),
+            Period::Week => date.week(Weekday::Mon).checked_first_day(),
+            Period::Month => date.with_day(1),
+            Period::Quarter => {
+                NaiveDate::from_ymd_opt(year, [1, 4, 7, 10].into_iter().rfind(|m| *m <= date.month())?, 1)
+            }
+            Period::Year => NaiveDate::from_ymd_opt(year, 1, 1),
+            Period::Decade => NaiveDate::from_ymd_opt(year.div_euclid(10) * 10, 1, 1),
+            Period::Century => NaiveDate::from_ymd_opt(year.div_euclid(100) * 100, 1, 1),
+        }
+    }
+
+    fn column<T>(&self, values: &ArrayRef, ticks_per_day: i64) -> Result<ArrayRef>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: Into<i64> + TryFrom<i64>,
+    {
+        let values = values.as_primitive::<T>();
+        let result: PrimitiveArray<T> = values.unary_opt(|v| {
+            let first = self.first(v.into().div_euclid(ticks_per_day))?;
+            first.checked_mul(ticks_per_day)?.try_into().ok()
+        });
+        match result.null_count() - values.null_count() {
+            0 => Ok(Arc::new(result.with_data_type(values.data_type().clone()))),
+            lost => Err(self.outside(lost)),
+        }
+    }
+
+    fn outside(&self, count: usize) -> Error {
+        Error::data(format!(
+            "{count} values are dates whose {} begins before or ends after what the calendar or the type can hold",
+            self.period.name()
+        ))
+    }
+}
+
+/// A date's year and month: Howard Hinnant's `civil_from_days`. `None` outside chrono's calendar.
+fn civil(day: i64) -> Option<(i64, i64)> {
+    let day = day.checked_add(719_468)?; // from 0000-03-01, so that a leap day ends its year
+    let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153; // from March
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    let year = era * 400 + year;
+    (i64::from(NaiveDate::MIN.year()) <= year && year <= i64::from(NaiveDate::MAX.year()))
+        .then_some((year, month))
+}
+
+/// The first day of a month: Howard Hinnant's `days_from_civil`.
+fn day_of(year: i64, month: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    era * 146_097 + year * 365 + year / 4 - year / 100 + (153 * month + 2) / 5 - 719_468
+}
+
+impl Generalizer for Date {
+    fn label(&self) -> String {
+        format!("date:{}", self.period.name())
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        match input {
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None) => Ok(input.clone()),
+            DataType::Timestamp(_, Some(zone)) if matches!(&**zone, "UTC" | "+00:00" | "Etc/UTC" | "Z") => {
+                Ok(input.clone())
+            }
+            DataType::Timestamp(..) => {
+                Err(Error::data("timestamps in another time zone than UTC: convert the column to UTC first"))
+            }
+            other => Err(unsupported(other, "dates or timestamps")),
+        }
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        match self.output_type(values.data_type())? {
+            DataType::Date32 => self.column::<Date32Type>(values, 1),
+            DataType::Date64 => self.column::<Date64Type>(values, 86_400_000),
+            DataType::Timestamp(unit, _) => {
+                let ticks = 86_400 * ticks_per_second(unit);
+                match unit {
+                    TimeUnit::Second => self.column::<TimestampSecondType>(values, ticks),
+                    TimeUnit::Millisecond => self.column::<TimestampMillisecondType>(values, ticks),
+                    TimeUnit::Microsecond => self.column::<TimestampMicrosecondType>(values, ticks),
+                    TimeUnit::Nanosecond => self.column::<TimestampNanosecondType>(values, ticks),
+                }
+            }
+            other => Err(unsupported(&other, "dates or timestamps")),
+        }
+    }
+
+    fn one(&self, value: &Value) -> Result<Value> {
+        let epoch = NaiveDate::default(); // 1970-01-01
+        let result = match value {
+            Value::Null => return Ok(Value::Null),
+            Value::Date(days) => TimeDelta::try_days(i64::from(*days))
+                .and_then(|since| epoch.checked_add_signed(since))
+                .and_then(|date| self.first_by_calendar(date))
+                .and_then(|first| i32::try_from((first - epoch).num_days()).ok())
+                .map(Value::Date),
+            Value::Timestamp(ticks, unit) => {
+                DateTime::from_timestamp(ticks.div_euclid(ticks_per_second(*unit)), 0)
+                    .and_then(|time| self.first_by_calendar(time.date_naive()))
+                    .and_then(|first| (first - epoch).num_seconds().checked_mul(ticks_per_second(*unit)))
+                    .map(|ticks| Value::Timestamp(ticks, *unit))
+            }
+            _ => return Err(Error::data("only dates and timestamps have a period")),
+        };
+        result.ok_or_else(|| self.outside(1))
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        self.one(value).is_ok_and(|first| first == *value)
+    }
+
+    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+        let Some(finer) = (finer as &dyn Any).downcast_ref::<Date>() else {
+            return Err("`date` follows only `date`".into());
+        };
+        match (finer.period, self.period) {
+            (finer, coarser) if coarser <= finer => {
+                Err(format!("a {} is no union of {}s", coarser.name(), finer.name()))
+            }
+            (Period::Week, coarser) => Err(format!("week does not mix with {}", coarser.name())),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::*;
+    use arrow::compute::cast;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generalize::apply;
+    use crate::generalize::floor::tests::agree;
+
+    fn days(date: &str) -> i32 {
+        match date.parse::<NaiveDate>() {
+            Ok(date) => (date - NaiveDate::default()).num_days() as i32,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn first_days_by_hand() {
+        let cases = [
+            (Period::Day, "1969-12-31", "1969-12-31"),
+            (Period::Week, "1969-12-31", "1969-12-29"),
+            (Period::Month, "1969-12-31", "1969-12-01"),
+            (Period::Quarter, "1969-12-31", "1969-10-01"),
+            (Period::Decade, "1969-12-31", "1960-01-01"),
+            (Period::Century, "1969-12-31", "1900-01-01"),
+            (Period::Century, "2000-01-01", "2000-01-01"),
+            (Period::Decade, "1999-12-31", "1990-01-01"),
+            (Period::Decade, "-0001-06-01", "-0010-01-01"),
+            (Period::Month, "2000-02-29", "2000-02-01"),
+            (Period::Year, "1900-02-28", "1900-01-01"),
+            (Period::Quarter, "2024-03-31", "2024-01-01"),
+            (Period::Quarter, "2024-04-01", "2024-04-01"),
+            // ISO weeks that belong to two years: 2020-W53 and 2025-W01.
+            (Period::Week, "2021-01-03", "2020-12-28"),
+            (Period::Week, "2021-01-04", "2021-01-04"),
+            (Period::Week, "2025-01-01", "2024-12-30"),
+            (Period::Week, "2024-03-02", "2024-02-26"),
+        ];
+        for (period, date, first) in cases {
+            let column: ArrayRef = Arc::new(Date32Array::from(vec![Some(days(date)), None]));
+            let expected: ArrayRef = Arc::new(Date32Array::from(vec![Some(days(first)), None]));
+            assert_eq!(&agree(&Date::new(period), &column).unwrap(), &expected, "{period:?} of {date}");
+        }
+    }
+
+    #[test]
+    fn time_of_day_is_dropped_and_the_type_stays() {
+        let column: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![-1, 1]).with_timezone("UTC"));
+        let expected: ArrayRef =
+            Arc::new(TimestampNanosecondArray::from(vec![-86_400_000_000_000, 0]).with_timezone("UTC"));
+        assert_eq!(&apply(&Date::new(Period::Day), &column).unwrap(), &expected);
+        let column: ArrayRef = Arc::new(Date64Array::from(vec![-1, 86_400_001]));
+        let expected: ArrayRef = Arc::new(Date64Array::from(vec![-86_400_000, 86_400_000]));
+        assert_eq!(&agree(&Date::new(Period::Day), &column).unwrap(), &expected);
+    }
+
+    #[test]
+    fn other_time_zones_are_refused() {
+        let zone = |zone: &str| DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
+        let day = Date::new(Period::Day);
+        assert!(["UTC", "+00:00", "Etc/UTC", "Z"].iter().all(|utc| day.output_type(&zone(utc)).is_ok()));
+        assert!(
+            day.output_type(&zone("Europe/Berlin"))
+                .unwrap_err()
+                .to_string()
+                .contains("convert the column to UTC")
+        );
+        assert!(day.output_type(&DataType::Utf8View).is_err());
+    }
+
+    #[test]
+    fn what_the_calendar_or_the_type_cannot_hold_is_counted() {
+        let year = Date::new(Period::Year);
+        let column: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![i64::MIN, 0, i64::MAX]));
+        assert!(agree(&year, &column).is_none()); // 1677-01-01 is before the first nanosecond
+        assert!(apply(&year, &column).unwrap_err().to_string().starts_with("1 values are dates whose year"));
+        let column: ArrayRef = Arc::new(Date32Array::from(vec![i32::MIN, 0, i32::MAX]));
+        assert!(apply(&year, &column).unwrap_err().to_string().starts_with("2 values are dates whose year"));
+        let edges = [NaiveDate::MIN, NaiveDate::MAX].map(|d| (d - NaiveDate::default()).num_days() as i32);
+        for (edge, out) in edges.into_iter().zip([-1, 1]) {
+            for (_, period) in PERIODS {
+                for day in [edge, edge + out, edge - out * 7] {
+                    agree(&Date::new(period), &(Arc::new(Date32Array::from(vec![day])) as ArrayRef));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn levels_are_unions_of_finer_ones() {
+        let follows = |coarser, finer| Date::new(coarser).follows(&Date::new(finer));
+        for pair in PERIODS.windows(2) {
+            let (finer, coarser) = (pair[0].1, pair[1].1);
+            assert_eq!(follows(coarser, finer).is_ok(), finer != Period::Week);
+            assert!(follows(finer, coarser).is_err() && follows(finer, finer).is_err());
+        }
+        assert_eq!(follows(Period::Month, Period::Week), Err("week does not mix with month".into()));
+        assert!(
+            follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
+        );
+        let words = |word: &str| (ROW.levels)(&Argument::Words(vec![word.into()]));
+        assert_eq!(words("quarter").unwrap()[0].label(), "date:quarter");
+        assert!(words("monht").unwrap_err().to_string().contains("did you mean `month`?"));
+    }
+
+    proptest! {
+        #[test]
+        fn dates_agree_and_nest(values in prop::collection::vec(prop::option::of(-2_000_000i32..2_000_000), 0..20)) {
+            let values: ArrayRef = Arc::new(Date32Array::from(values));
+            for (_, fine) in PERIODS {
+                let once = agree(&Date::new(fine), &values).unwrap();
+                let wide = cast(&values, &DataType::Date64).unwrap();
+                prop_assert_eq!(&cast(&agree(&Date::new(fine), &wide).unwrap(), &DataType::Date32).unwrap(), &once);
+                for (_, coarse) in PERIODS {
+                    let (fine, coarse) = (Date::new(fine), Date::new(coarse));
+                    if coarse.follows(&fine).is_ok() {
+                        prop_assert_eq!(&agree(&coarse, &once).unwrap(), &agree(&coarse, &values).unwrap());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn timestamps_agree(ticks in any::<i64>(), bits in 0u32..40, period in 0usize..7) {
+            let (ticks, level) = (ticks >> bits, Date::new(PERIODS[period].1));
+            let columns: [ArrayRef; 4] = [
+                Arc::new(TimestampSecondArray::from(vec![Some(ticks), None])),
+                Arc::new(TimestampMillisecondArray::from(vec![Some(ticks), None])),
+                Arc::new(TimestampMicrosecondArray::from(vec![Some(ticks), None])),
+                Arc::new(TimestampNanosecondArray::from(vec![Some(ticks), None])),
+            ];
+            for column in columns {
+                agree(&level, &column);
+            }
+        }
+
+        #[test]
+        fn the_order_is_kept(a in -2_000_000i32..2_000_000, b in -2_000_000i32..2_000_000, period in 0usize..7) {
+            let level = Date::new(PERIODS[period].1);
+            let first = |day: i32| level.first(i64::from(day)).unwrap();
+            prop_assert!(first(a.min(b)) <= first(a.max(b)));
+            prop_assert!(first(a) <= i64::from(a));
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! `floor`: a number becomes the largest multiple of a step that is not above it.
+//!
+//! `f(v) = step * floor(v / step)`, toward negative infinity, with origin 0 (never the data's minimum):
+//! -5 at step 10 is -10. The simplest full-domain generalization of a number ([`papers::SAMARATI_2001`]).
+//!
+//! A step is a decimal and floats are compared with its multiples as they are stored: the result is the
+//! largest `step * k`, rounded once to the nearest double, that is not above `v`. So 0.3 at step 0.1 is 0.3,
+//! although `0.3 / 0.1` is 2.9999999999999996. A `Float32` means the shortest decimal that reads back as it.
+//!
+//! # Contract
+//! Integers and floats in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
+//! as 0.0. Monotone. Refused, and counted: results below the integer type (-128 in `Int8` at step 10), floats
+//! more than 4e15 units of the step's last digit from 0, `Float32` results that `Float32` cannot hold. The
+//! result is an ordinary number: nothing but the field's label says that it stands for an interval.
+//!
+//! ```
+//! use datafusion_kanon::decimal::Decimal;
+//! use datafusion_kanon::generalize::{Generalizer, Value, floor::Floor};
+//! let tens = Floor::new(Decimal::integer(10))?;
+//! assert_eq!(tens.one(&Value::Int(39))?, Value::Int(30));
+//! assert_eq!(tens.one(&Value::Int(-5))?, Value::Int(-10));
+//! assert_eq!(tens.one(&Value::Null)?, Value::Null);
+//! let tenths = Floor::new(Decimal::parse("0.1")?)?;
+//! assert_eq!(tenths.one(&Value::Float(0.3))?, Value::Float(0.3));
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::cast;
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type, UInt64Type};
+
+use super::value::{narrow, unsupported, widen};
+use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, numbers};
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+use crate::papers;
+
+/// The table row of this generalizer.
+pub const ROW: GeneralizerRow = GeneralizerRow {
+    doc: &Doc {
+        name: "floor",
+        summary: "a number becomes the multiple of a step at or below it, and stays a number",
+        parameters: "step",
+        example: "generalize_floor(income, 1000)",
+        paper: Some(papers::SAMARATI_2001),
+    },
+    key: Some("floor"),
+    takes: Takes::Numbers,
+    levels: |argument: &Argument| {
+        let level = |step: &Decimal| Ok(Arc::new(Floor::new(*step)?) as Arc<dyn Generalizer>);
+        numbers(argument)?.iter().map(level).collect()
+    },
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Floor {
+    step: Decimal,
+}
+
+impl Floor {
+    /// Multiples of `step`.
+    ///
+    /// # Errors
+    /// A policy error unless the step is above 0.
+    pub fn new(step: Decimal) -> Result<Self> {
+        Ok(Self { step: positive(step)? })
+    }
+
+    /// The step for integer columns.
+    fn whole_step(&self) -> Result<i64> {
+        let step = self.step.to_u64().and_then(|step| i64::try_from(step).ok());
+        step.ok_or_else(|| Error::data(format!("a step of {} needs a float column", self.step)))
+    }
+
+    fn integers(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let step = self.whole_step()?;
+        if let Some(values) = values.as_primitive_opt::<UInt64Type>() {
+            let step = step.unsigned_abs();
+            return Ok(Arc::new(values.unary::<_, UInt64Type>(|v| v - v % step)));
+        }
+        let failed = |_| Error::internal("integers to 64 bits and back");
+        let wide = cast(values, &DataType::Int64).map_err(failed)?;
+        let floored: PrimitiveArray<Int64Type> =
+            wide.as_primitive::<Int64Type>().unary_opt(|v| v.checked_sub(v.rem_euclid(step)));
+        // This cast makes NULL of what does not fit.
+        let narrow = cast(&floored, values.data_type()).map_err(failed)?;
+        match narrow.null_count() - values.null_count() {
+            0 => Ok(narrow),
+            lost => Err(Error::data(format!(
+                "{lost} values cannot be floored at a step of {}: the result is below the least {}",
+                self.step,
+                values.data_type(),
+            ))),
+        }
+    }
+
+    fn floats<T>(
+        &self,
+        values: &PrimitiveArray<T>,
+        f: impl Fn(T::Native) -> Option<T::Native>,
+    ) -> Result<ArrayRef>
+    where
+        T: ArrowPrimitiveType,
+    {
+        let floored: PrimitiveArray<T> = values.unary_opt(f);
+        match floored.null_count() - values.null_count() {
+            0 => Ok(Arc::new(floored)),
+            lost => Err(too_far(lost, self.step)),
+        }
+    }
+}
+
+impl Generalizer for Floor {
+    fn label(&self) -> String {
+        format!("floor:{}", self.step)
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        match input {
+            DataType::Float32 | DataType::Float64 => FloatStep::new(self.step).map(drop)?,
+            other if other.is_integer() => self.whole_step().map(drop)?,
+            other => return Err(unsupported(other, "integers or floats")),
+        }
+        Ok(input.clone())
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        match values.data_type() {
+            DataType::Float64 => {
+                let step = FloatStep::new(self.step)?;
+                let floor = |v: f64| {
+                    if v.is_finite() { step.units(v).map(|u| step.bound(u)) } else { Some(v) }
+                };
+                self.floats(values.as_primitive::<Float64Type>(), floor)
+            }
+            DataType::Float32 => {
+                let step = FloatStep::new(self.step)?;
+                let floor = |v: f32| {
+                    if !v.is_finite() {
+                        return Some(v);
+                    }
+                    let bound = step.bound(step.units(widen(v))?);
+                    let narrow = narrow(bound);
+                    // A bound that reads back as another number would not be a label.
+                    (widen(narrow).to_bits() == bound.to_bits()).then_some(narrow)
+                };
+                self.floats(values.as_primitive::<Float32Type>(), floor)
+            }
+            other if other.is_integer() => self.integers(values),
+            other => Err(unsupported(other, "integers or floats")),
+        }
+    }
+
+    fn one(&self, value: &Value) -> Result<Value> {
+        Ok(match value {
+            Value::Null => Value::Null,
+            Value::Int(v) => {
+                let step = i128::from(self.whole_step()?);
+                let floor = v.div_euclid(step).checked_mul(step);
+                Value::Int(floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?)
+            }
+            Value::Float(v) if !v.is_finite() => value.clone(),
+            Value::Float(v) => {
+                let units = units_by_text(*v, self.step).ok_or_else(|| too_far(1, self.step))?;
+                Value::Float(float_by_text(units, self.step.scale()))
+            }
+            _ => return Err(Error::data("only integers and floats can be floored")),
+        })
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        match (value, self.one(value)) {
+            (Value::Float(v), Ok(Value::Float(floor))) => v.is_nan() || v.to_bits() == floor.to_bits(),
+            (value, Ok(floor)) => *value == floor,
+            (_, Err(_)) => false,
+        }
+    }
+
+    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+        match (finer as &dyn Any).downcast_ref::<Floor>() {
+            Some(finer) => multiple(self.step, finer.step),
+            None => Err("`floor` follows only `floor`".into()),
+        }
+    }
+}
+
+/// A step, which must be above 0.
+pub(crate) fn positive(step: Decimal) -> Result<Decimal> {
+    if step.is_positive() {
+        Ok(step)
+    } else {
+        Err(Error::policy(format!("a step must be above 0, not {step}")))
+    }
+}
+
+/// Checks that every interval of `coarser` is a union of intervals of `finer`.
+pub(crate) fn multiple(coarser: Decimal, finer: Decimal) -> Result<(), String> {
+    if coarser == finer {
+        Err(format!("{coarser} is no coarser than {finer}"))
+    } else if coarser.is_multiple_of(finer) {
+        Ok(())
+    } else {
+        Err(format!("{coarser} is not a multiple of {finer}"))
+    }
+}
+
+/// The error for `count` floats whose bucket cannot be told exactly.
+pub(crate) fn too_far(count: usize, step: Decimal) -> Error {
+    Error::data(format!(
+        "{count} values are too far from 0 to be told apart at a step of {step}: use a larger step, or double precision"
+    ))
+}
+
+/// Floats beyond this many units of the step's last digit are refused. Twice as much is below 2^53, so that
+/// every bound next to such a float has an exact integer number of units.
+const REACH: f64 = 4e15;
+
+/// A step prepared for floats. A *unit* is one of the step's last digit: at step 0.25 it is 0.01.
+pub(crate) struct FloatStep {
+    step: f64,
+    units_in_one: f64,
+    reach: f64,
+}
+
+impl FloatStep {
+    /// Prepares `step`.
+    ///
+    /// # Errors
+    /// A data error when the step has more digits than floats can tell apart.
+    pub(crate) fn new(step: Decimal) -> Result<Self> {
+        let exact = |n: i128| i64::try_from(n).map(|n| Decimal::integer(n).to_f64()).map_err(Error::internal);
+        let (units, units_in_one) = (exact(step.numerator())?, exact(step.denominator())?);
+        if units > REACH {
+            return Err(Error::data(format!("a step of {step} is too large for a float column")));
+        }
+        Ok(Self { step: units, units_in_one, reach: REACH / units_in_one })
+    }
+
+    /// The units of the largest bound not above the finite `v`: an integer below 2^53, or `None` out of reach.
+    pub(crate) fn units(&self, v: f64) -> Option<f64> {
+        if v.abs() > self.reach {
+            return None;
+        }
+        let mut k = (v * self.units_in_one / self.step).floor();
+        while self.bound(k * self.step) > v {
+            k -= 1.0;
+        }
+        while self.bound((k + 1.0) * self.step) <= v {
+            k += 1.0;
+        }
+        Some(k * self.step)
+    }
+
+    /// The double nearest to the decimal: both operands are exact, so that the division rounds once.
+    fn bound(&self, units: f64) -> f64 {
+        units / self.units_in_one + 0.0 // -0.0 becomes 0.0
+    }
+}
+
+/// [`FloatStep::units`] the obvious way: on the digits of `v`, in integers.
+pub(crate) fn units_by_text(v: f64, step: Decimal) -> Option<i128> {
+    let scale = usize::try_from(step.scale()).ok()?;
+    let reach: f64 = format!("4e{}", 15 - i64::from(step.scale())).parse().ok()?;
+    if v.abs() > reach {
+        return None;
+    }
+    let text = v.abs().to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let padded = format!("{fraction:0<scale$}");
+    let (kept, rest) = padded.split_at(scale);
+    let magnitude: i128 = format!("{whole}{kept}").parse().ok()?;
+    let floor = if v < 0.0 { -magnitude - i128::from(rest.contains(|c| c != '0')) } else { magnitude };
+    let mut units = floor.div_euclid(step.numerator()) * step.numerator();
+    // A longer decimal above the digits of `v` can still be the same double.
+    while float_by_text(units + step.numerator(), step.scale()) <= v {
+        units += step.numerator();
+    }
+    Some(units)
+}
+
+fn float_by_text(units: i128, scale: u32) -> f64 {
+    decimal_text(units, scale, 1).parse().unwrap_or(f64::NAN)
+}
+
+/// `units / 10^scale` with all its decimals and at least `digits` digits before the point.
+pub(crate) fn decimal_text(units: i128, scale: u32, digits: usize) -> String {
+    let (sign, one) = (if units < 0 { "-" } else { "" }, 10u128.pow(scale));
+    let (whole, fraction) = (units.unsigned_abs() / one, units.unsigned_abs() % one);
+    match usize::try_from(scale) {
+        Ok(width) if width > 0 => format!("{sign}{whole:0digits$}.{fraction:0width$}"),
+        _ => format!("{sign}{whole:0digits$}"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::iter;
+
+    use arrow::array::*;
+    use arrow::datatypes::*;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generalize::apply;
+
+    /// The column in every encoding: as is, as a dictionary, and text in all its types.
+    fn encodings(values: &ArrayRef) -> Vec<ArrayRef> {
+        let mut all = vec![Arc::clone(values)];
+        if values.data_type().is_string() {
+            all = [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View]
+                .map(|t| cast(values, &t).unwrap())
+                .into();
+        }
+        for plain in all.clone() {
+            // The first entry is used by no row.
+            let entries: Vec<u64> =
+                iter::once(0).chain(0..plain.len() as u64).take(plain.len() + 1).collect();
+            if plain.is_empty() {
+                continue;
+            }
+            let entries = arrow::compute::take(&plain, &UInt64Array::from(entries), None).unwrap();
+            let keys = (0..plain.len()).map(|row| plain.is_valid(row).then_some(row as i32 + 1));
+            all.push(Arc::new(DictionaryArray::<Int32Type>::new(keys.collect(), entries)));
+        }
+        all
+    }
+
+    /// What the columnar way returns, after checking that it is what the naive way returns, in every encoding,
+    /// and that all results are labels. `None` when both refuse.
+    pub(crate) fn agree(generalizer: &dyn Generalizer, values: &ArrayRef) -> Option<ArrayRef> {
+        let mut results = encodings(values).into_iter().map(|values| {
+            let plain = match values.data_type() {
+                DataType::Dictionary(_, entries) => entries.as_ref().clone(),
+                other => other.clone(),
+            };
+            let naive = (0..values.len())
+                .map(|row| generalizer.one(&Value::read(&values, row)?))
+                .collect::<Result<Vec<Value>>>()
+                .and_then(|cells| {
+                    assert!(cells.iter().all(|cell| generalizer.is_label(cell)), "{}", generalizer.label());
+                    Value::build(&cells, &generalizer.output_type(&plain)?)
+                });
+            let columnar = apply(generalizer, &values);
+            assert_eq!(columnar.is_ok(), naive.is_ok(), "{columnar:?} {naive:?}");
+            (columnar.ok(), naive.ok())
+        });
+        let (first, naive) = results.next().unwrap();
+        assert_eq!(first, naive);
+        for (columnar, naive) in results {
+            assert_eq!((&columnar, &naive), (&first, &first));
+        }
+        first
+    }
+
+    fn floor(step: &str) -> Floor {
+        Floor::new(Decimal::parse(step).unwrap()).unwrap()
+    }
+
+    fn doubles(values: impl IntoIterator<Item = f64>) -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(values))
+    }
+
+    #[test]
+    fn toward_negative_infinity() {
+        let ages: ArrayRef = Arc::new(Int32Array::from(vec![Some(39), Some(-5), None, Some(0), Some(-10)]));
+        let tens: ArrayRef = Arc::new(Int32Array::from(vec![Some(30), Some(-10), None, Some(0), Some(-10)]));
+        assert_eq!(&agree(&floor("10"), &ages).unwrap(), &tens);
+        let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
+        assert_eq!(
+            agree(&floor("7"), &large).unwrap().as_primitive::<UInt64Type>().value(0),
+            u64::MAX - u64::MAX % 7
+        );
+    }
+
+    #[test]
+    fn multiples_of_a_decimal_step_stay() {
+        let tenths = doubles((0..20).map(|k| f64::from(k - 10) / 10.0));
+        assert_eq!(&agree(&floor("0.1"), &tenths).unwrap(), &tenths);
+        let odd = [-0.0, 0.05, -0.05, 1e-300, -1e-300, f64::INFINITY, f64::NEG_INFINITY];
+        let bounds = [0.0, 0.0, -0.1, 0.0, -0.1, f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(&agree(&floor("0.1"), &doubles(odd)).unwrap(), &doubles(bounds));
+        assert!(
+            agree(&floor("0.1"), &doubles([f64::NAN]))
+                .unwrap()
+                .as_primitive::<Float64Type>()
+                .value(0)
+                .is_nan()
+        );
+        let singles: ArrayRef = Arc::new(Float32Array::from(vec![0.3, 0.7, -0.1, 1_234_567.8]));
+        assert_eq!(&agree(&floor("0.1"), &singles).unwrap(), &singles);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_not_shown() {
+        let error = |step: &str, values: ArrayRef| apply(&floor(step), &values).unwrap_err().to_string();
+        let least: ArrayRef = Arc::new(Int8Array::from(vec![Some(-128), None, Some(-127), Some(5)]));
+        assert!(agree(&floor("10"), &least).is_none());
+        assert!(
+            error("10", least).starts_with("2 values cannot be floored at a step of 10: the result is below")
+        );
+        let far = doubles([5e15, 1e300, 1.0]);
+        assert!(agree(&floor("1"), &far).is_none());
+        assert!(error("1", far).starts_with("2 values are too far from 0"));
+        // 16777217 is no Float32.
+        let coarse: ArrayRef = Arc::new(Float32Array::from(vec![16_777_218.0, 16_777_220.0]));
+        assert!(error("16777217", coarse).starts_with("2 values are too far from 0"));
+    }
+
+    #[test]
+    fn wrong_steps_are_refused() {
+        assert!(Floor::new(Decimal::integer(0)).is_err() && Floor::new(Decimal::integer(-1)).is_err());
+        let error = floor("0.5").output_type(&DataType::Int8).unwrap_err();
+        assert_eq!(error.to_string(), "a step of 0.5 needs a float column");
+        assert!(floor("1").output_type(&DataType::Utf8View).is_err());
+        assert!(floor("5e15").output_type(&DataType::Float64).is_err());
+        assert_eq!(floor("20").follows(&floor("15")), Err("20 is not a multiple of 15".into()));
+        assert_eq!(floor("1").follows(&floor("0.25")), Ok(()));
+        assert!(floor("10").follows(&floor("10")).is_err());
+    }
+
+    #[test]
+    fn only_multiples_are_labels() {
+        assert!(floor("10").is_label(&Value::Int(-10)) && !floor("10").is_label(&Value::Int(-5)));
+        assert!(
+            floor("0.1").is_label(&Value::Float(0.3)) && !floor("0.1").is_label(&Value::Float(0.1 + 0.2))
+        );
+        assert!(
+            !floor("0.1").is_label(&Value::Float(-0.0)) && !floor("1").is_label(&Value::Text("1".into()))
+        );
+    }
+
+    /// Floats of all sizes, and many that are a decimal's nearest double or a neighbour of one.
+    pub(crate) fn float() -> impl Strategy<Value = f64> {
+        let decimal = (-5_000_000_000_000_000i64..5_000_000_000_000_000, 0u32..25, -2i32..3).prop_map(
+            |(n, shift, ulps)| {
+                let v: f64 = format!("{n}e-{shift}").parse().unwrap();
+                (0..ulps.abs()).fold(v, |v, _| if ulps < 0 { v.next_down() } else { v.next_up() })
+            },
+        );
+        prop_oneof![4 => decimal, 1 => any::<f64>(), 1 => -1e3..1e3]
+    }
+
+    proptest! {
+        #[test]
+        fn integers_agree_and_nest(
+            values in prop::collection::vec(prop::option::of(any::<i64>()), 0..20),
+            step in 1i64..1_000_000_000_000_000_000,
+            bits in 0u32..64,
+            factor in 2i64..20,
+        ) {
+            let step = (step >> bits.min(58)) + 1;
+            let values: ArrayRef = Arc::new(Int64Array::from(values));
+            let fine = Floor::new(Decimal::integer(step)).unwrap();
+            let coarse = Floor::new(Decimal::integer(step.min(1 << 50) * factor)).unwrap();
+            for width in [DataType::Int8, DataType::Int16, DataType::UInt8, DataType::UInt32, DataType::Int64, DataType::UInt64] {
+                let values = cast(&values, &width).unwrap();
+                if let (Some(once), Some(direct)) = (agree(&fine, &values), agree(&coarse, &values))
+                    && coarse.follows(&fine).is_ok()
+                {
+                    prop_assert_eq!(&agree(&coarse, &once).unwrap(), &direct);
+                }
+            }
+        }
+
+        #[test]
+        fn floats_agree_and_nest(v in float(), step in 1i64..10_000, shift in 0usize..19, factor in 2i64..50) {
+            let at = |n: i64| floor(&format!("{n}e-{shift}"));
+            let (fine, coarse) = (at(step), at(step * factor));
+            let values = doubles([v]);
+            if let (Some(once), Some(direct)) = (agree(&fine, &values), agree(&coarse, &values)) {
+                prop_assert_eq!(&agree(&coarse, &once).unwrap(), &direct);
+            }
+            // Single precision refuses what it cannot hold, where the naive way knows no width.
+            let single: ArrayRef = Arc::new(Float32Array::from(vec![narrow(v)]));
+            if let Ok(once) = apply(&fine, &single) {
+                let naive = fine.one(&Value::read(&single, 0).unwrap()).unwrap();
+                prop_assert_eq!(&Value::build(&[naive], &DataType::Float32).unwrap(), &once);
+                if let (Ok(twice), Ok(direct)) = (apply(&coarse, &once), apply(&coarse, &single)) {
+                    prop_assert_eq!(&twice, &direct);
+                }
+            }
+        }
+    }
+}

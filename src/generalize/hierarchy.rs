@@ -1,0 +1,488 @@
+//! `hierarchy`: a value becomes the label that a file gives it.
+//!
+//! `f(v) = column i of v's row`. A file has one row a value: the value, then its labels, finest first
+//! (`divorced;was married;*`). This is the value generalization hierarchy of [`papers::SWEENEY_2002`].
+//!
+//! # Contract
+//! Any type in, matched on its [text form](Value::text_form) exactly (no trimming, no case folding), `Utf8View`
+//! out. NULL stays NULL, the empty text is a value like any other. Every value must have its row: values without
+//! one are refused and counted. A file is a tree: values are unique, and labels that are equal in one column are
+//! equal in the next. If its last column is one single label, that is the hierarchy's top. Not monotone. The
+//! file itself is no secret of the data, but a label with one value below it hides nothing.
+//!
+//! ```
+//! use datafusion_kanon::generalize::{Generalizer, Value, hierarchy};
+//! let file = "marital,level 1,level 2\ndivorced,alone,*\nwidowed,alone,*\nmarried,married,*\n";
+//! let levels = (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "marital")?)?;
+//! assert_eq!(levels[0].one(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
+//! assert_eq!(levels[0].one(&Value::Null)?, Value::Null);
+//! assert_eq!(levels[1].one(&Value::Null)?, Value::Text("*".into())); // the top
+//! assert!(levels[0].one(&Value::Text("Widowed".into())).is_err());
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::DataType;
+use hashbrown::{HashMap, HashSet};
+
+use super::suppress::Suppress;
+use super::value::{is_supported, unsupported};
+use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, text_forms};
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+use crate::papers;
+
+/// The table row of this generalizer.
+pub const ROW: GeneralizerRow = GeneralizerRow {
+    doc: &Doc {
+        name: "hierarchy",
+        summary: "a value becomes the label that a hierarchy file gives it",
+        parameters: "file",
+        example: "hierarchy = { file = \"marital.csv\" }",
+        paper: Some(papers::SWEENEY_2002),
+    },
+    key: Some("file"),
+    takes: Takes::Table,
+    levels,
+};
+
+fn levels(argument: &Argument) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let Argument::Table(rows) = argument else {
+        return Err(Error::policy("expected a hierarchy file"));
+    };
+    check(rows, |row| format!("row {}", row + 1))?;
+    let table = Arc::new(Table::new(rows)?);
+    let top = match table.levels.last().map(|level| level.leaves.keys().collect::<Vec<_>>()).as_deref() {
+        Some([label]) => Some(Suppress::text(label.as_str())),
+        _ => None,
+    };
+    let count = table.levels.len() - usize::from(top.is_some());
+    let mut levels: Vec<Arc<dyn Generalizer>> = Vec::with_capacity(count + 1);
+    for level in 1..=count {
+        levels.push(Arc::new(HierarchyLevel { level, table: Arc::clone(&table) }));
+    }
+    levels.extend(top.map(|top| Arc::new(top) as Arc<dyn Generalizer>));
+    Ok(levels)
+}
+
+/// Reads a hierarchy file: CSV with one row a value, the value first, then its labels.
+///
+/// The delimiter is `;` or `,`: the one that cuts every line into the same number of columns, at least two
+/// (`;` when both do). Quotes, CRLF, empty lines and a byte order mark are understood, nothing is trimmed. The
+/// first line is a header, and dropped, only if its first cell is the `column`'s name.
+///
+/// # Errors
+/// A policy error that names the line when the text is no such table or no tree.
+pub fn parse_csv(text: &str, column: &str) -> Result<Argument> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (by_semicolon, by_comma) = (records(text, b';')?, records(text, b',')?);
+    let even = |records: &[Record]| {
+        let columns = records.first().map_or(0, |first| first.cells.len());
+        columns >= 2 && records.iter().all(|record| record.cells.len() == columns)
+    };
+    let several = |records: &[Record]| records.iter().any(|record| record.cells.len() >= 2);
+    let choose_comma =
+        if even(&by_semicolon) || even(&by_comma) { !even(&by_semicolon) } else { !several(&by_semicolon) };
+    let mut records = if choose_comma { by_comma } else { by_semicolon };
+    if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| cell == column) {
+        records.remove(0);
+    }
+    let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
+        records.into_iter().map(|record| (record.line, record.cells)).unzip();
+    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
+    Ok(Argument::Table(rows))
+}
+
+struct Record {
+    line: u64,
+    cells: Vec<String>,
+}
+
+fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    reader
+        .records()
+        .map(|record| {
+            let record = record.map_err(|_| Error::policy("the hierarchy file is no CSV"))?;
+            // A position stands before the empty lines that the reader skips.
+            let line = record.position().map_or(0, |start| {
+                let rest = usize::try_from(start.byte()).ok().and_then(|byte| text.get(byte..)).unwrap_or("");
+                let skipped = rest.chars().take_while(|c| matches!(c, '\r' | '\n')).filter(|c| *c == '\n');
+                start.line() + skipped.map(|_| 1).sum::<u64>()
+            });
+            Ok(Record { line, cells: record.iter().map(str::to_owned).collect() })
+        })
+        .collect()
+}
+
+/// Checks that the rows are a table and a tree; `place` names a row. Errors show no cell.
+fn check(rows: &[Vec<String>], place: impl Fn(usize) -> String) -> Result<()> {
+    let Some(columns) = rows.first().map(Vec::len) else {
+        return Err(Error::policy("a hierarchy needs at least one row"));
+    };
+    if let Some((row, cells)) = rows.iter().enumerate().find(|(_, cells)| cells.len() != columns) {
+        let (this, first) = (place(row), place(0));
+        return Err(Error::policy(format!("{this} has {} columns, {first} has {columns}", cells.len())));
+    }
+    if columns < 2 {
+        return Err(Error::policy(
+            "a hierarchy needs at least two columns separated by `;` or `,`: the value and one label",
+        ));
+    }
+    let mut values: HashMap<&str, usize> = HashMap::new();
+    for (row, value) in rows.iter().enumerate().filter_map(|(row, cells)| Some((row, cells.first()?))) {
+        if let Some(earlier) = values.insert(value, row) {
+            return Err(Error::policy(format!("{} repeats the value of {}", place(row), place(earlier))));
+        }
+    }
+    for level in 1..columns - 1 {
+        let mut parents: HashMap<&str, (usize, &str)> = HashMap::new();
+        for (row, cells) in rows.iter().enumerate() {
+            if let (Some(label), Some(parent)) = (cells.get(level), cells.get(level + 1)) {
+                let (earlier, expected) = *parents.entry(label).or_insert((row, parent));
+                if expected != parent {
+                    let (this, earlier, next) = (place(row), place(earlier), level + 1);
+                    return Err(Error::policy(format!(
+                        "{this} and {earlier} agree at level {level} but not at level {next}"
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A checked hierarchy file. Its `Debug` shows no cell.
+struct Table {
+    /// Value to row number, for columns.
+    rows: HashMap<String, u32>,
+    /// What is known of level 1 and up.
+    levels: Vec<Labels>,
+    /// Value to all its labels, for one value at a time and for comparing tables.
+    paths: BTreeMap<String, Vec<String>>,
+}
+
+struct Labels {
+    /// The label of each row.
+    of_rows: StringViewArray,
+    /// How many rows each label has.
+    leaves: HashMap<String, u64>,
+}
+
+impl Table {
+    /// The rows are [checked](check).
+    fn new(rows: &[Vec<String>]) -> Result<Self> {
+        let paths = rows
+            .iter()
+            .filter_map(|cells| cells.split_first())
+            .map(|(v, labels)| (v.clone(), labels.to_vec()));
+        let mut numbers = HashMap::with_capacity(rows.len());
+        for (row, value) in rows.iter().filter_map(|cells| cells.first()).enumerate() {
+            numbers.insert(value.clone(), u32::try_from(row).map_err(|_| Error::policy("too many rows"))?);
+        }
+        let columns = rows.first().map_or(0, Vec::len);
+        let levels = (1..columns).map(|level| {
+            let labels = || rows.iter().filter_map(move |cells| cells.get(level));
+            let mut leaves = HashMap::new();
+            labels().for_each(|label| *leaves.entry(label.clone()).or_insert(0) += 1);
+            Labels { of_rows: StringViewArray::from_iter_values(labels()), leaves }
+        });
+        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers })
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({} rows, {} levels)", self.rows.len(), self.levels.len())
+    }
+}
+
+/// One column of a hierarchy file. See the [module](self).
+#[derive(Debug, Clone)]
+pub struct HierarchyLevel {
+    /// The column; 0 would be the values.
+    level: usize,
+    table: Arc<Table>,
+}
+
+impl PartialEq for HierarchyLevel {
+    fn eq(&self, other: &Self) -> bool {
+        self.level == other.level && self.same_table(other)
+    }
+}
+
+impl Eq for HierarchyLevel {}
+
+impl HierarchyLevel {
+    /// The rows of `values` that the file does not cover. NULL needs no cover.
+    ///
+    /// # Errors
+    /// A data error for types that have no text form.
+    pub fn uncovered(&self, values: &ArrayRef) -> Result<Vec<usize>> {
+        let texts = plain_texts(values)?;
+        let missing = |text: Option<&str>| text.is_some_and(|text| !self.table.rows.contains_key(text));
+        Ok(texts.iter().enumerate().filter(|(_, text)| missing(*text)).map(|(row, _)| row).collect())
+    }
+
+    /// How many distinct values of `values` the file does not cover, and how many rows hold them.
+    ///
+    /// # Errors
+    /// A data error for types that have no text form.
+    pub fn uncovered_count(&self, values: &ArrayRef) -> Result<(usize, usize)> {
+        let texts = plain_texts(values)?;
+        let missing = || texts.iter().flatten().filter(|text| !self.table.rows.contains_key(*text));
+        Ok((missing().collect::<HashSet<&str>>().len(), missing().count()))
+    }
+
+    fn same_table(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) || self.table.paths == other.table.paths
+    }
+
+    fn labels(&self) -> Result<&Labels> {
+        let index = self.level.checked_sub(1);
+        index.and_then(|i| self.table.levels.get(i)).ok_or_else(|| Error::internal("no such level"))
+    }
+}
+
+/// Text forms of any encoding.
+fn plain_texts(values: &ArrayRef) -> Result<StringViewArray> {
+    let unpacked =
+        |to: &DataType| cast(values, to).map_err(|_| Error::internal("values to another encoding"));
+    match values.data_type() {
+        DataType::Dictionary(_, plain) => plain_texts(&unpacked(plain)?),
+        other if other.is_string() => Ok(unpacked(&DataType::Utf8View)?.as_string_view().clone()),
+        _ => text_forms(values),
+    }
+}
+
+fn not_covered(count: usize) -> Error {
+    Error::data(format!("{count} distinct values are not in the hierarchy file; add a line for each"))
+}
+
+impl Generalizer for HierarchyLevel {
+    fn label(&self) -> String {
+        format!("hierarchy:{}", self.level)
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        if is_supported(input) {
+            Ok(DataType::Utf8View)
+        } else {
+            Err(unsupported(input, "integers, floats, text, dates, timestamps or booleans"))
+        }
+    }
+
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let texts = plain_texts(values)?;
+        let rows: UInt32Array = texts.iter().map(|text| self.table.rows.get(text?).copied()).collect();
+        if rows.null_count() > texts.null_count() {
+            return Err(not_covered(self.uncovered_count(values)?.0));
+        }
+        take(&self.labels()?.of_rows, &rows, None).map_err(|_| Error::internal("labels to rows"))
+    }
+
+    fn one(&self, value: &Value) -> Result<Value> {
+        let Some(text) = value.text_form() else {
+            return Ok(Value::Null);
+        };
+        let path = self.table.paths.get(&text).ok_or_else(|| not_covered(1))?;
+        let label = path.get(self.level - 1).ok_or_else(|| Error::internal("no such level"))?;
+        Ok(Value::Text(label.clone()))
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Text(text) => self.labels().is_ok_and(|labels| labels.leaves.contains_key(text)),
+            _ => false,
+        }
+    }
+
+    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+        match (finer as &dyn Any).downcast_ref::<HierarchyLevel>() {
+            Some(finer) if !self.same_table(finer) => Err("they come from different hierarchy files".into()),
+            Some(finer) if self.level <= finer.level => Err("a coarser column stands further right".into()),
+            Some(_) => Ok(()),
+            None => Err("a hierarchy file follows only itself".into()),
+        }
+    }
+
+    fn all_leaves(&self) -> Option<u64> {
+        Some(self.table.paths.len() as u64)
+    }
+
+    fn leaves(&self, labels: &ArrayRef) -> Option<Vec<u64>> {
+        let (known, texts) = (self.labels().ok()?, plain_texts(labels).ok()?);
+        Some(
+            texts
+                .iter()
+                .map(|text| text.map_or(1, |text| known.leaves.get(text).copied().unwrap_or(0)))
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{BooleanArray, Date32Array, Float32Array, Int64Array, StringArray};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generalize::floor::tests::agree;
+    use crate::generalize::{Hierarchy, apply};
+
+    fn levels_of(file: &str) -> Result<Vec<Arc<dyn Generalizer>>> {
+        (ROW.levels)(&parse_csv(file, "marital")?)
+    }
+
+    fn refused(file: &str) -> String {
+        levels_of(file).unwrap_err().to_string()
+    }
+
+    fn views<const N: usize>(labels: [&str; N]) -> ArrayRef {
+        Arc::new(StringViewArray::from_iter_values(labels))
+    }
+
+    const MARITAL: &str = "marital;one;two;top\ndivorced;alone;adult;*\nwidowed;alone;adult;*\n\
+                           married;married;adult;*\n;unknown;unknown;*\n";
+
+    #[test]
+    fn labels_by_hand() {
+        let levels = levels_of(MARITAL).unwrap();
+        let values: ArrayRef = Arc::new(StringArray::from(vec!["widowed", "divorced", "", "married"]));
+        assert_eq!(&agree(&*levels[0], &values).unwrap(), &views(["alone", "alone", "unknown", "married"]));
+        assert_eq!(&agree(&*levels[1], &values).unwrap(), &views(["adult", "adult", "unknown", "adult"]));
+        assert_eq!(&apply(&*levels[2], &values).unwrap(), &views(["*"; 4]));
+        let labels: Vec<String> = levels.iter().map(|level| level.label()).collect();
+        assert_eq!(labels, ["hierarchy:1", "hierarchy:2", "suppress"]);
+        assert_eq!(Hierarchy::new(&DataType::Utf8, levels).unwrap().height(), 3);
+        // Without a last column of one label the top is added.
+        assert_eq!(Hierarchy::new(&DataType::Utf8, levels_of("a,1\nb,2\n").unwrap()).unwrap().height(), 2);
+    }
+
+    #[test]
+    fn leaves_are_rows_of_the_file() {
+        let levels = levels_of(MARITAL).unwrap();
+        let labels: ArrayRef = Arc::new(StringViewArray::from(vec![Some("alone"), None, Some("married")]));
+        assert_eq!(levels[0].leaves(&labels).unwrap(), [2, 1, 1]);
+        assert!(
+            levels[0].is_label(&Value::Text("alone".into()))
+                && !levels[0].is_label(&Value::Text("adult".into()))
+        );
+    }
+
+    #[test]
+    fn uncovered_values_are_counted_and_not_shown() {
+        let levels = levels_of(MARITAL).unwrap();
+        let level = (&*levels[0] as &dyn Any).downcast_ref::<HierarchyLevel>().unwrap();
+        let values: ArrayRef = Arc::new(StringArray::from(vec![
+            Some("secret"),
+            Some("married"),
+            None,
+            Some("secret"),
+            Some("other"),
+            Some("Married"),
+        ]));
+        assert!(agree(level, &values).is_none());
+        assert_eq!(level.uncovered(&values).unwrap(), [0, 3, 4, 5]);
+        assert_eq!(level.uncovered_count(&values).unwrap(), (3, 4));
+        let said = format!("{:?} {level:?}", apply(level, &values).unwrap_err());
+        assert!(said.contains("3 distinct values are not in the hierarchy file"), "{said}");
+        assert!(["secret", "other", "arried", "alone"].iter().all(|cell| !said.contains(cell)), "{said}");
+    }
+
+    #[test]
+    fn files_that_are_no_tree_are_refused_by_line() {
+        assert_eq!(refused("marital,x\nsecret,b\nc,d\nsecret,b\n"), "line 4 repeats the value of line 2");
+        let error = refused("v,secret,p\nw,x,p\n\ny,secret,q\n");
+        assert_eq!(error, "line 4 and line 1 agree at level 1 but not at level 2");
+        assert_eq!(refused("a,b,c\nd,e\n"), "line 2 has 2 columns, line 1 has 3");
+        assert_eq!(refused("a;b\nd,e\n"), "line 2 has 1 columns, line 1 has 2");
+        assert!(
+            refused("").contains("at least one row") && refused("marital,x\n").contains("at least one row")
+        );
+        assert!(refused("a\nb\n").contains("at least two columns"));
+        let rows = vec![vec!["a".to_owned(), "b".to_owned()]; 2];
+        assert_eq!(
+            (ROW.levels)(&Argument::Table(rows)).unwrap_err().to_string(),
+            "row 2 repeats the value of row 1"
+        );
+    }
+
+    #[test]
+    fn csv_as_people_write_it() {
+        let table = |text: &str| match parse_csv(text, "marital") {
+            Ok(Argument::Table(rows)) => rows,
+            other => panic!("{:?}", other.is_ok()),
+        };
+        let cells =
+            |rows: &[[&str; 2]]| rows.iter().map(|r| r.map(str::to_owned).to_vec()).collect::<Vec<_>>();
+        assert_eq!(table("\u{feff}marital,x\r\na,b\r\nc,d\r\n\r\n"), cells(&[["a", "b"], ["c", "d"]]));
+        assert_eq!(table("\"a;1\",\"say \"\"b\"\"\"\nc,d"), cells(&[["a;1", "say \"b\""], ["c", "d"]]));
+        assert_eq!(table("a,1;b\nc,2;d\n"), cells(&[["a,1", "b"], ["c,2", "d"]]));
+        assert_eq!(table("a,1;b\nc;d\n"), cells(&[["a,1", "b"], ["c", "d"]]));
+        assert_eq!(table(" a , b \nMarital,x\n"), cells(&[[" a ", " b "], ["Marital", "x"]]));
+        assert_eq!(table(",empty\na,\n"), cells(&[["", "empty"], ["a", ""]]));
+    }
+
+    #[test]
+    fn values_match_by_their_text_form() {
+        let level = |file: &str| levels_of(file).unwrap().remove(0);
+        let columns: [(&str, ArrayRef); 4] = [
+            ("-5,x\n7,y\n", Arc::new(Int64Array::from(vec![-5, 7]))),
+            ("0.1,x\n1,y\n", Arc::new(Float32Array::from(vec![0.1, 1.0]))),
+            ("1969-12-31,x\n1970-01-01,y\n", Arc::new(Date32Array::from(vec![-1, 0]))),
+            ("true,x\nfalse,y\n", Arc::new(BooleanArray::from(vec![true, false]))),
+        ];
+        for (file, column) in columns {
+            assert_eq!(&agree(&*level(file), &column).unwrap(), &views(["x", "y"]));
+        }
+    }
+
+    #[test]
+    fn levels_follow_their_own_file_only() {
+        let (one, other) = (levels_of(MARITAL).unwrap(), levels_of("a,b,c\nd,e,f\n").unwrap());
+        assert!(one[1].follows(&*one[0]).is_ok() && one[0].follows(&*one[1]).is_err());
+        assert!(one[1].follows(&*levels_of(MARITAL).unwrap()[0]).is_ok());
+        assert!(other[1].follows(&*one[0]).unwrap_err().contains("different hierarchy files"));
+    }
+
+    proptest! {
+        #[test]
+        fn files_agree_and_nest(
+            parents in prop::collection::vec((0usize..4, 0usize..3), 1..12),
+            picks in prop::collection::vec(prop::option::of(0usize..14), 0..20),
+        ) {
+            // Value i has label a, and the grandparent of label a is that of the first row that has it.
+            let grandparent = |a: usize| parents.iter().find(|(b, _)| *b == a).map(|(_, g)| *g).unwrap();
+            let rows = parents.iter().enumerate();
+            let rows = rows.map(|(i, (a, _))| vec![format!("v{i}"), format!("a{a}"), format!("g{}", grandparent(*a))]);
+            let levels = (ROW.levels)(&Argument::Table(rows.collect())).unwrap();
+            let values = picks.iter().map(|pick| pick.map(|i| format!("v{i}")));
+            let values: ArrayRef = Arc::new(values.collect::<StringArray>());
+            let fine = agree(&*levels[0], &values);
+            prop_assert_eq!(fine.is_some(), picks.iter().flatten().all(|i| *i < parents.len()));
+            if let (Some(fine), Some(coarse)) = (fine, levels.get(1).filter(|l| l.label() == "hierarchy:2")) {
+                let coarse = agree(&**coarse, &values).unwrap();
+                let mut parent = HashMap::new();
+                for (a, g) in fine.as_string_view().iter().zip(coarse.as_string_view().iter()) {
+                    prop_assert_eq!(*parent.entry(a).or_insert(g), g);
+                }
+            }
+        }
+    }
+}

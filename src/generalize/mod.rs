@@ -1,0 +1,215 @@
+//! Generalizers: which coarser value stands for this one.
+//!
+//! Each file is one generalizer, each row of [`GENERALIZERS`] names one. A generalizer is one level of one
+//! column's hierarchy; [`Hierarchy`] holds the ordered levels. Everything that loops over generalizers
+//! (policy keys, SQL functions `generalize_<name>`, `kanon list`, the laws) loops over that table.
+//!
+//! What every generalizer promises, and `tests/laws` attacks:
+//! - NULL in, NULL out (only the top level, [`suppress`], maps NULL to its one label);
+//! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::one`] agree on every value;
+//! - a coarser level is a function of the finer one that it [follows](Generalizer::follows);
+//! - the type of the result depends on the input type, never on the parameter.
+
+mod hierarchy_of_levels;
+pub mod value;
+
+pub mod date;
+pub mod floor;
+pub mod hierarchy;
+pub mod prefix;
+pub mod range;
+pub mod suppress;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::compute::{cast, take};
+use arrow::datatypes::DataType;
+
+pub use hierarchy_of_levels::{AsIs, Hierarchy};
+pub use value::Value;
+
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+
+/// One level: a function from a column's values to coarser ones.
+pub trait Generalizer: Any + Debug + Send + Sync {
+    /// The whole function as a short text, for example `range:10`. Equal labels on columns of the same type
+    /// mean equal functions. It is written into the released field as `kanon.generalized`.
+    fn label(&self) -> String;
+
+    /// The type of the result for values of type `input`.
+    ///
+    /// # Errors
+    /// A data error when values of that type cannot be generalized this way.
+    fn output_type(&self, input: &DataType) -> Result<DataType>;
+
+    /// Whether `a <= b` implies `f(a) <= f(b)` in the order of the types.
+    fn keeps_order(&self) -> bool;
+
+    /// Generalizes a column. Text arrives as `Utf8View`, never as a dictionary: call it through [`apply`].
+    ///
+    /// # Errors
+    /// A data error when values are not covered or overflow; it counts them and shows none.
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef>;
+
+    /// Generalizes one value, the obvious way. The oracle of [`Generalizer::generalize`].
+    ///
+    /// # Errors
+    /// As for [`Generalizer::generalize`].
+    fn one(&self, value: &Value) -> Result<Value>;
+
+    /// Whether `value` can be a result of this level (NULL always can).
+    fn is_label(&self, value: &Value) -> bool;
+
+    /// Checks that this level is a function of `finer`'s results; says why not.
+    ///
+    /// # Errors
+    /// The reason as text, without a place.
+    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String>;
+
+    /// The same function with labels padded so that the labels of `released` (results of this level) sort as
+    /// text like the values. `None` where labels are not padded.
+    fn padded_for(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
+        None
+    }
+
+    /// How many leaves (rows of a hierarchy file) stand below each label of `labels`, or `None` when the
+    /// level does not enumerate its leaves and the distinct values of the input are the leaves.
+    fn leaves(&self, _labels: &ArrayRef) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// All leaves (rows of the hierarchy file), where the level enumerates them.
+    fn all_leaves(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What a policy or a SQL call says behind a generalizer's name.
+#[derive(Clone, PartialEq)]
+pub enum Argument {
+    /// Numbers, one a level.
+    Numbers(Vec<Decimal>),
+    /// Words, one a level.
+    Words(Vec<String>),
+    /// A table with one column a level, the first the values themselves.
+    Table(Vec<Vec<String>>),
+}
+
+/// Names the kind only: a table holds cells.
+impl Debug for Argument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Argument::Numbers(_) => "Numbers(..)",
+            Argument::Words(_) => "Words(..)",
+            Argument::Table(_) => "Table(..)",
+        })
+    }
+}
+
+/// Which [`Argument`] a generalizer takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// No argument at all.
+    Nothing,
+    /// [`Argument::Numbers`].
+    Numbers,
+    /// [`Argument::Words`].
+    Words,
+    /// [`Argument::Table`]; a policy names the file.
+    Table,
+}
+
+/// A row of [`GENERALIZERS`].
+pub struct GeneralizerRow {
+    /// Name and documentation.
+    pub doc: &'static Doc,
+    /// The key in a policy's `hierarchy = { key = ... }`, where it can stand there.
+    pub key: Option<&'static str>,
+    /// What stands behind the key.
+    pub takes: Takes,
+    /// The levels above level 0, finest first; parameters are validated here and nowhere later.
+    pub levels: MakeLevels,
+}
+
+/// Makes the levels of a hierarchy from what was said of it.
+pub type MakeLevels = fn(&Argument) -> Result<Vec<Arc<dyn Generalizer>>>;
+
+/// All generalizers.
+pub const GENERALIZERS: &[GeneralizerRow] =
+    &[date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
+
+/// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as `Utf8View`.
+///
+/// # Errors
+/// Those of [`Generalizer::generalize`].
+pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRef> {
+    match values.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = values.as_any_dictionary();
+            // Unused entries must not be able to fail: only those that rows refer to are generalized.
+            let used = arrow::array::AnyDictionaryArray::normalized_keys(dictionary);
+            let mut position = vec![u32::MAX; dictionary.values().len()];
+            let mut kept: Vec<u32> = Vec::new();
+            let keys: arrow::array::UInt32Array = used
+                .iter()
+                .enumerate()
+                .map(|(row, key)| {
+                    if values.is_null(row) {
+                        return Ok(None);
+                    }
+                    let slot = position
+                        .get_mut(*key)
+                        .ok_or_else(|| Error::internal("dictionary key out of range"))?;
+                    if *slot == u32::MAX {
+                        *slot = u32::try_from(kept.len()).map_err(Error::internal)?;
+                        kept.push(u32::try_from(*key).map_err(Error::internal)?);
+                    }
+                    Ok(Some(*slot))
+                })
+                .collect::<Result<_>>()?;
+            let distinct = take(dictionary.values(), &arrow::array::UInt32Array::from(kept), None)
+                .map_err(Error::internal)?;
+            let generalized = apply(generalizer, &distinct)?;
+            // NULL keys must become the label of NULL, which only the top level has.
+            if keys.null_count() > 0 {
+                let nulls = arrow::array::new_null_array(distinct.data_type(), values.len());
+                let of_null = apply(generalizer, &nulls)?;
+                let taken = take(&generalized, &keys, None).map_err(Error::internal)?;
+                let missing = arrow::compute::is_null(&keys).map_err(Error::internal)?;
+                return arrow::compute::kernels::zip::zip(&missing, &of_null, &taken)
+                    .map_err(Error::internal);
+            }
+            take(&generalized, &keys, None).map_err(Error::internal)
+        }
+        DataType::Utf8 | DataType::LargeUtf8 => generalizer
+            .generalize(&cast(values, &DataType::Utf8View).map_err(|_| Error::internal("text to view"))?),
+        _ => generalizer.generalize(values),
+    }
+}
+
+/// The text form of every value, see [`Value::text_form`].
+pub(crate) fn text_forms(values: &ArrayRef) -> Result<StringViewArray> {
+    if values.data_type() == &DataType::Utf8View {
+        return Ok(values.as_string_view().clone());
+    }
+    (0..values.len()).map(|row| Value::read(values, row).map(|v| v.text_form())).collect()
+}
+
+/// Applies `f` to the text form of every value.
+pub(crate) fn map_text(values: &ArrayRef, f: impl Fn(&str) -> String) -> Result<ArrayRef> {
+    let texts = text_forms(values)?;
+    Ok(Arc::new(texts.iter().map(|t| t.map(&f)).collect::<StringViewArray>()))
+}
+
+/// Parses the one-per-level numbers of an argument.
+pub(crate) fn numbers(argument: &Argument) -> Result<&[Decimal]> {
+    match argument {
+        Argument::Numbers(numbers) => Ok(numbers),
+        _ => Err(Error::policy("expected a list of numbers, one a level, finest first")),
+    }
+}

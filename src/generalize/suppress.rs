@@ -1,0 +1,102 @@
+//! `suppress`: every value becomes one label, the top of every hierarchy.
+//!
+//! `f(v) = top`, for NULL too: `*` in text columns (or the last column of a hierarchy file), NULL in number,
+//! date, timestamp and boolean columns.
+//!
+//! # Contract
+//! Any supported type in, one label out; NULL becomes the label. Monotone (constant). A suppressed column
+//! says nothing about its values, but the rows still show that the column exists and how many rows there are.
+//!
+//! ```
+//! use datafusion_kanon::generalize::{Generalizer, Value, suppress::Suppress};
+//! assert_eq!(Suppress::star().one(&Value::Text("02139".into()))?, Value::Text("*".into()));
+//! assert_eq!(Suppress::star().one(&Value::Null)?, Value::Text("*".into()));
+//! assert_eq!(Suppress::null().one(&Value::Int(7))?, Value::Null);
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, StringViewArray, new_null_array};
+use arrow::datatypes::DataType;
+
+use super::{Argument, Generalizer, GeneralizerRow, Takes, Value};
+use crate::doc::Doc;
+use crate::error::Result;
+use crate::papers;
+
+/// The table row of this generalizer.
+pub const ROW: GeneralizerRow = GeneralizerRow {
+    doc: &Doc {
+        name: "suppress",
+        summary: "one label for all values: the top of every hierarchy",
+        parameters: "",
+        example: "generalize_suppress(zip)",
+        paper: Some(papers::SAMARATI_SWEENEY_1998),
+    },
+    key: None,
+    takes: Takes::Nothing,
+    levels: |_: &Argument| Ok(vec![Arc::new(Suppress::star())]),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suppress {
+    label: Option<String>,
+}
+
+impl Suppress {
+    /// The top of a text hierarchy: `*`.
+    pub fn star() -> Self {
+        Self::text("*")
+    }
+
+    /// The top of a text hierarchy under another name.
+    pub fn text(label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()) }
+    }
+
+    /// The top of a number, date or boolean hierarchy: NULL.
+    pub fn null() -> Self {
+        Self { label: None }
+    }
+}
+
+impl Generalizer for Suppress {
+    fn label(&self) -> String {
+        "suppress".into()
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        Ok(if self.label.is_some() { DataType::Utf8View } else { input.clone() })
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(match &self.label {
+            Some(label) => {
+                Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(label, values.len())))
+            }
+            None => new_null_array(values.data_type(), values.len()),
+        })
+    }
+
+    fn one(&self, _value: &Value) -> Result<Value> {
+        Ok(self.label.clone().map_or(Value::Null, Value::Text))
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        match (&self.label, value) {
+            (Some(label), Value::Text(text)) => label == text,
+            (None, Value::Null) => true,
+            _ => false,
+        }
+    }
+
+    fn follows(&self, _finer: &dyn Generalizer) -> Result<(), String> {
+        Ok(())
+    }
+}

@@ -1,0 +1,295 @@
+//! One cell at a time: the slow, obvious reading and writing of values that the naive generalizers use.
+//!
+//! The columnar code in the feature files never comes here; verification and the law tests always do, so
+//! that neither can repeat a mistake of the other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::*;
+use arrow::datatypes::*;
+
+use crate::error::{Error, Result};
+
+/// A cell. Its `Debug` names the kind only, so that no cell reaches a log.
+#[derive(Clone, PartialEq)]
+pub enum Value {
+    /// A missing value.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer of any width.
+    Int(i128),
+    /// A float of any width; an `f32` by its exact value.
+    Float(f64),
+    /// A string.
+    Text(String),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Ticks of a unit since 1970-01-01 00:00.
+    Timestamp(i64, TimeUnit),
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Value::Null => "Null",
+            Value::Bool(_) => "Bool(..)",
+            Value::Int(_) => "Int(..)",
+            Value::Float(_) => "Float(..)",
+            Value::Text(_) => "Text(..)",
+            Value::Date(_) => "Date(..)",
+            Value::Timestamp(..) => "Timestamp(..)",
+        })
+    }
+}
+
+/// The error for a column type that no feature handles.
+pub fn unsupported(data_type: &DataType, wanted: &str) -> Error {
+    Error::data(format!("values of type {data_type} cannot be used here; expected {wanted}"))
+}
+
+/// Whether values of this type can be quasi-identifiers: integers, floats, text in all encodings, dates,
+/// timestamps and booleans.
+pub fn is_supported(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => {
+            !matches!(**values, DataType::Dictionary(..)) && is_supported(values)
+        }
+        DataType::Float16 => false,
+        other => {
+            other.is_integer()
+                || other.is_floating()
+                || other.is_string()
+                || matches!(
+                    other,
+                    DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Boolean
+                )
+        }
+    }
+}
+
+impl Value {
+    /// The cell `row` of `array`.
+    ///
+    /// # Errors
+    /// A data error for unsupported types.
+    pub fn read(array: &dyn Array, row: usize) -> Result<Self> {
+        if array.is_null(row) {
+            return Ok(Value::Null);
+        }
+        macro_rules! int {
+            ($t:ty) => {
+                Value::Int(i128::from(array.as_primitive::<$t>().value(row)))
+            };
+        }
+        Ok(match array.data_type() {
+            DataType::Boolean => Value::Bool(array.as_boolean().value(row)),
+            DataType::Int8 => int!(Int8Type),
+            DataType::Int16 => int!(Int16Type),
+            DataType::Int32 => int!(Int32Type),
+            DataType::Int64 => int!(Int64Type),
+            DataType::UInt8 => int!(UInt8Type),
+            DataType::UInt16 => int!(UInt16Type),
+            DataType::UInt32 => int!(UInt32Type),
+            DataType::UInt64 => int!(UInt64Type),
+            DataType::Float32 => Value::Float(widen(array.as_primitive::<Float32Type>().value(row))),
+            DataType::Float64 => Value::Float(array.as_primitive::<Float64Type>().value(row)),
+            DataType::Utf8 => Value::Text(array.as_string::<i32>().value(row).to_owned()),
+            DataType::LargeUtf8 => Value::Text(array.as_string::<i64>().value(row).to_owned()),
+            DataType::Utf8View => Value::Text(array.as_string_view().value(row).to_owned()),
+            DataType::Date32 => Value::Date(array.as_primitive::<Date32Type>().value(row)),
+            DataType::Date64 => {
+                let days = array.as_primitive::<Date64Type>().value(row).div_euclid(86_400_000);
+                Value::Date(i32::try_from(days).map_err(|_| Error::data("a date is out of range"))?)
+            }
+            DataType::Timestamp(unit, _) => Value::Timestamp(
+                match unit {
+                    TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(row),
+                    TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().value(row),
+                    TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().value(row),
+                    TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().value(row),
+                },
+                *unit,
+            ),
+            DataType::Dictionary(..) => {
+                let dictionary = array.as_any_dictionary();
+                let key = *dictionary
+                    .normalized_keys()
+                    .get(row)
+                    .ok_or_else(|| Error::internal("a row too many"))?;
+                return Value::read(dictionary.values(), key);
+            }
+            other => return Err(unsupported(other, "integers, floats, text, dates, timestamps or booleans")),
+        })
+    }
+
+    /// An array of `data_type` from cells; each cell must be of that type or NULL.
+    ///
+    /// # Errors
+    /// A data error when a cell does not fit the type.
+    pub fn build(values: &[Value], data_type: &DataType) -> Result<ArrayRef> {
+        let misfit = || Error::data(format!("a generalized value does not fit the type {data_type}"));
+        macro_rules! primitive {
+            ($t:ty, $pattern:pat => $value:expr) => {{
+                let cells: Result<Vec<Option<<$t as ArrowPrimitiveType>::Native>>> = values
+                    .iter()
+                    .map(|v| match v {
+                        Value::Null => Ok(None),
+                        $pattern => ($value).map(Some),
+                        _ => Err(misfit()),
+                    })
+                    .collect();
+                Arc::new(PrimitiveArray::<$t>::from(cells?).with_data_type(data_type.clone())) as ArrayRef
+            }};
+        }
+        macro_rules! int {
+            ($t:ty) => { primitive!($t, Value::Int(v) => <$t as ArrowPrimitiveType>::Native::try_from(*v).map_err(|_| misfit())) };
+        }
+        macro_rules! ticks {
+            ($t:ty) => { primitive!($t, Value::Timestamp(v, _) => Ok(*v)) };
+        }
+        macro_rules! text {
+            ($t:ty) => {{
+                let cells: Result<Vec<Option<&str>>> = values
+                    .iter()
+                    .map(|v| match v {
+                        Value::Null => Ok(None),
+                        Value::Text(t) => Ok(Some(t.as_str())),
+                        _ => Err(misfit()),
+                    })
+                    .collect();
+                Arc::new(<$t>::from_iter(cells?)) as ArrayRef
+            }};
+        }
+        Ok(match data_type {
+            DataType::Boolean => {
+                let cells: Result<Vec<Option<bool>>> = values
+                    .iter()
+                    .map(|v| match v {
+                        Value::Null => Ok(None),
+                        Value::Bool(b) => Ok(Some(*b)),
+                        _ => Err(misfit()),
+                    })
+                    .collect();
+                Arc::new(BooleanArray::from(cells?))
+            }
+            DataType::Int8 => int!(Int8Type),
+            DataType::Int16 => int!(Int16Type),
+            DataType::Int32 => int!(Int32Type),
+            DataType::Int64 => int!(Int64Type),
+            DataType::UInt8 => int!(UInt8Type),
+            DataType::UInt16 => int!(UInt16Type),
+            DataType::UInt32 => int!(UInt32Type),
+            DataType::UInt64 => int!(UInt64Type),
+            DataType::Float32 => primitive!(Float32Type, Value::Float(v) => Ok(narrow(*v))),
+            DataType::Float64 => primitive!(Float64Type, Value::Float(v) => Ok(*v)),
+            DataType::Utf8 => text!(StringArray),
+            DataType::LargeUtf8 => text!(LargeStringArray),
+            DataType::Utf8View => text!(StringViewArray),
+            DataType::Date32 => primitive!(Date32Type, Value::Date(v) => Ok(*v)),
+            DataType::Date64 => primitive!(Date64Type, Value::Date(v) => Ok(i64::from(*v) * 86_400_000)),
+            DataType::Timestamp(unit, _) => match unit {
+                TimeUnit::Second => ticks!(TimestampSecondType),
+                TimeUnit::Millisecond => ticks!(TimestampMillisecondType),
+                TimeUnit::Microsecond => ticks!(TimestampMicrosecondType),
+                TimeUnit::Nanosecond => ticks!(TimestampNanosecondType),
+            },
+            other => return Err(unsupported(other, "a type that a generalizer returns")),
+        })
+    }
+
+    /// The text on which hierarchy files match and which level 0 of a text hierarchy shows: integers in
+    /// decimal, floats as the shortest decimal that reads back, `true`/`false`, ISO dates and timestamps.
+    /// `None` for NULL.
+    pub fn text_form(&self) -> Option<String> {
+        Some(match self {
+            Value::Null => return None,
+            Value::Bool(b) => b.to_string(),
+            Value::Int(i) => i.to_string(),
+            Value::Float(x) => x.to_string(),
+            Value::Text(t) => t.clone(),
+            Value::Date(days) => date_text(*days),
+            Value::Timestamp(ticks, unit) => timestamp_text(*ticks, *unit),
+        })
+    }
+}
+
+/// An `f32` as the `f64` that prints alike, so that 0.1 stays 0.1.
+pub(crate) fn widen(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
+}
+
+/// The `f32` that prints as `value`.
+pub(crate) fn narrow(value: f64) -> f32 {
+    value.to_string().parse().unwrap_or(f32::NAN)
+}
+
+fn date_text(days: i32) -> String {
+    match chrono::DateTime::from_timestamp(i64::from(days) * 86_400, 0) {
+        Some(t) => t.format("%Y-%m-%d").to_string(),
+        None => format!("day {days}"),
+    }
+}
+
+fn timestamp_text(ticks: i64, unit: TimeUnit) -> String {
+    let per_second: i64 = ticks_per_second(unit);
+    let nanos = ticks.rem_euclid(per_second) * (1_000_000_000 / per_second);
+    match chrono::DateTime::from_timestamp(ticks.div_euclid(per_second), u32::try_from(nanos).unwrap_or(0)) {
+        Some(t) => t.format("%Y-%m-%dT%H:%M:%S%.f").to_string(),
+        None => format!("tick {ticks}"),
+    }
+}
+
+/// How many ticks of `unit` a second has.
+pub(crate) fn ticks_per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_survive_a_round_trip() {
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(Int8Array::from(vec![Some(-128), None, Some(127)])),
+            Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])),
+            Arc::new(Float32Array::from(vec![Some(0.1), None, Some(-3.5e-9)])),
+            Arc::new(StringViewArray::from(vec![Some("a"), None, Some("")])),
+            Arc::new(Date64Array::from(vec![Some(-86_400_000), None])),
+            Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None])),
+            Arc::new(BooleanArray::from(vec![Some(true), None])),
+        ];
+        for array in arrays {
+            let cells: Vec<Value> = (0..array.len()).map(|i| Value::read(&array, i).unwrap()).collect();
+            assert_eq!(&Value::build(&cells, array.data_type()).unwrap(), &array);
+        }
+    }
+
+    #[test]
+    fn text_forms() {
+        let cases = [
+            (Value::Int(-5), "-5"),
+            (Value::Float(0.5), "0.5"),
+            (Value::Float(1.0), "1"),
+            (Value::Date(-1), "1969-12-31"),
+            (Value::Timestamp(-1, TimeUnit::Millisecond), "1969-12-31T23:59:59.999"),
+            (Value::Bool(true), "true"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(value.text_form().unwrap(), text);
+        }
+        assert_eq!(Value::Null.text_form(), None);
+    }
+
+    #[test]
+    fn debug_shows_no_cell() {
+        assert_eq!(format!("{:?}", Value::Text("secret".into())), "Text(..)");
+    }
+}

@@ -1,0 +1,13 @@
+pub mod class;
+pub mod decimal;
+pub mod doc;
+pub mod error;
+pub mod generalize;
+pub mod measure;
+pub mod method;
+pub mod model;
+pub mod papers;
+pub mod policy;
+#[cfg(feature = "engine")]
+pub mod release;
+pub mod role;

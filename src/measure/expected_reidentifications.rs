@@ -1,0 +1,43 @@
+//! `expected_reidentifications`: how many people a linkage of the whole table gets right.
+//!
+//! The number of classes: of each class one member is expected to be matched rightly (Dankar & El Emam 2010).
+//!
+//! # Contract
+//! A count as a float; NULL for no rows.
+//!
+//! ```
+//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, expected_reidentifications::ExpectedReidentifications};
+//! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
+//! assert_eq!(ExpectedReidentifications.value(&sizes), Some(4.0));
+//! assert_eq!(ExpectedReidentifications.value(&ClassSizes::default()), None);
+//! ```
+
+use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use crate::doc::Doc;
+use crate::papers;
+
+/// The table row of this measure.
+pub const ROW: RiskRow =
+    RiskRow { doc: DOC, parameters: &[], defaults: &[], make: |_| Ok(Box::new(ExpectedReidentifications)) };
+
+const DOC: &Doc = &Doc {
+    name: "expected_reidentifications",
+    summary: "expected right matches when the whole table is linked: number of classes",
+    parameters: "",
+    example: "expected_reidentifications(age, sex, zip)",
+    paper: Some(papers::DANKAR_EL_EMAM_2010),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct ExpectedReidentifications;
+
+impl RiskMeasure for ExpectedReidentifications {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn value(&self, sizes: &ClassSizes) -> Option<f64> {
+        (sizes.classes() > 0).then(|| ratio(u128::from(sizes.classes()), 1))
+    }
+}

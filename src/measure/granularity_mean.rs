@@ -1,0 +1,46 @@
+//! `granularity_mean`: as [`granularity`](super::granularity), with the arithmetic mean over the columns.
+//!
+//! `mean over i of w_i X_i`, X_i as there (ARX: loss with the arithmetic mean).
+//!
+//! # Contract
+//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (equal weights). Grows going up
+//! when nothing is suppressed.
+
+use super::granularity::{of_columns, of_levels};
+use super::{Grows, LossMeasure, ratio};
+use crate::class::{ClassTable, Judged};
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct GranularityMean;
+
+impl LossMeasure for GranularityMean {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "granularity_mean",
+            summary: "share of each column's domain that a value stands for, arithmetic mean",
+            parameters: "",
+            example: "objective = \"granularity_mean\"",
+            paper: Some(papers::IYENGAR_2002),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::WithoutSuppression
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        mean(node.table(), &of_columns(node))
+    }
+
+    fn bound(&self, table: &ClassTable, levels: &[usize]) -> f64 {
+        mean(table, &of_levels(table, levels))
+    }
+}
+
+fn mean(table: &ClassTable, columns: &[f64]) -> f64 {
+    let sum: f64 = columns.iter().zip(table.columns()).map(|(x, c)| c.weight() * x).sum();
+    sum / ratio(columns.len() as u128, 1)
+}

@@ -1,0 +1,40 @@
+//! `height`: the sum of the levels (Samarati's minimum absolute distance).
+//!
+//! `sum_i g_i` over the levels g of a node.
+//!
+//! # Contract
+//! A non-negative integer as a float; 0 for the data as is. Always grows going up. It sees neither data nor
+//! suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
+
+use super::{Grows, LossMeasure};
+use crate::class::{ClassTable, Judged};
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct Height;
+
+impl LossMeasure for Height {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "height",
+            summary: "sum of the levels",
+            parameters: "",
+            example: "objective = \"height\"",
+            paper: Some(papers::SAMARATI_2001),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::Always
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        self.bound(node.table(), node.levels())
+    }
+
+    fn bound(&self, _table: &ClassTable, levels: &[usize]) -> f64 {
+        super::ratio(levels.iter().map(|l| *l as u128).sum(), 1)
+    }
+}

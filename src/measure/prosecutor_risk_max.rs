@@ -1,0 +1,43 @@
+//! `prosecutor_risk_max`: the highest chance to pick a known person's row.
+//!
+//! `1 / min |E|` (Dankar & El Emam 2010), for an attacker who knows that the person is in the data.
+//!
+//! # Contract
+//! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
+//!
+//! ```
+//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, prosecutor_risk_max::ProsecutorRiskMax};
+//! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
+//! assert_eq!(ProsecutorRiskMax.value(&sizes), Some(1.0));
+//! assert_eq!(ProsecutorRiskMax.value(&ClassSizes::default()), None);
+//! ```
+
+use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use crate::doc::Doc;
+use crate::papers;
+
+/// The table row of this measure.
+pub const ROW: RiskRow =
+    RiskRow { doc: DOC, parameters: &[], defaults: &[], make: |_| Ok(Box::new(ProsecutorRiskMax)) };
+
+const DOC: &Doc = &Doc {
+    name: "prosecutor_risk_max",
+    summary: "highest chance to pick a known person: 1 / smallest class",
+    parameters: "",
+    example: "prosecutor_risk_max(age, sex, zip)",
+    paper: Some(papers::DANKAR_EL_EMAM_2010),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct ProsecutorRiskMax;
+
+impl RiskMeasure for ProsecutorRiskMax {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn value(&self, sizes: &ClassSizes) -> Option<f64> {
+        sizes.min().map(|least| ratio(1, u128::from(least)))
+    }
+}

@@ -1,0 +1,44 @@
+//! `prosecutor_risk_mean`: the mean chance to pick a person's row.
+//!
+//! `classes / individuals` (Dankar & El Emam 2010), which is also the marketer risk: the share of all individuals that a
+//! linkage of the whole table is expected to get right.
+//!
+//! # Contract
+//! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
+//!
+//! ```
+//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, prosecutor_risk_mean::ProsecutorRiskMean};
+//! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
+//! assert_eq!(ProsecutorRiskMean.value(&sizes), Some(0.25));
+//! assert_eq!(ProsecutorRiskMean.value(&ClassSizes::default()), None);
+//! ```
+
+use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use crate::doc::Doc;
+use crate::papers;
+
+/// The table row of this measure.
+pub const ROW: RiskRow =
+    RiskRow { doc: DOC, parameters: &[], defaults: &[], make: |_| Ok(Box::new(ProsecutorRiskMean)) };
+
+const DOC: &Doc = &Doc {
+    name: "prosecutor_risk_mean",
+    summary: "mean chance to pick a person (marketer risk): classes / individuals",
+    parameters: "",
+    example: "prosecutor_risk_mean(age, sex, zip)",
+    paper: Some(papers::DANKAR_EL_EMAM_2010),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct ProsecutorRiskMean;
+
+impl RiskMeasure for ProsecutorRiskMean {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn value(&self, sizes: &ClassSizes) -> Option<f64> {
+        (sizes.classes() > 0).then(|| ratio(u128::from(sizes.classes()), u128::from(sizes.individuals())))
+    }
+}

@@ -1,0 +1,44 @@
+//! `sample_uniqueness`: the share of individuals who are alone in their class.
+//!
+//! `individuals in classes of size 1 / individuals` (Dankar & El Emam 2010).
+//!
+//! # Contract
+//! A share in 0..=1; NULL for no rows. Uniqueness in the sample, not in the population.
+//!
+//! ```
+//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, sample_uniqueness::SampleUniqueness};
+//! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
+//! assert_eq!(SampleUniqueness.value(&sizes), Some(0.125));
+//! assert_eq!(SampleUniqueness.value(&ClassSizes::default()), None);
+//! ```
+
+use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use crate::doc::Doc;
+use crate::papers;
+
+/// The table row of this measure.
+pub const ROW: RiskRow =
+    RiskRow { doc: DOC, parameters: &[], defaults: &[], make: |_| Ok(Box::new(SampleUniqueness)) };
+
+const DOC: &Doc = &Doc {
+    name: "sample_uniqueness",
+    summary: "share of individuals alone in their class",
+    parameters: "",
+    example: "sample_uniqueness(age, sex, zip)",
+    paper: Some(papers::DANKAR_EL_EMAM_2010),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct SampleUniqueness;
+
+impl RiskMeasure for SampleUniqueness {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn value(&self, sizes: &ClassSizes) -> Option<f64> {
+        let unique = sizes.histogram().find(|(size, _)| *size == 1).map_or(0, |(_, classes)| classes);
+        (sizes.classes() > 0).then(|| ratio(u128::from(unique), u128::from(sizes.individuals())))
+    }
+}

@@ -1,0 +1,82 @@
+//! `share_at_risk`: the share of individuals whose risk exceeds a bound.
+//!
+//! `individuals with 1/|E| > r / individuals` (Dankar & El Emam 2010), decided in exact integers.
+//!
+//! # Contract
+//! Takes r in 0..=1, 0.2 when nobody says it (k = 5); a share in 0..=1 out, NULL for no rows. The bound
+//! itself is not at risk: with r = 0.2 a class of 5 is fine, a class of 4 is not.
+//!
+//! ```
+//! use datafusion_kanon::decimal::Decimal;
+//! use datafusion_kanon::measure::{ClassSizes, share_at_risk::ROW};
+//! let sizes: ClassSizes = [1, 4, 5, 10].into_iter().collect();
+//! let risk = (ROW.make)(&[Decimal::parse("0.2")?])?;
+//! assert_eq!(risk.value(&sizes), Some(0.25));
+//! assert_eq!(risk.value(&ClassSizes::default()), None);
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+use crate::papers;
+
+/// The table row of this measure.
+pub const ROW: RiskRow = RiskRow {
+    doc: DOC,
+    parameters: &["r"],
+    defaults: &[Decimal::new_const(2, 1)],
+    make: |constants| match constants {
+        [bound] => Ok(Box::new(ShareAtRisk::new(*bound)?)),
+        _ => Err(Error::policy("share_at_risk takes one constant, the bound r between 0 and 1")),
+    },
+};
+
+const DOC: &Doc = &Doc {
+    name: "share_at_risk",
+    summary: "share of individuals with a risk above r",
+    parameters: "r",
+    example: "share_at_risk(0.2, age, sex, zip)",
+    paper: Some(papers::DANKAR_EL_EMAM_2010),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct ShareAtRisk {
+    bound: Decimal,
+}
+
+impl ShareAtRisk {
+    /// The measure for the bound r.
+    ///
+    /// # Errors
+    /// A policy error when r is not between 0 and 1.
+    pub fn new(bound: Decimal) -> Result<Self> {
+        if bound < Decimal::integer(0) || bound > Decimal::integer(1) {
+            return Err(Error::policy(format!("r: expected a share between 0 and 1, found {bound}")));
+        }
+        Ok(Self { bound })
+    }
+
+    /// `1 / size > bound`, exactly.
+    fn exceeds(self, size: u64) -> bool {
+        let bound = self.bound.numerator().checked_mul(i128::from(size));
+        bound.is_some_and(|product| product < self.bound.denominator())
+    }
+}
+
+impl RiskMeasure for ShareAtRisk {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn value(&self, sizes: &ClassSizes) -> Option<f64> {
+        let at_risk: u64 = sizes
+            .histogram()
+            .filter(|(size, _)| self.exceeds(*size))
+            .map(|(size, classes)| size * classes)
+            .sum();
+        (sizes.classes() > 0).then(|| ratio(u128::from(at_risk), u128::from(sizes.individuals())))
+    }
+}

@@ -1,0 +1,37 @@
+//! `suppressed_rows`: S, the rows of classes that fail (Samarati's minimum suppression).
+//!
+//! # Contract
+//! A non-negative integer as a float, at most the rows of the input. It does not see how coarse the rest is.
+
+use super::{Grows, LossMeasure};
+use crate::class::{ClassTable, Judged};
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct SuppressedRows;
+
+impl LossMeasure for SuppressedRows {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "suppressed_rows",
+            summary: "rows of classes that fail",
+            parameters: "",
+            example: "objective = \"suppressed_rows\"",
+            paper: Some(papers::SAMARATI_2001),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::No
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        super::ratio(u128::from(node.suppressed_rows()), 1)
+    }
+
+    fn bound(&self, _table: &ClassTable, _levels: &[usize]) -> f64 {
+        0.0
+    }
+}

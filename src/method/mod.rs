@@ -1,0 +1,159 @@
+//! Methods: which recoding?
+//!
+//! A method looks at the class table only, never at rows, and returns an [`Outcome`]: the best nodes it found
+//! and whether they are proven best. Each row of [`METHODS`] names one.
+
+pub mod lattice;
+
+use std::ops::RangeInclusive;
+
+use crate::class::{ClassTable, Judged};
+use crate::doc::{Doc, find};
+use crate::error::{Error, Result};
+use crate::measure::LossMeasure;
+use crate::model::ClassModel;
+
+/// What a method returns: how base classes become released classes. Methods to come add variants
+/// (`Classes`: base class to output tuple; `Values`; `Split`), not pipelines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recoding {
+    /// One level per quasi-identifier, in policy order: full-domain generalization. Failing classes are
+    /// suppressed.
+    Levels(Vec<usize>),
+}
+
+/// Which [`Recoding`] a method returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecodingKind {
+    /// [`Recoding::Levels`].
+    Levels,
+}
+
+/// A question to a method.
+pub struct Problem<'a> {
+    /// The data.
+    pub table: &'a ClassTable,
+    /// What every class must hold.
+    pub models: &'a [Box<dyn ClassModel>],
+    /// What to minimize.
+    pub objective: &'a dyn LossMeasure,
+    /// L, how many rows may be suppressed.
+    pub limit: u64,
+    /// The allowed levels of each quasi-identifier.
+    pub ranges: &'a [RangeInclusive<usize>],
+    /// How many of the best nodes to return, at least 1.
+    pub top: usize,
+    /// Who watches, and may stop the search.
+    pub watch: &'a dyn Watch,
+}
+
+/// Watches a search.
+pub trait Watch: Sync {
+    /// `done` of at most `total` nodes are decided.
+    fn progress(&self, _done: u64, _total: u64) {}
+
+    /// Whether to give up.
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// An anonymous node that a method found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// One level per quasi-identifier, in policy order.
+    pub levels: Vec<usize>,
+    /// The objective there.
+    pub loss: f64,
+    /// S, the rows of failing classes.
+    pub suppressed_rows: u64,
+    /// The kept classes.
+    pub classes: u64,
+    /// The smallest kept class, `None` when nothing is kept.
+    pub min_class: Option<u64>,
+}
+
+impl Found {
+    /// What is remembered of a judged node.
+    pub fn new(node: &Judged<'_>, objective: &dyn LossMeasure) -> Self {
+        Self {
+            levels: node.levels().to_vec(),
+            loss: objective.value(node),
+            suppressed_rows: node.suppressed_rows(),
+            classes: node.kept_classes(),
+            min_class: node.min_class(),
+        }
+    }
+
+    /// The order of preference: loss, then the sum of levels, then the levels in policy order.
+    pub fn compare(&self, other: &Self) -> std::cmp::Ordering {
+        let height = |f: &Self| f.levels.iter().sum::<usize>();
+        (self.loss.total_cmp(&other.loss))
+            .then_with(|| height(self).cmp(&height(other)))
+            .then_with(|| self.levels.cmp(&other.levels))
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The best anonymous nodes, best first; none when no node is anonymous.
+    pub best: Vec<Found>,
+    /// All nodes of the lattice within the allowed levels.
+    pub nodes: u64,
+    /// The nodes whose classes were computed.
+    pub evaluated: u64,
+    /// Whether it is proven that no node is better.
+    pub proven: bool,
+}
+
+/// A search over recodings.
+pub trait Method: Sync {
+    /// The row's documentation.
+    fn doc(&self) -> &'static Doc;
+
+    /// What it returns.
+    fn recoding(&self) -> RecodingKind;
+
+    /// Whether its answer to this problem is proven best; why not.
+    ///
+    /// # Errors
+    /// The reason as text.
+    fn proves(&self, problem: &Problem<'_>) -> Result<(), String>;
+
+    /// Searches.
+    ///
+    /// # Errors
+    /// A data error when memory runs out, [`Error::interrupted`] when the watcher stops it.
+    fn search(&self, problem: &Problem<'_>) -> Result<Outcome>;
+}
+
+/// A row of [`METHODS`]: the method itself, which has no parameters.
+pub type MethodRow = &'static dyn Method;
+
+/// All methods.
+pub const METHODS: &[MethodRow] = &[&lattice::exhaustive::Exhaustive, &lattice::optimal::Optimal];
+
+/// The method that a policy names; `auto` is the cheapest that proves its answer.
+///
+/// # Errors
+/// A policy error for an unknown name.
+pub fn choose(name: &str, problem: &Problem<'_>) -> Result<MethodRow> {
+    if name == "auto" {
+        let optimal: MethodRow = &lattice::optimal::Optimal;
+        let proves = optimal.proves(problem).is_ok();
+        return Ok(if proves { optimal } else { &lattice::exhaustive::Exhaustive });
+    }
+    let row = find(METHODS, |row| row.doc(), name)
+        .map_err(|valid| Error::policy(format!("there is no method `{name}`; {valid}, auto")))?;
+    row.proves(problem).map_err(|why| {
+        Error::policy(format!("`{name}` cannot promise an optimum here: {why}; use `auto`"))
+    })?;
+    Ok(*row)
+}

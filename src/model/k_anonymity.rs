@@ -1,0 +1,121 @@
+//! `k_anonymity`: nobody hides among fewer than k.
+//!
+//! A class E holds iff |E| >= k (Samarati 2001, Sweeney 2002). Sizes are individuals; rows where the policy
+//! names no individual.
+//!
+//! # Contract
+//! Takes an integer k of at least 1; the quantity is the size of a class, the least one is what a table
+//! reached. NULL in a quasi-identifier is a value like any other. Survives merging with any class: going up
+//! a lattice never makes a class that held fail. It bounds the chance to pick a known person's row by 1/k,
+//! and protects against nothing else: if all k rows of a class share a diagnosis, it is learnt (homogeneity).
+//!
+//! ```
+//! use datafusion_kanon::model::{Class, ClassModel, k_anonymity::KAnonymity};
+//! let model = KAnonymity::new(5)?;
+//! assert!(model.holds(model.value(&Class { size: 5 })));
+//! assert!(!model.holds(model.value(&Class { size: 4 })));
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use super::{Class, ClassModel, Merge, Model, ModelRow, Needs, Quantity, Worst};
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+use crate::papers;
+
+/// The table row of this model.
+pub const ROW: ModelRow = ModelRow {
+    doc: DOC,
+    parameters: &["k"],
+    make: |mut parameters| {
+        let k = parameters.take_count("k")?;
+        parameters.finish(DOC)?;
+        Ok(Model::Class(Box::new(KAnonymity::new(k)?)))
+    },
+};
+
+const DOC: &Doc = &Doc {
+    name: "k_anonymity",
+    summary: "every class has at least k individuals",
+    parameters: "k",
+    example: "k_anonymity(age, sex, zip)",
+    paper: Some(papers::SAMARATI_2001),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KAnonymity {
+    k: u64,
+}
+
+impl KAnonymity {
+    /// The model for this k.
+    ///
+    /// # Errors
+    /// A policy error for k = 0.
+    pub fn new(k: u64) -> Result<Self> {
+        match i64::try_from(k) {
+            Ok(1..) => Ok(Self { k }),
+            _ => Err(Error::policy(format!("k: expected an integer of at least 1, found {k}"))),
+        }
+    }
+}
+
+impl ClassModel for KAnonymity {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Size
+    }
+
+    fn merge(&self) -> Merge {
+        Merge::Any
+    }
+
+    fn min_size(&self) -> u64 {
+        self.k
+    }
+
+    fn value(&self, class: &Class) -> Quantity {
+        Quantity::Count(class.size)
+    }
+
+    fn worst(&self) -> Worst {
+        Worst::Least
+    }
+
+    fn holds(&self, value: Quantity) -> bool {
+        matches!(value, Quantity::Count(size) if size >= self.k)
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Decimal)> {
+        vec![("k", self.required())]
+    }
+
+    fn required(&self) -> Decimal {
+        Decimal::integer(i64::try_from(self.k).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Parameters, make};
+
+    #[test]
+    fn parameters_are_checked() {
+        let k = |n: &str| Parameters::new(vec![("k".into(), Decimal::parse(n).unwrap())]);
+        assert!(make("k_anonymity", k("5")).is_ok());
+        for wrong in ["0", "-1", "2.5", "1e17"] {
+            let made = make("k_anonymity", k(wrong));
+            assert_eq!(made.is_err(), wrong != "1e17", "{wrong}");
+        }
+        assert!(make("k_anonymity", Parameters::default()).is_err());
+        let extra =
+            Parameters::new(vec![("k".into(), Decimal::integer(5)), ("l".into(), Decimal::integer(2))]);
+        assert!(make("k_anonymity", extra).unwrap_err().to_string().contains("no parameter `l`"));
+        assert!(make("k_anonimity", k("5")).unwrap_err().to_string().contains("did you mean `k_anonymity`"));
+    }
+}

@@ -1,0 +1,197 @@
+//! Models: is this class safe?
+//!
+//! Each file is one model, each row of [`MODELS`] names one. A model says what it needs to know of a class,
+//! computes one [`Quantity`] of it and decides whether the class holds. How it survives the merging of
+//! classes ([`Merge`]) tells a method which nodes it may skip; the laws in `tests/` attack the claim.
+
+pub mod k_anonymity;
+
+use std::fmt::Debug;
+
+use crate::decimal::Decimal;
+use crate::doc::{Doc, find};
+use crate::error::{Error, Result};
+
+/// What a model looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The size of the class.
+    Size,
+    /// How often each value of one sensitive column occurs in the class.
+    SensitiveCounts,
+    /// The maximum of a column over the class.
+    Maximum,
+    /// The size of the class's tuple in a population table.
+    Population,
+}
+
+/// How a model survives when two classes are merged into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// A class that holds still holds after merging with any class.
+    Any,
+    /// Two classes that hold give one that holds.
+    Both,
+    /// Nothing is promised.
+    None,
+}
+
+/// Which end of a model's quantity is the dangerous one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worst {
+    /// The least value of all classes is what was reached.
+    Least,
+    /// The greatest value of all classes is what was reached.
+    Greatest,
+}
+
+/// A class as a model sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Class {
+    /// Distinct individuals; rows where the policy names no individual.
+    pub size: u64,
+}
+
+/// What a model computes of a class. Ratios are kept exact until they are shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Quantity {
+    /// A count.
+    Count(u64),
+    /// A ratio of two counts.
+    Ratio(u128, u128),
+    /// A real number, where a logarithm occurs.
+    Real(f64),
+}
+
+impl Quantity {
+    /// The number for a report.
+    #[expect(clippy::cast_precision_loss, reason = "only shown")]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Quantity::Count(n) => n as f64,
+            Quantity::Ratio(a, b) => a as f64 / b as f64,
+            Quantity::Real(x) => x,
+        }
+    }
+}
+
+/// A promise that each class holds or fails by itself.
+pub trait ClassModel: Debug + Send + Sync {
+    /// The row's documentation.
+    fn doc(&self) -> &'static Doc;
+    /// What `value` looks at.
+    fn needs(&self) -> Needs;
+    /// How the model survives merging.
+    fn merge(&self) -> Merge;
+    /// The size below which no class can hold.
+    fn min_size(&self) -> u64;
+    /// The model's quantity of one class.
+    fn value(&self, class: &Class) -> Quantity;
+    /// Which end of the quantity is dangerous.
+    fn worst(&self) -> Worst;
+    /// Whether a class with this quantity holds.
+    fn holds(&self, value: Quantity) -> bool;
+    /// The bound that was required, in the unit of `value`.
+    fn required(&self) -> Decimal;
+    /// The worst quantity of all classes given: what the table reached. `None` for no class.
+    fn reached(&self, values: &mut dyn Iterator<Item = Quantity>) -> Option<Quantity> {
+        let order = |a: &Quantity, b: &Quantity| a.to_f64().total_cmp(&b.to_f64());
+        match self.worst() {
+            Worst::Least => values.min_by(order),
+            Worst::Greatest => values.max_by(order),
+        }
+    }
+    /// The parameters by name: [`make`] with these gives this model again.
+    fn parameters(&self) -> Vec<(&'static str, Decimal)>;
+    /// The model with its parameters, for people: `k_anonymity(5)`.
+    fn said(&self) -> String {
+        let parameters: Vec<String> = self.parameters().iter().map(|(_, value)| value.to_string()).collect();
+        format!("{}({})", self.doc().name, parameters.join(", "))
+    }
+}
+
+/// A promise about all classes together, judged on the kept classes of a node.
+pub trait TableModel: Debug + Send + Sync {
+    /// The row's documentation.
+    fn doc(&self) -> &'static Doc;
+    /// Whether the table with these kept classes holds.
+    fn holds(&self, kept: &mut dyn Iterator<Item = Class>) -> bool;
+}
+
+/// A model made from its parameters.
+#[derive(Debug)]
+pub enum Model {
+    /// Judges every class.
+    Class(Box<dyn ClassModel>),
+    /// Judges the whole table.
+    Table(Box<dyn TableModel>),
+}
+
+/// The parameters of a model, by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parameters(Vec<(String, Decimal)>);
+
+impl Parameters {
+    /// Parameters from pairs.
+    pub fn new(pairs: Vec<(String, Decimal)>) -> Self {
+        Self(pairs)
+    }
+
+    /// Takes the positive integer `name`.
+    ///
+    /// # Errors
+    /// A policy error when it is missing or no integer of at least 1.
+    pub fn take_count(&mut self, name: &str) -> Result<u64> {
+        let value = self.take(name)?;
+        value.to_u64().filter(|n| *n > 0).ok_or_else(|| {
+            Error::policy(format!("expected an integer of at least 1, found {value}")).at(name)
+        })
+    }
+
+    /// Takes the number `name`.
+    ///
+    /// # Errors
+    /// A policy error when it is missing.
+    pub fn take(&mut self, name: &str) -> Result<Decimal> {
+        let at = self.0.iter().position(|(key, _)| key == name);
+        let at = at.ok_or_else(|| Error::policy(format!("the parameter `{name}` is missing")))?;
+        Ok(self.0.swap_remove(at).1)
+    }
+
+    /// Refuses what was not taken.
+    ///
+    /// # Errors
+    /// A policy error that names a parameter that the model does not have.
+    pub fn finish(self, doc: &Doc) -> Result<()> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::policy(format!(
+                "`{}` has no parameter `{name}`; it takes {}",
+                doc.name, doc.parameters
+            ))),
+        }
+    }
+}
+
+/// A row of [`MODELS`].
+pub struct ModelRow {
+    /// Name and documentation.
+    pub doc: &'static Doc,
+    /// The names of its parameters in the order of a call.
+    pub parameters: &'static [&'static str],
+    /// Makes the model; parameters are validated here and nowhere later.
+    pub make: fn(Parameters) -> Result<Model>,
+}
+
+/// All models.
+pub const MODELS: &[ModelRow] = &[k_anonymity::ROW];
+
+/// The model `name` with these parameters.
+///
+/// # Errors
+/// A policy error when there is no such model or a parameter is wrong.
+pub fn make(name: &str, parameters: Parameters) -> Result<Model> {
+    let row = find(MODELS, |row| row.doc, name)
+        .map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")))?;
+    (row.make)(parameters)
+}

@@ -1,0 +1,107 @@
+//! Policies: what must hold, said in TOML and resolved against a table.
+//!
+//! A policy goes through two stages. [`Said`] is what the file says: keys and shapes are checked, nothing is
+//! opened. [`Said::resolve`] holds it against a table's schema and reads the hierarchy files; the
+//! [`Policy`] that comes out is complete and nothing behind it validates again.
+
+mod resolve;
+mod said;
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+pub use said::{CsvOptions, CsvType, Said, SaidColumn, SaidHierarchy};
+
+use crate::class::QuasiColumn;
+use crate::decimal::Decimal;
+use crate::error::{Error, Result};
+use crate::generalize::Hierarchy;
+use crate::measure::LossRow;
+use crate::model::ClassModel;
+use crate::role::Role;
+
+/// A policy resolved against one table.
+#[derive(Debug)]
+pub struct Policy {
+    /// The quasi-identifiers in policy order.
+    pub quasi: Vec<Quasi>,
+    /// Every column of the table with its role, in the table's order; columns dropped by
+    /// `others = "drop"` are absent.
+    pub columns: Vec<(String, Role)>,
+    /// What every class must hold.
+    pub models: Vec<Box<dyn ClassModel>>,
+    /// s, the share of the individuals that may be suppressed, as written.
+    pub suppression_limit: Decimal,
+    /// What a search minimizes.
+    pub objective: LossRow,
+    /// The method's name, or `auto`.
+    pub method: String,
+    /// Whether the policy says that each row is a person.
+    pub rows_are_individuals: bool,
+}
+
+/// A quasi-identifier of a resolved policy.
+#[derive(Debug, Clone)]
+pub struct Quasi {
+    /// The column's name.
+    pub name: String,
+    /// Its levels.
+    pub hierarchy: Hierarchy,
+    /// Its weight in the loss.
+    pub weight: f64,
+    /// The levels that a method may choose from.
+    pub levels: RangeInclusive<usize>,
+}
+
+impl Quasi {
+    /// What the class table needs of it.
+    pub fn for_class_table(&self) -> QuasiColumn {
+        QuasiColumn { name: self.name.clone(), hierarchy: self.hierarchy.clone(), weight: self.weight }
+    }
+}
+
+impl Policy {
+    /// The columns of the release in the table's order.
+    pub fn released(&self) -> impl Iterator<Item = (&str, Role)> {
+        self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))
+    }
+
+    /// The place of the quasi-identifier `name` in policy order.
+    pub fn quasi_index(&self, name: &str) -> Option<usize> {
+        self.quasi.iter().position(|q| q.name == name)
+    }
+
+    /// The allowed levels of every quasi-identifier.
+    pub fn ranges(&self) -> Vec<RangeInclusive<usize>> {
+        self.quasi.iter().map(|q| q.levels.clone()).collect()
+    }
+}
+
+/// Where hierarchy files come from: a folder, or the copies in a private record.
+pub trait Files {
+    /// The text of the file that the policy calls `name`.
+    ///
+    /// # Errors
+    /// A policy error when it cannot be read.
+    fn read(&self, name: &str) -> Result<String>;
+}
+
+/// Files in a folder, usually the policy's own.
+#[derive(Debug, Clone)]
+pub struct Folder(pub PathBuf);
+
+impl Files for Folder {
+    fn read(&self, name: &str) -> Result<String> {
+        let path = self.0.join(name);
+        std::fs::read_to_string(&path)
+            .map_err(|e| Error::policy(format!("hierarchy file {}: {}", path.display(), e.kind())))
+    }
+}
+
+impl Files for std::collections::BTreeMap<String, String> {
+    fn read(&self, name: &str) -> Result<String> {
+        self.get(name)
+            .cloned()
+            .ok_or_else(|| Error::policy(format!("hierarchy file `{name}` is not in the record")))
+    }
+}

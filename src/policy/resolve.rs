@@ -1,0 +1,518 @@
+//! What a policy says, held against a table: every column has its role and its levels.
+
+use std::collections::HashSet;
+
+use arrow::datatypes::{DataType, Schema};
+
+use super::said::{Said, SaidColumn, SaidLevels, join};
+use super::{Files, Policy, Quasi};
+use crate::error::{Error, Result, nearest};
+use crate::generalize::value::is_supported;
+use crate::generalize::{Hierarchy, hierarchy};
+use crate::model::{ClassModel, Model};
+use crate::role::Role;
+
+/// How many columns an error names.
+const SHOWN: usize = 10;
+
+impl Said {
+    /// The policy for a table with this schema; hierarchy files are read from `files`.
+    ///
+    /// # Errors
+    /// A policy error that names the key and what to do; a data error when the table has two columns of one
+    /// name or a column's type does not go with its hierarchy.
+    pub fn resolve(&self, schema: &Schema, files: &dyn Files) -> Result<Policy> {
+        self.check_names(schema)?;
+        self.check_roles_are_complete(schema)?;
+        self.check_homogeneity()?;
+        for column in &self.columns {
+            check_type(column, type_of(schema, column)?)?;
+        }
+        let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
+        let quasi =
+            quasi.map(|column| column.resolve(type_of(schema, column)?, files)).collect::<Result<_>>()?;
+        let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
+        Ok(Policy {
+            quasi,
+            columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
+            models: self.models()?,
+            suppression_limit: self.suppression_limit,
+            objective: self.objective,
+            method: self.method.clone(),
+            rows_are_individuals: self.rows_are_individuals,
+        })
+    }
+
+    fn check_names(&self, schema: &Schema) -> Result<()> {
+        let mut names = HashSet::new();
+        if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
+            return Err(Error::data(format!(
+                "the input has two columns named `{}`; rename one",
+                twice.name()
+            )));
+        }
+        match self.columns.iter().find(|column| !names.contains(&column.name)) {
+            None => Ok(()),
+            Some(column) => {
+                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                let nearest = nearest(&column.name, &names);
+                let close = nearest.starts_with("did you mean");
+                let has = if close { nearest } else { format!("it has {}", some(&names)) };
+                let name = &column.name;
+                Err(Error::policy(format!("the input has no column `{name}`; {has}")).at(column.path()))
+            }
+        }
+    }
+
+    fn check_roles_are_complete(&self, schema: &Schema) -> Result<()> {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let missing: Vec<&str> = names.filter(|name| self.column(name).is_none()).collect();
+        if let ([first, ..], false) = (missing.as_slice(), self.others_are_dropped) {
+            return Err(Error::policy(format!(
+                "{} of the input without a role: {}; give each a line such as `{} = {{ role = \"...\" }}` ({}), \
+                 or leave them out with the line `others = \"drop\"` above `[columns]`",
+                match missing.len() {
+                    1 => "1 column".into(),
+                    count => format!("{count} columns"),
+                },
+                some(&missing),
+                join("", first),
+                Role::ALL.map(|(_, word)| word).join(", "),
+            ))
+            .at("columns"));
+        }
+        if !self.columns.iter().any(|column| column.role == Role::Quasi) {
+            return Err(Error::policy("expected at least one column with `role = \"quasi\"`").at("columns"));
+        }
+        Ok(())
+    }
+
+    /// No model looks at a sensitive column yet, so each must be accepted as it is.
+    fn check_homogeneity(&self) -> Result<()> {
+        let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
+        for accepted in &self.accept_homogeneity {
+            if !sensitive.contains(&accepted.as_str()) {
+                let why = match self.column(accepted) {
+                    Some(column) => {
+                        format!("the role of `{accepted}` is `{}`, not `sensitive`", column.role.word())
+                    }
+                    None if sensitive.is_empty() => format!("no column is sensitive, found `{accepted}`"),
+                    None => format!(
+                        "there is no sensitive column `{accepted}`; {}",
+                        nearest(accepted, &sensitive)
+                    ),
+                };
+                return Err(Error::policy(why).at("accept_homogeneity"));
+            }
+        }
+        let open = self
+            .columns
+            .iter()
+            .find(|column| column.role == Role::Sensitive && !self.accept_homogeneity.contains(&column.name));
+        match open {
+            None => Ok(()),
+            Some(column) => Err(Error::policy(format!(
+                "no model protects this sensitive column: when all rows of a class share one value of it, \
+                 whoever knows that a person is in the class learns the value (homogeneity); models against \
+                 that are not built yet, so accept it with the line `accept_homogeneity = {sensitive:?}` above \
+                 `[columns]`, or do not release the column"
+            ))
+            .at(column.path())),
+        }
+    }
+
+    fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(move |column| column.role == role).map(SaidColumn::name)
+    }
+
+    fn models(&self) -> Result<Vec<Box<dyn ClassModel>>> {
+        let made = self.required.iter().map(|required| match required.make()? {
+            Model::Class(model) => Ok(model),
+            Model::Table(model) => {
+                let why = format!("`{}` judges the whole table, which is not built yet", model.doc().name);
+                Err(Error::policy(why).at(required.place()))
+            }
+        });
+        made.collect()
+    }
+}
+
+impl SaidColumn {
+    fn resolve(&self, data_type: &DataType, files: &dyn Files) -> Result<Quasi> {
+        let hierarchy = self.levels(data_type, files)?;
+        let height = hierarchy.height();
+        let max = self.max_level.unwrap_or(height);
+        for (key, level) in [("max_level", max), ("min_level", self.min_level)] {
+            if level > height {
+                let labels = hierarchy.levels().iter().enumerate();
+                let labels: Vec<String> =
+                    labels.map(|(at, level)| format!("{at} {}", level.label())).collect();
+                let why = format!(
+                    "expected a level from 0 to {height}, found {level}; levels: {}",
+                    labels.join(", ")
+                );
+                return Err(Error::policy(why).at(join(&self.path(), key)));
+            }
+        }
+        if self.min_level > max {
+            let why = format!("{} is above max_level = {max}", self.min_level);
+            return Err(Error::policy(why).at(join(&self.path(), "min_level")));
+        }
+        Ok(Quasi { name: self.name.clone(), hierarchy, weight: self.weight, levels: self.min_level..=max })
+    }
+
+    fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
+        let Some(said) = &self.hierarchy else {
+            return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.at(self.path()));
+        };
+        let make = || {
+            let levels = match &said.levels {
+                SaidLevels::Made(levels) => levels.clone(),
+                SaidLevels::File(name) => {
+                    let text = files.read(name)?;
+                    let table =
+                        hierarchy::parse_csv(&text, &self.name).and_then(|table| (said.row.levels)(&table));
+                    table.map_err(|error| error.at(name))?
+                }
+            };
+            Hierarchy::new(data_type, levels)
+        };
+        make().map_err(|error| error.at(join(&join(&self.path(), "hierarchy"), said.key)))
+    }
+}
+
+fn type_of<'a>(schema: &'a Schema, column: &SaidColumn) -> Result<&'a DataType> {
+    let field = schema.fields().iter().find(|field| *field.name() == column.name);
+    field.map(|field| field.data_type()).ok_or_else(|| Error::internal("a column was not checked"))
+}
+
+/// Columns that are released must be flat; those that are not may be anything.
+fn check_type(column: &SaidColumn, data_type: &DataType) -> Result<()> {
+    if !column.role.is_released() {
+        return Ok(());
+    }
+    let role = column.role.word();
+    if let Some(kind) = nested(data_type) {
+        return Err(Error::policy(format!(
+            "{kind} cannot have the role `{role}`, it can only be dropped: give it the role `text`, or leave it out"
+        ))
+        .at(column.path()));
+    }
+    if column.role == Role::Quasi || is_supported(data_type) || is_decimal(data_type) {
+        return Ok(());
+    }
+    Err(Error::policy(format!(
+        "values of type {data_type} cannot have the role `{role}`; expected numbers, text, dates, timestamps or \
+         booleans; cast the column, or give it the role `text` to drop it"
+    ))
+    .at(column.path()))
+}
+
+fn is_decimal(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_decimal(values),
+        other => other.is_decimal(),
+    }
+}
+
+/// What holds other columns, in words (the type's own text would show field metadata).
+fn nested(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Dictionary(_, values) => nested(values),
+        DataType::Struct(_) => Some("a struct"),
+        DataType::Map(..) => Some("a map"),
+        DataType::Union(..) => Some("a union"),
+        DataType::RunEndEncoded(..) => Some("a run-end encoded column"),
+        other if other.is_nested() => Some("a list"),
+        _ => None,
+    }
+}
+
+/// The first few names.
+fn some(names: &[&str]) -> String {
+    match names.get(..SHOWN) {
+        Some(first) if names.len() > SHOWN => {
+            format!("{} and {} more", first.join(", "), names.len() - SHOWN)
+        }
+        _ => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use arrow::datatypes::Field;
+
+    use super::*;
+    use crate::error::Kind;
+
+    fn schema(columns: &[(&str, DataType)]) -> Schema {
+        Schema::new(columns.iter().map(|(name, t)| Field::new(*name, t.clone(), true)).collect::<Vec<_>>())
+    }
+
+    fn patients() -> Schema {
+        schema(&[
+            ("notes", DataType::new_list(DataType::Utf8, true)),
+            ("zip", DataType::Utf8),
+            ("age", DataType::Int32),
+            ("dob", DataType::Date32),
+            ("marital", DataType::Utf8View),
+            ("diagnosis", DataType::Utf8),
+        ])
+    }
+
+    fn files() -> BTreeMap<String, String> {
+        BTreeMap::from([("marital.csv".into(), "single,alone\nmarried,not alone\ndivorced,alone\n".into())])
+    }
+
+    fn resolve(text: &str) -> Result<Policy> {
+        Said::parse(text)?.resolve(&patients(), &files())
+    }
+
+    /// The error of a policy that drops all other columns.
+    fn error(columns: &str) -> String {
+        let error = resolve(&format!("k = 5\nothers = \"drop\"\n[columns]\n{columns}")).unwrap_err();
+        assert_eq!(error.kind(), Kind::Policy, "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_policy_is_resolved() {
+        let policy = resolve(
+            r#"
+            k = 5
+            suppression_limit = 0.05
+            rows_are_individuals = true
+            accept_homogeneity = ["diagnosis"]
+            [columns]
+            dob       = { role = "quasi", hierarchy = { date = ["month", "year"] }, min_level = 1 }
+            zip       = { role = "quasi", hierarchy = { prefix = [4, 3] }, weight = 2.5, max_level = 2 }
+            marital   = { role = "quasi", hierarchy = { file = "marital.csv" } }
+            age       = { role = "quasi" }
+            diagnosis = { role = "sensitive" }
+            notes     = { role = "text" }
+            "#,
+        )
+        .unwrap();
+        let quasi: Vec<_> =
+            policy.quasi.iter().map(|q| (q.name.as_str(), q.weight, q.levels.clone())).collect();
+        assert_eq!(
+            quasi,
+            [("dob", 1.0, 1..=3), ("zip", 2.5, 0..=2), ("marital", 1.0, 0..=2), ("age", 1.0, 0..=1)]
+        );
+        let columns: Vec<&str> = policy.columns.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(columns, ["notes", "zip", "age", "dob", "marital", "diagnosis"]);
+        let released: Vec<&str> = policy.released().map(|(name, _)| name).collect();
+        assert_eq!(released, ["zip", "age", "dob", "marital", "diagnosis"]);
+        assert_eq!(policy.models.iter().map(|m| m.said()).collect::<Vec<_>>(), ["k_anonymity(5)"]);
+        assert_eq!((policy.objective.doc().name, policy.method.as_str()), ("granularity", "auto"));
+        assert_eq!(policy.suppression_limit.to_string(), "0.05");
+        assert!(policy.rows_are_individuals);
+        let Some(zip) = policy.quasi_index("zip").and_then(|at| policy.quasi.get(at)) else {
+            panic!("no zip")
+        };
+        let labels: Vec<String> = zip.hierarchy.levels().iter().map(|level| level.label()).collect();
+        assert_eq!(labels, ["as_is", "prefix:4", "prefix:3", "suppress"]);
+    }
+
+    #[test]
+    fn a_question_without_a_file_is_resolved() {
+        let policy =
+            Said::quick(&["zip".into(), "age".into()], 3).unwrap().resolve(&patients(), &files()).unwrap();
+        let columns: Vec<_> = policy.columns.iter().map(|(name, role)| (name.as_str(), *role)).collect();
+        assert_eq!(columns, [("zip", Role::Quasi), ("age", Role::Quasi)]);
+        assert_eq!(policy.ranges(), [0..=1, 0..=1]);
+    }
+
+    #[test]
+    fn columns_that_are_not_there() {
+        assert_eq!(
+            error("zipp = { role = \"quasi\" }"),
+            "columns.zipp: the input has no column `zipp`; did you mean `zip`?"
+        );
+        assert_eq!(
+            error("qqq = { role = \"quasi\" }"),
+            "columns.qqq: the input has no column `qqq`; it has notes, zip, age, dob, marital, diagnosis"
+        );
+        let many: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
+        let many: Vec<_> = many.iter().map(|name| (name.as_str(), DataType::Int8)).collect();
+        let wide = Said::quick(&["zip".into()], 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
+        assert!(
+            wide.to_string().ends_with("it has c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 5 more"),
+            "{wide}"
+        );
+    }
+
+    #[test]
+    fn columns_without_a_role() {
+        let two = resolve(
+            "k = 5\n[columns]\nage = { role = \"quasi\" }\nzip = { role = \"quasi\" }\ndob = { role = \"quasi\" }\nnotes = { role = \"text\" }",
+        );
+        assert_eq!(
+            two.unwrap_err().to_string(),
+            "columns: 2 columns of the input without a role: marital, diagnosis; give each a line such as \
+             `marital = { role = \"...\" }` (identifier, quasi, sensitive, text, insensitive), or leave them out \
+             with the line `others = \"drop\"` above `[columns]`"
+        );
+        assert_eq!(
+            error("age = { role = \"insensitive\" }"),
+            "columns: expected at least one column with `role = \"quasi\"`"
+        );
+        assert_eq!(error(""), "columns: expected at least one column with `role = \"quasi\"`");
+    }
+
+    #[test]
+    fn columns_of_one_name() {
+        let twice = schema(&[("zip", DataType::Utf8), ("zip", DataType::Utf8)]);
+        let error = Said::quick(&["zip".into()], 5).unwrap().resolve(&twice, &files()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Data);
+        assert_eq!(error.to_string(), "the input has two columns named `zip`; rename one");
+    }
+
+    #[test]
+    fn sensitive_columns_need_a_model_or_consent() {
+        assert_eq!(
+            error("age = { role = \"quasi\" }\ndiagnosis = { role = \"sensitive\" }"),
+            "columns.diagnosis: no model protects this sensitive column: when all rows of a class share one value \
+             of it, whoever knows that a person is in the class learns the value (homogeneity); models against \
+             that are not built yet, so accept it with the line `accept_homogeneity = [\"diagnosis\"]` above \
+             `[columns]`, or do not release the column"
+        );
+        let accepted = |names: &str, role: &str| {
+            let text = format!(
+                "k = 5\nothers = \"drop\"\naccept_homogeneity = {names}\n[columns]\nage = {{ role = \"quasi\" }}\n\
+                 diagnosis = {{ role = \"{role}\" }}"
+            );
+            resolve(&text).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(accepted("[\"diagnosis\"]", "sensitive"), Ok(()));
+        let wrong = |names, role| accepted(names, role).unwrap_err();
+        assert_eq!(
+            wrong("[\"diagnosys\"]", "sensitive"),
+            "accept_homogeneity: there is no sensitive column `diagnosys`; did you mean `diagnosis`?"
+        );
+        assert_eq!(
+            wrong("[\"diagnosis\", \"age\"]", "sensitive"),
+            "accept_homogeneity: the role of `age` is `quasi`, not `sensitive`"
+        );
+        assert_eq!(wrong("[\"x\"]", "insensitive"), "accept_homogeneity: no column is sensitive, found `x`");
+    }
+
+    #[test]
+    fn released_columns_are_flat() {
+        let of = |role: &str, data_type: DataType| {
+            let columns = schema(&[("a", data_type), ("q", DataType::Int8)]);
+            let text = format!(
+                "k = 5\n{}\n[columns]\na = {{ role = \"{role}\" }}\nq = {{ role = \"quasi\" }}",
+                if role == "sensitive" { "accept_homogeneity = [\"a\"]" } else { "" }
+            );
+            Said::parse(&text)
+                .unwrap()
+                .resolve(&columns, &files())
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        };
+        let a_struct = DataType::Struct(vec![Field::new("x", DataType::Int8, true)].into());
+        for role in ["quasi", "sensitive", "insensitive"] {
+            assert_eq!(
+                of(role, a_struct.clone()),
+                Err(format!(
+                    "columns.a: a struct cannot have the role `{role}`, it can only be dropped: give it the role \
+                     `text`, or leave it out"
+                ))
+            );
+            let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            assert_eq!(of(role, words), Ok(()));
+        }
+        let list = DataType::new_list(DataType::Int8, true);
+        assert!(of("insensitive", list.clone()).unwrap_err().starts_with("columns.a: a list "));
+        for role in ["identifier", "text"] {
+            assert_eq!((of(role, list.clone()), of(role, DataType::Binary)), (Ok(()), Ok(())));
+        }
+        assert_eq!(of("insensitive", DataType::Decimal128(10, 2)), Ok(()));
+        assert!(
+            of("quasi", DataType::Decimal128(10, 2)).unwrap_err().starts_with("columns.a: values of type ")
+        );
+        assert_eq!(
+            of("sensitive", DataType::Binary).unwrap_err(),
+            "columns.a: values of type Binary cannot have the role `sensitive`; expected numbers, text, dates, \
+             timestamps or booleans; cast the column, or give it the role `text` to drop it"
+        );
+    }
+
+    #[test]
+    fn levels_that_do_not_nest() {
+        let nests = |column: &str, said: &str| {
+            let found = error(&format!("{column} = {{ role = \"quasi\", hierarchy = {said} }}"));
+            let key = said.trim_start_matches("{ ").split(' ').next().unwrap();
+            assert!(found.starts_with(&format!("columns.{column}.hierarchy.{key}: ")), "{found}");
+            found
+        };
+        let range = nests("age", "{ range = [10, 15] }");
+        assert!(
+            range.contains("level 2 (`range:15`) is not a function of level 1 (`range:10`): "),
+            "{range}"
+        );
+        nests("age", "{ floor = [10, 15] }");
+        nests("zip", "{ prefix = [3, 4] }");
+        nests("dob", "{ date = [\"week\", \"month\"] }");
+    }
+
+    #[test]
+    fn hierarchies_that_do_not_go_with_the_type() {
+        let text =
+            "k = 5\nothers = \"drop\"\n[columns]\nzip = { role = \"quasi\", hierarchy = { floor = [10] } }";
+        let error = resolve(text).unwrap_err().to_string();
+        assert!(error.starts_with("columns.zip.hierarchy.floor: "), "{error}");
+    }
+
+    #[test]
+    fn hierarchy_files() {
+        let file = |name: &str| {
+            error(&format!("marital = {{ role = \"quasi\", hierarchy = {{ file = \"{name}\" }} }}"))
+        };
+        assert_eq!(
+            file("no.csv"),
+            "columns.marital.hierarchy.file: hierarchy file `no.csv` is not in the record"
+        );
+        let folder = super::super::Folder("/nowhere".into());
+        let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
+        let found = Said::parse(text).unwrap().resolve(&patients(), &folder).unwrap_err();
+        assert_eq!(
+            found.to_string(),
+            "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: entity not found"
+        );
+        let no_tree = BTreeMap::from([("m.csv".to_owned(), "a,SECRET,*\na,other,*\n".to_owned())]);
+        let found = Said::parse(text).unwrap().resolve(&patients(), &no_tree).unwrap_err().to_string();
+        assert!(found.starts_with("columns.marital.hierarchy.file: m.csv: "), "{found}");
+        assert!(!found.contains("SECRET"), "{found}");
+    }
+
+    #[test]
+    fn levels_that_are_not_there() {
+        let zip = |levels: &str| {
+            error(&format!("zip = {{ role = \"quasi\", hierarchy = {{ prefix = [3, 2] }}, {levels} }}"))
+        };
+        assert_eq!(
+            zip("max_level = 4"),
+            "columns.zip.max_level: expected a level from 0 to 3, found 4; levels: 0 as_is, 1 prefix:3, 2 prefix:2, \
+             3 suppress"
+        );
+        assert!(
+            zip("min_level = 7")
+                .starts_with("columns.zip.min_level: expected a level from 0 to 3, found 7; ")
+        );
+        assert_eq!(zip("min_level = 2, max_level = 1"), "columns.zip.min_level: 2 is above max_level = 1");
+    }
+
+    #[test]
+    fn no_cell_of_a_hierarchy_file_is_shown() {
+        let files = BTreeMap::from([("m.csv".to_owned(), "SECRET,x\nother,y\n".to_owned())]);
+        let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
+        let said = Said::parse(text).unwrap();
+        let policy = said.resolve(&patients(), &files).unwrap();
+        let shown = format!("{said:?} {policy:?}");
+        assert!(!shown.contains("SECRET"), "{shown}");
+    }
+}

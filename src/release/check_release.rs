@@ -1,0 +1,306 @@
+//! A folder judged as a release: its files, its schema, its rows, and with the input all of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::parquet::arrow::parquet_to_arrow_schema;
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::chosen::{GENERALIZED, released_schema};
+use super::engine::Doing;
+use super::input::{Format, Input, PinnedFile};
+use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
+use super::verify::{Expected, Verified, verify};
+use super::write::{self, Part};
+use super::{Run, open, said_models};
+use crate::decimal::Decimal;
+use crate::error::{Error, Result};
+use crate::generalize::{AsIs, Generalizer};
+use crate::model::{ClassModel, Model, Parameters, make};
+use crate::policy::{CsvOptions, CsvType, Files, Policy, Said};
+use crate::role::Role;
+
+/// What a check of a release found.
+#[derive(Debug)]
+pub struct Checked {
+    /// The release's record.
+    pub public: PublicRecord,
+    /// What was counted.
+    pub verified: Verified,
+    /// Whether the input was compared.
+    pub with_input: bool,
+}
+
+fn refused(what: impl std::fmt::Display) -> Error {
+    Error::unmet(format!("verification refused: {what}"))
+}
+
+/// Checks the release in `out`: its record, files and rows; with `input` also that the rows are those of the
+/// input under the policy (the one given, else the copy in the private record).
+///
+/// # Errors
+/// An unmet error that says what is wrong, a data error when it cannot be checked.
+pub async fn check_release(
+    run: &Run<'_>,
+    out: &Path,
+    input: Option<&Input>,
+    policy: Option<(&Said, &dyn Files)>,
+) -> Result<Checked> {
+    let public = PublicRecord::read(out)?;
+    let parts: Vec<Part> = public.files.iter().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
+    check_listing(out, &parts)?;
+    for file in &public.files {
+        if FileRecord::of(out, &file.name, file.rows)? != *file {
+            return Err(refused(format!("{} is not the file that the record describes", file.name)));
+        }
+    }
+    let verified = match input {
+        None => alone(run, out, &public, &parts).await?,
+        Some(input) => {
+            let private = PrivateRecord::read_for(out, &public)?;
+            let said = private.as_ref().map(|p| Said::parse(&p.policy)).transpose()?;
+            let own =
+                private.as_ref().zip(said.as_ref()).map(|(p, said)| (said, &p.hierarchies as &dyn Files));
+            let (said, files) = policy.or(own).ok_or_else(|| {
+                Error::policy(
+                    "the private record of this release is not beside it; give the policy with --policy",
+                )
+            })?;
+            let checked = against(run, out, &public, &parts, input, said, files).await?;
+            input.still_the_same()?;
+            checked
+        }
+    };
+    let counted = (verified.sizes.individuals(), verified.sizes.classes(), super::risks(&verified.sizes)?);
+    if counted != (public.rows, public.classes, public.risk.clone()) {
+        return Err(refused("rows, classes or risks are not those of the record"));
+    }
+    for (model, reached) in public.models.iter().zip(&verified.reached) {
+        if reached.map(crate::model::Quantity::to_f64) != Some(model.reached) {
+            return Err(refused(format!("{} reached another value than the record says", model.model)));
+        }
+    }
+    Ok(Checked { public, verified, with_input: input.is_some() })
+}
+
+/// Judges rows by themselves: the models of the record on the classes of the quasi-identifiers it names.
+async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Verified> {
+    let models = recorded_models(public)?;
+    check_files(out, parts, &recorded_schema(out, public, parts)?, &write::footer(&said_models(&models)))?;
+    let session = run.resources.session()?;
+    let output = read_parts(&session, out, parts).await?;
+    let columns = public.columns.iter().map(|column| {
+        let anything: Option<Arc<dyn Generalizer>> = match column.role == Role::Quasi.word() {
+            true => Some(Arc::new(AsIs { text: false })),
+            false => None,
+        };
+        (column.name.clone(), anything)
+    });
+    let expected = Expected { columns: columns.collect(), models: &models, suppression_limit: None };
+    verify(output, None, &expected, run.stop).await
+}
+
+/// Judges rows against the input's.
+async fn against(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    parts: &[Part],
+    input: &Input,
+    said: &Said,
+    files: &dyn Files,
+) -> Result<Verified> {
+    let loaded = open(run.resources, input, said, files).await?;
+    let policy = &loaded.policy;
+    let models = recorded_models(public)?;
+    if said_models(&models) != said_models(&policy.models) {
+        return Err(refused("the models of the record are not those of the policy"));
+    }
+    let session = run.resources.session()?;
+    let output = read_parts(&session, out, parts).await?;
+    let generalizers = recorded_generalizers(policy, public, &output).await?;
+    let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
+    check_files(out, parts, &schema, &write::footer(&said_models(&models)))?;
+    check_columns(policy, public, &schema, &generalizers)?;
+    let columns = policy
+        .released()
+        .map(|(name, _)| (name.to_owned(), policy.quasi_index(name).map(|at| Arc::clone(&generalizers[at]))));
+    let expected = Expected {
+        columns: columns.collect(),
+        models: &policy.models,
+        suppression_limit: Some(policy.suppression_limit),
+    };
+    verify(output, Some(loaded.table), &expected, run.stop).await
+}
+
+/// The generalizers of the levels that the record names, padded as the released labels demand.
+async fn recorded_generalizers(
+    policy: &Policy,
+    public: &PublicRecord,
+    output: &DataFrame,
+) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let mut generalizers = Vec::new();
+    for quasi in &policy.quasi {
+        let recorded = public.columns.iter().find(|column| column.name == quasi.name);
+        let level = recorded.and_then(|column| column.generalized.as_ref()).map(|g| g.level);
+        let level = level.filter(|level| quasi.levels.contains(level)).ok_or_else(|| {
+            refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
+        })?;
+        let generalizer = &quasi.hierarchy.levels()[level];
+        let doing = "reading the released labels";
+        let labels = output.clone().select(vec![super::engine::column(&quasi.name)]).doing(doing)?;
+        let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
+        let labels: Vec<&dyn arrow::array::Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
+        let padded = match labels.is_empty() {
+            true => None,
+            false => generalizer.padded_for(&arrow::compute::concat(&labels).doing(doing)?),
+        };
+        generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
+    }
+    Ok(generalizers)
+}
+
+/// Checks what the record says of the columns.
+fn check_columns(
+    policy: &Policy,
+    public: &PublicRecord,
+    schema: &Schema,
+    generalizers: &[Arc<dyn Generalizer>],
+) -> Result<()> {
+    let planned = policy.released().zip(schema.fields()).map(|((name, role), field)| {
+        let by = policy
+            .quasi_index(name)
+            .map(|at| (generalizers[at].label(), policy.quasi[at].hierarchy.height()));
+        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), by)
+    });
+    let recorded = public.columns.iter().map(|column| {
+        let by = column.generalized.as_ref().map(|g| (g.by.clone(), g.of));
+        (column.name.clone(), column.role.clone(), column.data_type.clone(), by)
+    });
+    if planned.eq(recorded) {
+        Ok(())
+    } else {
+        Err(refused("the columns of the record are not those of the policy"))
+    }
+}
+
+fn recorded_models(public: &PublicRecord) -> Result<Vec<Box<dyn ClassModel>>> {
+    let models = public.models.iter().map(|recorded| {
+        let parameters =
+            recorded.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
+        let parameters = Parameters::new(parameters.collect::<Result<_>>()?);
+        match make(&recorded.model, parameters)? {
+            Model::Class(model) if model.required().to_f64() == recorded.required => Ok(model),
+            _ => Err(refused(format!("the record contradicts itself on {}", recorded.model))),
+        }
+    });
+    let models: Vec<_> = models.collect::<Result<_>>()?;
+    if models.is_empty() { Err(refused("the record names no model")) } else { Ok(models) }
+}
+
+/// The schema of the first file, held against the record's columns.
+fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Schema> {
+    let first = parts.first().ok_or_else(|| refused("the record lists no file"))?;
+    let (schema, _) = footer_of(&out.join(&first.name))?;
+    let columns = schema.fields().iter().map(|field| {
+        let label = field.metadata().get(GENERALIZED).cloned();
+        (field.name().clone(), field.data_type().to_string(), label)
+    });
+    let recorded = public.columns.iter().map(|column| {
+        (column.name.clone(), column.data_type.clone(), column.generalized.as_ref().map(|g| g.by.clone()))
+    });
+    if columns.eq(recorded) { Ok(schema) } else { Err(refused("the columns are not those of the record")) }
+}
+
+/// Checks that the folder holds the parts and nothing else but the record.
+fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
+    let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    for (index, name) in planned.iter().enumerate() {
+        if *name != format!("part-{index:05}.parquet") {
+            return Err(refused("the files of the record are not numbered from part-00000.parquet"));
+        }
+        if !folder.join(name).is_file() {
+            return Err(refused(format!("{name} is missing")));
+        }
+    }
+    for entry in fs::read_dir(folder).doing("reading the release")? {
+        let name = entry.doing("reading the release")?.file_name();
+        let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
+        if !known {
+            return Err(refused("a file lies in the release that the record does not list"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks files against the plan: listing, schema, footer and row counts.
+///
+/// # Errors
+/// An unmet error that names the file.
+pub fn check_files(
+    folder: &Path,
+    parts: &[Part],
+    schema: &Schema,
+    footer: &[(String, String)],
+) -> Result<()> {
+    check_listing(folder, parts)?;
+    for part in parts {
+        let (found, facts) = footer_of(&folder.join(&part.name))?;
+        if found != *schema {
+            return Err(refused(format!("{}: the schema is not the planned one", part.name)));
+        }
+        if facts.rows != part.rows {
+            return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
+        }
+        if facts.keys != footer || facts.created_by.as_deref() != Some(write::CREATED_BY) {
+            return Err(refused(format!("{}: the footer holds something else than kanon wrote", part.name)));
+        }
+    }
+    Ok(())
+}
+
+struct Footer {
+    rows: u64,
+    keys: Vec<(String, String)>,
+    created_by: Option<String>,
+}
+
+/// The schema and the facts of a Parquet footer; `ARROW:schema` is held in the schema.
+fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
+    let place = format!("{}", path.display());
+    let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
+    let facts = reader.metadata().file_metadata();
+    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
+    let keys = facts.key_value_metadata().into_iter().flatten();
+    let keys = keys.filter(|kv| kv.key != "ARROW:schema");
+    let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
+    // A hidden column or a name that the Arrow schema covers up would show here.
+    let names = facts.schema_descr().columns().iter().map(|c| c.path().string());
+    if !names.eq(schema.fields().iter().map(|f| f.name().clone())) {
+        return Err(refused("the columns of a file are not those of its schema"));
+    }
+    let footer = Footer {
+        rows: u64::try_from(facts.num_rows()).map_err(|_| refused("a footer counts negative rows"))?,
+        keys,
+        created_by: facts.created_by().map(str::to_owned),
+    };
+    Ok((schema, footer))
+}
+
+/// The rows of a release as canonical columns.
+///
+/// # Errors
+/// A data error when a file cannot be read.
+pub async fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
+    let files = parts.iter().map(|part| {
+        let path = folder.join(&part.name);
+        let bytes = fs::metadata(&path).doing("reading the release")?.len();
+        Ok(PinnedFile { path, bytes, modified: None })
+    });
+    let input = Input { said: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
+    input.table(session, &CsvOptions::default(), &|_| CsvType::Text).await
+}

@@ -1,0 +1,143 @@
+//! The chosen recoding made concrete: the generalizers, and the kept classes in the order of the release.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+
+use super::engine::Doing;
+use super::input::canonical_type;
+use crate::class::{CodedColumn, Judged};
+use crate::error::{Error, Result};
+use crate::generalize::{Generalizer, apply};
+use crate::measure::ClassSizes;
+use crate::policy::Policy;
+
+/// What apply writes and verify expects.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// One level per quasi-identifier, in policy order.
+    pub levels: Vec<usize>,
+    /// The generalizer of each of these levels.
+    pub generalizers: Vec<Arc<dyn Generalizer>>,
+    /// The schema of the released files.
+    pub schema: SchemaRef,
+}
+
+/// The kept classes: one label a quasi-identifier (policy order), classes in the order of their labels.
+#[derive(Debug, Clone)]
+pub struct KeptClasses {
+    /// For each quasi-identifier the label of every class.
+    pub labels: Vec<ArrayRef>,
+    /// The rows of every class.
+    pub rows: Vec<u64>,
+}
+
+impl KeptClasses {
+    /// The sizes of the classes.
+    pub fn sizes(&self) -> ClassSizes {
+        self.rows.iter().copied().collect()
+    }
+
+    /// All rows.
+    pub fn total_rows(&self) -> u64 {
+        self.rows.iter().sum()
+    }
+}
+
+/// The metadata key under which a released field says how it was generalized.
+pub const GENERALIZED: &str = "kanon.generalized";
+
+/// Makes the recoding of a judged node concrete. Labels are padded for the kept classes alone, so that
+/// nothing about suppressed rows shows.
+///
+/// # Errors
+/// An internal error when labels cannot be made.
+pub fn choose(policy: &Policy, input: &Schema, node: &Judged<'_>) -> Result<(Chosen, KeptClasses)> {
+    let table = node.table();
+    let classes: Vec<(usize, u64)> = node.kept().collect();
+    let mut generalizers = Vec::new();
+    let mut labels = Vec::new();
+    for (index, column) in table.columns().iter().enumerate() {
+        let codes: Vec<u32> = classes.iter().map(|(class, _)| node.code(*class, index)).collect();
+        let (generalizer, all) = padded(column, node.levels()[index], &codes)?;
+        labels.push(take(&all, &UInt32Array::from(codes), None).doing("labelling the kept classes")?);
+        generalizers.push(generalizer);
+    }
+    let order = in_order(&labels, classes.len())?;
+    let labels = labels
+        .iter()
+        .map(|column| take(column, &order, None).doing("ordering the kept classes"))
+        .collect::<Result<_>>()?;
+    let rows = order.values().iter().map(|class| classes[*class as usize].1).collect();
+    let schema = Arc::new(released_schema(policy, input, &generalizers)?);
+    let chosen = Chosen { levels: node.levels().to_vec(), generalizers, schema };
+    Ok((chosen, KeptClasses { labels, rows }))
+}
+
+/// The generalizer of a level, padded for the labels of `codes`, and all its labels in code order.
+fn padded(column: &CodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
+    let coded = column.level(level);
+    let generalizer = &column.hierarchy().levels()[level];
+    let mut distinct = codes.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let released =
+        take(coded.labels(), &UInt32Array::from(distinct), None).doing("labelling the kept classes")?;
+    let Some(padded) = generalizer.padded_for(&released) else {
+        return Ok((Arc::clone(generalizer), Arc::clone(coded.labels())));
+    };
+    // One value of each label stands for the label.
+    let mut first = vec![0u32; coded.labels().len()];
+    for (value, label) in (0u32..).zip(coded.of_value()) {
+        first[*label as usize] = value;
+    }
+    let values =
+        take(column.values(), &UInt32Array::from(first), None).doing("labelling the kept classes")?;
+    let labels = apply(&*padded, &values)?;
+    Ok((padded, labels))
+}
+
+fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
+    if classes == 0 {
+        return Ok(UInt32Array::from(Vec::<u32>::new()));
+    }
+    let options = Some(SortOptions { descending: false, nulls_first: true });
+    let keys: Vec<SortColumn> =
+        labels.iter().map(|values| SortColumn { values: Arc::clone(values), options }).collect();
+    lexsort_to_indices(&keys, None).doing("ordering the kept classes")
+}
+
+/// The schema of the released files: released columns in the input's order, no metadata but ours.
+///
+/// # Errors
+/// An internal error when a released column is not in the input.
+pub fn released_schema(
+    policy: &Policy,
+    input: &Schema,
+    generalizers: &[Arc<dyn Generalizer>],
+) -> Result<Schema> {
+    let fields = policy.released().map(|(name, _)| {
+        let field = input.field_with_name(name).map_err(|_| Error::internal("a released column is gone"))?;
+        let field = match policy.quasi_index(name) {
+            None => Field::new(name, released_type(field.data_type()), true),
+            Some(index) => {
+                let label = generalizers[index].label();
+                Field::new(name, released_type(policy.quasi[index].hierarchy.output_type()), true)
+                    .with_metadata([(GENERALIZED.to_owned(), label)].into())
+            }
+        };
+        Ok(field)
+    });
+    Ok(Schema::new(fields.collect::<Result<Vec<_>>>()?))
+}
+
+/// The type that is written: plain text instead of views and dictionaries.
+fn released_type(data_type: &arrow::datatypes::DataType) -> arrow::datatypes::DataType {
+    use arrow::datatypes::DataType;
+    match canonical_type(data_type) {
+        DataType::Utf8View => DataType::Utf8,
+        other => other,
+    }
+}

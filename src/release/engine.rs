@@ -1,0 +1,171 @@
+//! The engine: a DataFusion session with bounded memory, and the mapping of its errors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::class::Budget;
+use crate::error::{Error, Kind, Result};
+
+/// What the engine may use.
+#[derive(Debug, Clone)]
+pub struct Resources {
+    /// Worker threads and plan partitions.
+    pub threads: usize,
+    /// Bytes of memory; the operators' pool gets 70 % of them, because decoding and buffers lie outside it.
+    pub memory: usize,
+    /// The folder for spill files; the system's when absent.
+    pub spill: Option<PathBuf>,
+}
+
+impl Resources {
+    /// As many threads as there are cores, and 4 GiB.
+    pub fn default_of_machine() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            memory: 4 << 30,
+            spill: None,
+        }
+    }
+
+    /// A fresh session: our rules, statistics from footers and join reordering are off, so that what runs is
+    /// what was planned and what is counted are rows.
+    ///
+    /// # Errors
+    /// A data error when the spill folder cannot be made.
+    pub fn session(&self) -> Result<SessionContext> {
+        let mut config = SessionConfig::new()
+            .with_target_partitions(self.threads.max(1))
+            .with_collect_statistics(false)
+            .with_parquet_pruning(false);
+        let options = config.options_mut();
+        options.optimizer.join_reordering = false;
+        options.optimizer.enable_dynamic_filter_pushdown = false;
+        options.optimizer.hash_join_single_partition_threshold = usize::MAX;
+        options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
+        let pool = self.memory / 10 * 7;
+        let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool)));
+        if let Some(folder) = &self.spill {
+            runtime = runtime.with_temp_file_path(folder);
+        }
+        let runtime = runtime.build_arc().map_err(|e| map_error(&e, "starting the engine"))?;
+        Ok(SessionContext::new_with_config_rt(config, runtime))
+    }
+}
+
+/// A column by its exact name, never parsed as SQL.
+pub fn column(name: impl Into<String>) -> Expr {
+    Expr::Column(Column::from_name(name.into()))
+}
+
+/// The class table's memory, taken from the engine's pool.
+pub struct PoolBudget(MemoryReservation);
+
+impl PoolBudget {
+    /// A budget out of the session's pool.
+    pub fn new(session: &SessionContext) -> Self {
+        let pool: Arc<dyn MemoryPool> = Arc::clone(&session.runtime_env().memory_pool);
+        Self(MemoryConsumer::new("class table").register(&pool))
+    }
+}
+
+impl Budget for PoolBudget {
+    fn grow(&self, bytes: usize) -> Result<()> {
+        self.0.try_grow(bytes).map_err(|e| map_error(&e, "holding the class table"))
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.0.shrink(bytes);
+    }
+}
+
+/// Our error for the engine's, without its text, which may quote cells. `doing` says where we were.
+pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
+    let root = error.find_root();
+    let what = match root {
+        DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
+            Some(own) if own.kind() == Kind::Interrupted => return own.clone(),
+            Some(own) => return own.clone().at(doing),
+            None => "an outside component failed".to_owned(),
+        },
+        DataFusionError::ResourcesExhausted(_) => {
+            "memory ran out; raise --memory-limit, or give fewer --threads".to_owned()
+        }
+        DataFusionError::IoError(io) => format!("I/O error: {}", io.kind()),
+        DataFusionError::ObjectStore(store) => match &**store {
+            datafusion::object_store::Error::NotFound { .. } => "a file disappeared".to_owned(),
+            _ => "a file could not be read or written".to_owned(),
+        },
+        DataFusionError::ParquetError(_) => "a Parquet file is damaged or of an unknown form".to_owned(),
+        DataFusionError::ArrowError(arrow, _) => describe_arrow(arrow),
+        DataFusionError::Internal(_) => return Error::internal(format!("{doing}: the engine failed inside")),
+        _ => "the engine refused".to_owned(),
+    };
+    Error::data(what).at(doing)
+}
+
+fn describe_arrow(error: &arrow::error::ArrowError) -> String {
+    use arrow::error::ArrowError;
+    match error {
+        ArrowError::CastError(_) => "a value does not fit its column's type",
+        ArrowError::CsvError(_) => {
+            "a CSV line does not fit (number of fields, quotes or UTF-8); check [input] delimiter and header"
+        }
+        ArrowError::ParseError(_) => "a value cannot be parsed as its column's type",
+        ArrowError::IoError(..) => "an I/O error",
+        ArrowError::MemoryError(_) => "memory ran out; raise --memory-limit",
+        ArrowError::ParquetError(_) => "a Parquet file is damaged or of an unknown form",
+        ArrowError::ExternalError(inner) => {
+            if let Some(own) = inner.downcast_ref::<Error>() {
+                return own.to_string();
+            }
+            "an outside component failed"
+        }
+        _ => "the data cannot be processed",
+    }
+    .to_owned()
+}
+
+/// Carries our error through the engine; [`map_error`] gets it back.
+pub fn into_engine(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// Adds `.doing("reading the input")` to the engine's results.
+pub trait Doing<T> {
+    /// Maps the engine's error, saying what was being done.
+    ///
+    /// # Errors
+    /// The mapped error.
+    fn doing(self, what: &str) -> Result<T>;
+}
+
+impl<T> Doing<T> for std::result::Result<T, DataFusionError> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|e| map_error(&e, what))
+    }
+}
+
+impl<T> Doing<T> for std::result::Result<T, arrow::error::ArrowError> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|e| Error::data(describe_arrow(&e)).at(what))
+    }
+}
+
+impl<T> Doing<T> for std::result::Result<T, datafusion::parquet::errors::ParquetError> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|_| Error::data("a Parquet file is damaged, or could not be read or written").at(what))
+    }
+}
+
+impl<T> Doing<T> for std::io::Result<T> {
+    fn doing(self, what: &str) -> Result<T> {
+        self.map_err(|e| Error::data(e.kind()).at(what))
+    }
+}

@@ -1,0 +1,421 @@
+//! The release: profile, choose, apply, verify, publish.
+//!
+//! [`release`] is the whole pipeline in one function. The other entry points stop earlier: [`load`] profiles,
+//! [`search`] chooses, [`check_release`] verifies a folder that lies there.
+
+pub mod apply;
+pub mod chosen;
+pub mod digest;
+pub mod engine;
+pub mod functions;
+pub mod input;
+pub mod profile;
+pub mod record;
+pub mod staging;
+pub mod stop;
+pub mod verify;
+pub mod write;
+
+mod check_release;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::prelude::{DataFrame, SessionContext};
+
+pub use check_release::{Checked, check_release};
+
+use crate::class::{ClassTable, Judged};
+use crate::error::{Error, Result};
+use crate::measure::{ClassSizes, RISKS};
+use crate::method::{self, Outcome, Problem, Watch};
+use crate::model::ClassModel;
+use crate::policy::{Files, Policy, Said};
+use crate::release::chosen::{Chosen, KeptClasses};
+use crate::release::engine::{Doing, Resources};
+use crate::release::input::Input;
+use crate::release::record::{
+    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord, RECORD,
+    SearchRecord,
+};
+use crate::release::staging::Staging;
+use crate::release::stop::Stop;
+use crate::release::verify::{Expected, Verified};
+
+/// What is going on, for a progress display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Grouping the input.
+    Profile,
+    /// Looking for the best node.
+    Search,
+    /// Writing rows.
+    Write,
+    /// Counting what was written.
+    Verify,
+    /// Making it appear.
+    Publish,
+}
+
+/// Hears what a run does.
+pub trait Listener: Sync + Send {
+    /// A phase begins; `total` units of work are known to lie ahead, or 0.
+    fn begin(&self, _phase: Phase, _total: u64) {}
+    /// So much of the phase is done.
+    fn done(&self, _units: u64) {}
+}
+
+/// Hears nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Listener for Silent {}
+
+/// What every run needs.
+pub struct Run<'a> {
+    /// Threads and memory.
+    pub resources: &'a Resources,
+    /// Who may stop it.
+    pub stop: &'a Stop,
+    /// Who hears of it.
+    pub listener: &'a dyn Listener,
+}
+
+/// A policy, the text it came from and where its hierarchy files are.
+pub struct PolicySource<'a> {
+    /// The policy as it was said.
+    pub said: &'a Said,
+    /// Its text, kept in the private record.
+    pub text: &'a str,
+    /// Its hierarchy files.
+    pub files: &'a dyn Files,
+}
+
+/// An opened input: the resolved policy and the table behind it.
+pub struct Loaded {
+    /// The session that the table lives in.
+    pub session: SessionContext,
+    /// The input as canonical columns.
+    pub table: DataFrame,
+    /// The policy, resolved against the table.
+    pub policy: Policy,
+}
+
+impl Loaded {
+    /// The input's schema.
+    pub fn schema(&self) -> &Schema {
+        self.table.schema().as_arrow()
+    }
+}
+
+/// Opens the input and resolves the policy against it.
+///
+/// # Errors
+/// Data errors of the input, policy errors of the policy.
+pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
+    let session = resources.session()?;
+    let table = input.table(&session, said.csv(), &|name| said.csv_type(name)).await?;
+    let policy = said.resolve(table.schema().as_arrow(), files)?;
+    Ok(Loaded { session, table, policy })
+}
+
+/// Profiles an opened input.
+///
+/// # Errors
+/// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
+pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
+    run.listener.begin(Phase::Profile, 0);
+    let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
+    let classes = profile::profile(&loaded.session, loaded.table.clone(), quasi, run.stop).await?;
+    if classes.total_rows() == 0 {
+        return Err(Error::data("the input has no rows"));
+    }
+    for model in &loaded.policy.models {
+        if model.min_size() > classes.total_rows() {
+            return Err(Error::unmet(format!(
+                "{} cannot be met: the input has only {} rows",
+                model.said(),
+                classes.total_rows()
+            )));
+        }
+    }
+    Ok(classes)
+}
+
+struct Watcher<'a>(&'a Run<'a>);
+
+impl Watch for Watcher<'_> {
+    fn progress(&self, done: u64, _total: u64) {
+        self.0.listener.done(done);
+    }
+
+    fn stopped(&self) -> bool {
+        self.0.stop.is_set()
+    }
+}
+
+/// Searches for the best nodes; returns the method's name with what it found.
+///
+/// # Errors
+/// Those of the method.
+pub fn search(
+    run: &Run<'_>,
+    policy: &Policy,
+    classes: &ClassTable,
+    top: usize,
+) -> Result<(&'static str, Outcome)> {
+    let ranges = policy.ranges();
+    let problem = Problem {
+        table: classes,
+        models: &policy.models,
+        objective: policy.objective,
+        limit: limit_rows(policy, classes),
+        ranges: &ranges,
+        top,
+        watch: &Watcher(run),
+    };
+    let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
+    run.listener.begin(Phase::Search, nodes);
+    let method = method::choose(&policy.method, &problem)?;
+    Ok((method.doc().name, method.search(&problem)?))
+}
+
+/// L, the rows that may be suppressed.
+pub fn limit_rows(policy: &Policy, classes: &ClassTable) -> u64 {
+    policy.suppression_limit.floor_of(classes.total_rows())
+}
+
+/// Every risk measure of a table with these classes, with default constants.
+///
+/// # Errors
+/// An internal error when a default is not valid.
+pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
+    let mut all = BTreeMap::new();
+    for row in RISKS {
+        if let Some(value) = (row.make)(row.defaults)?.value(sizes) {
+            all.insert(row.doc.name.to_owned(), value);
+        }
+    }
+    Ok(all)
+}
+
+/// A release that was published.
+#[derive(Debug)]
+pub struct Released {
+    /// What everybody may know.
+    pub public: PublicRecord,
+    /// What stays with its maker.
+    pub private: PrivateRecord,
+    /// The classes of the input as it is.
+    pub before: ClassSizes,
+    /// The classes of the release.
+    pub after: ClassSizes,
+    /// The quasi-identifiers in policy order: name, level, top level, generalizer.
+    pub chosen: Vec<(String, LevelRecord)>,
+}
+
+/// Releases `input` under a policy to the folder `out`: profile, choose, apply, verify, publish.
+///
+/// # Errors
+/// Whatever goes wrong; `out` is then as it was.
+pub async fn release(
+    run: &Run<'_>,
+    input: &Input,
+    source: &PolicySource<'_>,
+    out: &Path,
+    overwrite: bool,
+) -> Result<Released> {
+    let staging = Staging::begin(out, overwrite, input)?;
+    let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
+
+    let loaded = open(&resources, input, source.said, source.files).await?;
+    let policy = &loaded.policy;
+    let classes = load(run, &loaded).await?;
+    let before: ClassSizes = classes.base().rows().iter().copied().collect();
+    let input_rows = classes.total_rows();
+    let limit = limit_rows(policy, &classes);
+
+    let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 10))?;
+    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit))?;
+    let (chosen, kept) = choose(policy, loaded.schema(), &classes, &best.levels)?;
+    drop(classes);
+
+    run.listener.begin(Phase::Write, kept.total_rows());
+    let plan = apply::apply(&loaded.session, loaded.table.clone(), policy, &chosen, &kept)?;
+    let rows = plan.execute_stream().await.doing("planning the release")?;
+    let footer = write::footer(&said_models(&policy.models));
+    let listener = run.listener;
+    let parts = write::write(rows, policy, &chosen, &kept, &footer, &staging.release(), run.stop, &|n| {
+        listener.done(n)
+    })
+    .await?;
+
+    run.listener.begin(Phase::Verify, 0);
+    let expected = expected(policy, &chosen);
+    check_release::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
+    let verified = {
+        let again = open(&resources, input, source.said, source.files).await?;
+        let output = check_release::read_parts(&again.session, &staging.release(), &parts).await?;
+        verify::verify(output, Some(again.table), &expected, run.stop).await?
+    };
+    input.still_the_same()?;
+
+    let public = public_record(policy, &chosen, &verified, &parts, &staging.release())?;
+    std::fs::write(staging.release().join(RECORD), public.to_json()?).doing("writing the record")?;
+    let private = private_record(
+        source,
+        policy,
+        input,
+        &public,
+        &before,
+        &verified,
+        (input_rows, limit),
+        method,
+        &outcome,
+    )?;
+    run.stop.check()?;
+    run.listener.begin(Phase::Publish, 0);
+    staging.publish(&private)?;
+
+    let levels = public_levels(policy, &chosen);
+    let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
+    Ok(Released { public, private, before, after: verified.sizes, chosen })
+}
+
+fn nothing_found(policy: &Policy, limit: u64) -> Error {
+    Error::unmet(format!(
+        "no combination of levels satisfies {} with at most {limit} suppressed rows; raise suppression_limit, add \
+         coarser levels, or make a quasi-identifier an identifier",
+        said_models(&policy.models)
+    ))
+}
+
+/// The models as a text: `k_anonymity(5)`.
+fn said_models(models: &[Box<dyn ClassModel>]) -> String {
+    models.iter().map(|model| model.said()).collect::<Vec<_>>().join(", ")
+}
+
+/// Makes the chosen node concrete.
+fn choose(
+    policy: &Policy,
+    schema: &Schema,
+    classes: &ClassTable,
+    levels: &[usize],
+) -> Result<(Chosen, KeptClasses)> {
+    let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
+    let node = Judged::new(classes, levels, &rolled, &policy.models);
+    if node.kept_classes() == 0 {
+        return Err(Error::unmet(
+            "the best release would be empty: every row is suppressed; nothing was published",
+        ));
+    }
+    chosen::choose(policy, schema, &node)
+}
+
+fn expected<'a>(policy: &'a Policy, chosen: &Chosen) -> Expected<'a> {
+    let columns = policy.released().map(|(name, _)| {
+        let generalizer = policy.quasi_index(name).map(|index| Arc::clone(&chosen.generalizers[index]));
+        (name.to_owned(), generalizer)
+    });
+    Expected {
+        columns: columns.collect(),
+        models: &policy.models,
+        suppression_limit: Some(policy.suppression_limit),
+    }
+}
+
+fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
+    let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
+    levels
+        .map(|((quasi, level), generalizer)| LevelRecord {
+            level: *level,
+            of: quasi.hierarchy.height(),
+            by: generalizer.label(),
+        })
+        .collect()
+}
+
+fn public_record(
+    policy: &Policy,
+    chosen: &Chosen,
+    verified: &Verified,
+    parts: &[write::Part],
+    folder: &Path,
+) -> Result<PublicRecord> {
+    let levels = public_levels(policy, chosen);
+    let models = policy.models.iter().zip(&verified.reached).map(|(model, reached)| ModelRecord {
+        model: model.doc().name.to_owned(),
+        parameters: model
+            .parameters()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_string()))
+            .collect(),
+        required: model.required().to_f64(),
+        reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
+    });
+    let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
+        name: name.to_owned(),
+        role: role.word().to_owned(),
+        data_type: field.data_type().to_string(),
+        generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
+    });
+    PublicRecord {
+        format: 1,
+        tool: concat!("kanon ", env!("CARGO_PKG_VERSION")).to_owned(),
+        models: models.collect(),
+        counted_in: "rows".to_owned(),
+        columns: columns.collect(),
+        rows: verified.sizes.individuals(),
+        classes: verified.sizes.classes(),
+        risk: risks(&verified.sizes)?,
+        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
+        digest: String::new(),
+    }
+    .sealed()
+}
+
+#[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
+fn private_record(
+    source: &PolicySource<'_>,
+    policy: &Policy,
+    input: &Input,
+    public: &PublicRecord,
+    before: &ClassSizes,
+    verified: &Verified,
+    (input_rows, limit): (u64, u64),
+    method: &str,
+    outcome: &Outcome,
+) -> Result<PrivateRecord> {
+    let mut key = [0u8; 32];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
+        .map_err(|_| Error::data("no random numbers can be had from the system"))?;
+    let hierarchies =
+        source.said.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
+    let files = input.files.iter().map(|file| {
+        let path = std::fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
+        Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
+    });
+    Ok(PrivateRecord {
+        format: 1,
+        release: public.digest.clone(),
+        policy: source.text.to_owned(),
+        hierarchies: hierarchies.collect::<Result<_>>()?,
+        input: input.said.clone(),
+        files: files.collect::<Result<_>>()?,
+        digest_key: digest::hex(&key),
+        input_rows,
+        suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
+        suppression_limit_rows: limit,
+        risk_before: risks(before)?,
+        search: SearchRecord {
+            method: method.to_owned(),
+            objective: policy.objective.doc().name.to_owned(),
+            nodes: outcome.nodes,
+            evaluated: outcome.evaluated,
+            proven: outcome.proven,
+            best: outcome.best.iter().map(|found| (found.levels.clone(), found.loss)).collect(),
+        },
+    })
+}

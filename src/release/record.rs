@@ -1,0 +1,254 @@
+//! The two records of a release: what everybody may know, and what stays with its maker.
+//!
+//! [`PublicRecord`] is `OUT/_kanon.json`. Nothing in it is true of suppressed rows only. [`PrivateRecord`]
+//! lies beside OUT, readable by its owner alone; it holds raw facts and all that `kanon verify --input` needs
+//! to judge the release again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::digest;
+use super::engine::Doing;
+use crate::error::{Error, Result};
+
+/// The name of the public record in a release.
+pub const RECORD: &str = "_kanon.json";
+
+/// Says how a release was made: `OUT/_kanon.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublicRecord {
+    /// The version of this record's form.
+    pub format: u32,
+    /// The program and its version.
+    pub tool: String,
+    /// What was required and reached.
+    pub models: Vec<ModelRecord>,
+    /// What models and risks count: `rows`, because no individual is named.
+    pub counted_in: String,
+    /// The released columns in order.
+    pub columns: Vec<ColumnRecord>,
+    /// The released rows.
+    pub rows: u64,
+    /// The released classes.
+    pub classes: u64,
+    /// The risk measures of the release.
+    pub risk: BTreeMap<String, f64>,
+    /// The released files.
+    pub files: Vec<FileRecord>,
+    /// The SHA-256 of this record with this field empty.
+    pub digest: String,
+}
+
+/// A model in a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelRecord {
+    /// Its name.
+    pub model: String,
+    /// Its parameters as decimals.
+    pub parameters: BTreeMap<String, String>,
+    /// The bound that was required.
+    pub required: f64,
+    /// The worst value of all released classes.
+    pub reached: f64,
+}
+
+/// A released column in a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnRecord {
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub data_type: String,
+    /// For a quasi-identifier its level and what it means.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub generalized: Option<LevelRecord>,
+}
+
+/// The level of a released quasi-identifier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelRecord {
+    /// The level, 0 being the value as is.
+    pub level: usize,
+    /// The top level of its hierarchy.
+    pub of: usize,
+    /// The generalizer, as in the field's `kanon.generalized`.
+    pub by: String,
+}
+
+/// A released file in a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileRecord {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256.
+    pub sha256: String,
+}
+
+impl FileRecord {
+    /// The record of a file as it is.
+    ///
+    /// # Errors
+    /// A data error when it cannot be read.
+    pub fn of(folder: &Path, name: &str, rows: u64) -> Result<Self> {
+        let path = folder.join(name);
+        let bytes = fs::metadata(&path).doing("reading the release")?.len();
+        Ok(Self { name: name.to_owned(), rows, bytes, sha256: digest::of_file(&path)? })
+    }
+}
+
+impl PublicRecord {
+    /// The record with its own digest set.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub fn sealed(mut self) -> Result<Self> {
+        self.digest = self.expected_digest()?;
+        Ok(self)
+    }
+
+    fn expected_digest(&self) -> Result<String> {
+        let open = Self { digest: String::new(), ..self.clone() };
+        Ok(digest::of_bytes(open.to_json()?.as_bytes()))
+    }
+
+    /// The record as it is written.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub fn to_json(&self) -> Result<String> {
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|_| Error::internal("a record without a form"))?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads and checks the record of a release.
+    ///
+    /// # Errors
+    /// A data error when there is none, an unmet error when it was edited.
+    pub fn read(out: &Path) -> Result<Self> {
+        let path = out.join(RECORD);
+        let text = fs::read_to_string(&path).map_err(|e| {
+            Error::data(format!("{}: {}; is this a release of kanon?", path.display(), e.kind()))
+        })?;
+        let edited =
+            || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
+        let record: Self = serde_json::from_str(&text).map_err(|_| edited())?;
+        // The text itself, so that not even its white space can carry anything.
+        if record.expected_digest()? != record.digest || record.to_json()? != text {
+            return Err(edited());
+        }
+        Ok(record)
+    }
+}
+
+/// Raw facts about a release, for its maker only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateRecord {
+    /// The version of this record's form.
+    pub format: u32,
+    /// The digest of the public record of the same release.
+    pub release: String,
+    /// The policy file's text.
+    pub policy: String,
+    /// The hierarchy files' texts.
+    pub hierarchies: BTreeMap<String, String>,
+    /// The input as the user typed it.
+    pub input: String,
+    /// The input files.
+    pub files: Vec<InputRecord>,
+    /// The key of the input files' digests.
+    pub digest_key: String,
+    /// The rows of the input.
+    pub input_rows: u64,
+    /// The suppressed rows.
+    pub suppressed_rows: u64,
+    /// How many rows might be suppressed.
+    pub suppression_limit_rows: u64,
+    /// The risk measures of the input as it is.
+    pub risk_before: BTreeMap<String, f64>,
+    /// The search.
+    pub search: SearchRecord,
+}
+
+/// An input file in the private record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputRecord {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Its HMAC-SHA-256.
+    pub hmac_sha256: String,
+}
+
+/// A search in the private record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRecord {
+    /// The method that ran.
+    pub method: String,
+    /// What it minimized.
+    pub objective: String,
+    /// All nodes of the lattice.
+    pub nodes: u64,
+    /// The nodes whose classes were computed.
+    pub evaluated: u64,
+    /// Whether the best node is proven best.
+    pub proven: bool,
+    /// The best nodes' levels and losses, best first.
+    pub best: Vec<(Vec<usize>, f64)>,
+}
+
+impl PrivateRecord {
+    /// Where the private record of OUT lies.
+    ///
+    /// # Errors
+    /// A policy error when OUT has no name.
+    pub fn path(out: &Path) -> Result<PathBuf> {
+        Ok(out.with_file_name(format!("{}.private.json", super::staging::name_of(out)?)))
+    }
+
+    /// Reads the private record that belongs to a public one; `None` when there is none, or when it belongs
+    /// to another release.
+    ///
+    /// # Errors
+    /// A data error when it cannot be read.
+    pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
+        let path = Self::path(out)?;
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).doing(&format!("private record {}", path.display()))?;
+        let record: Option<Self> = serde_json::from_str(&text).ok();
+        Ok(record.filter(|record| record.release == public.digest))
+    }
+
+    /// The record as it is written.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub fn to_json(&self) -> Result<String> {
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|_| Error::internal("a record without a form"))?;
+        text.push('\n');
+        Ok(text)
+    }
+}

@@ -1,0 +1,30 @@
+//! One flag that everything long-running looks at: the user asked to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A flag shared by a run and whoever may stop it.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Asks the run to stop.
+    pub fn now(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the run was asked to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Fails once the run was asked to stop.
+    ///
+    /// # Errors
+    /// [`Error::interrupted`].
+    pub fn check(&self) -> Result<()> {
+        if self.is_set() { Err(Error::interrupted()) } else { Ok(()) }
+    }
+}

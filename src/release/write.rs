@@ -1,0 +1,161 @@
+//! Our own Parquet writer: fixed names, fixed settings, the same bytes for the same rows.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::{BatchCoalescer, cast, take};
+use arrow::datatypes::UInt64Type;
+use arrow::record_batch::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
+use futures::StreamExt;
+
+use super::chosen::{Chosen, KeptClasses};
+use super::engine::Doing;
+use super::stop::Stop;
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+
+/// Rows per batch, per row group and bytes after which a new file begins. All fixed: they shape the bytes.
+const BATCH_ROWS: usize = 8_192;
+const GROUP_ROWS: usize = 262_144;
+const FILE_BYTES: usize = 512 << 20;
+
+/// What a released file says of its writer.
+pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its name in the release.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+}
+
+/// What every released file says in its footer besides the schema.
+pub fn footer(models: &str) -> Vec<(String, String)> {
+    vec![("kanon.models".to_owned(), models.to_owned())]
+}
+
+/// Writes the ordered rows of `apply` into `folder` as numbered parts.
+///
+/// # Errors
+/// A data error when the plan or the disk fails.
+pub async fn write(
+    mut rows: SendableRecordBatchStream,
+    policy: &Policy,
+    chosen: &Chosen,
+    kept: &KeptClasses,
+    footer: &[(String, String)],
+    folder: &Path,
+    stop: &Stop,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Part>> {
+    let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new() };
+    let mut even = BatchCoalescer::new(Arc::clone(&chosen.schema), BATCH_ROWS);
+    let mut written = 0;
+    while let Some(batch) = rows.next().await {
+        stop.check()?;
+        let batch = batch.doing("generalizing and ordering the rows")?;
+        written += batch.num_rows() as u64;
+        even.push_batch(labelled(&batch, policy, chosen, kept)?).doing("writing the release")?;
+        while let Some(full) = even.next_completed_batch() {
+            parts.write(&full)?;
+        }
+        progress(written);
+    }
+    even.finish_buffered_batch().doing("writing the release")?;
+    while let Some(rest) = even.next_completed_batch() {
+        parts.write(&rest)?;
+    }
+    parts.finish()
+}
+
+/// The released batch: labels by class number, the other columns as they came.
+fn labelled(
+    batch: &RecordBatch,
+    policy: &Policy,
+    chosen: &Chosen,
+    kept: &KeptClasses,
+) -> Result<RecordBatch> {
+    let lost = || Error::internal("the plan of the release lost a column");
+    let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
+    let mut as_is = batch.columns().iter().skip(2);
+    let columns = policy
+        .released()
+        .zip(chosen.schema.fields())
+        .map(|((name, _), field)| {
+            let values: ArrayRef = match policy.quasi_index(name) {
+                Some(index) => take(&kept.labels[index], classes, None).doing("labelling the rows")?,
+                None => Arc::clone(as_is.next().ok_or_else(lost)?),
+            };
+            if values.data_type() == field.data_type() {
+                return Ok(values);
+            }
+            cast(&values, field.data_type()).doing("writing the release")
+        })
+        .collect::<Result<Vec<_>>>()?;
+    RecordBatch::try_new(Arc::clone(&chosen.schema), columns).doing("writing the release")
+}
+
+struct Parts<'a> {
+    folder: &'a Path,
+    schema: &'a Chosen,
+    footer: &'a [(String, String)],
+    open: Option<(ArrowWriter<File>, Part)>,
+    done: Vec<Part>,
+}
+
+impl Parts<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let (mut writer, mut part) = match self.open.take() {
+            Some(open) => open,
+            None => self.begin()?,
+        };
+        writer.write(batch).doing("writing the release")?;
+        part.rows += batch.num_rows() as u64;
+        if writer.bytes_written() >= FILE_BYTES {
+            self.end(writer, part)
+        } else {
+            self.open = Some((writer, part));
+            Ok(())
+        }
+    }
+
+    fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
+        let name = format!("part-{:05}.parquet", self.done.len());
+        let file = File::create_new(self.folder.join(&name)).doing("writing the release")?;
+        let footer =
+            self.footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+        let properties = WriterProperties::builder()
+            .set_writer_version(WriterVersion::PARQUET_1_0)
+            .set_created_by(CREATED_BY.to_owned())
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).doing("writing the release")?))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_key_value_metadata(Some(footer))
+            .build();
+        let schema = Arc::clone(&self.schema.schema);
+        let writer = ArrowWriter::try_new(file, schema, Some(properties)).doing("writing the release")?;
+        Ok((writer, Part { name, rows: 0 }))
+    }
+
+    fn end(&mut self, writer: ArrowWriter<File>, part: Part) -> Result<()> {
+        let file = writer.into_inner().doing("writing the release")?;
+        file.sync_all().doing("writing the release")?;
+        self.done.push(part);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Part>> {
+        if let Some((writer, part)) = self.open.take() {
+            self.end(writer, part)?;
+        }
+        Ok(self.done)
+    }
+}

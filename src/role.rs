@@ -1,0 +1,60 @@
+//! What a column is to a release.
+
+/// The role of a column. Every column has one (policy `[columns]`), or is dropped with `others = "drop"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Names a person; never written.
+    Identifier,
+    /// Could be known to an attacker; generalized.
+    Quasi,
+    /// What an attacker wants to learn; written as is.
+    Sensitive,
+    /// Free text; never written.
+    Text,
+    /// Neither known to an attacker nor worth learning; written as is.
+    Insensitive,
+}
+
+impl Role {
+    /// All roles with the word of the policy.
+    pub const ALL: [(Role, &str); 5] = [
+        (Role::Identifier, "identifier"),
+        (Role::Quasi, "quasi"),
+        (Role::Sensitive, "sensitive"),
+        (Role::Text, "text"),
+        (Role::Insensitive, "insensitive"),
+    ];
+
+    /// The role that a policy calls `word`, or the valid words as an error text.
+    pub fn parse(word: &str) -> Result<Self, String> {
+        let words = Self::ALL.map(|(_, w)| w);
+        match Self::ALL.iter().find(|(_, w)| *w == word) {
+            Some((role, _)) => Ok(*role),
+            None if word == "individual" => {
+                Err("the role `individual` is not built yet; mark the column `identifier` and say \
+                 `rows_are_individuals = true` if each row may count as a person"
+                    .into())
+            }
+            None if word == "?" => Err("still undecided: put one of identifier, quasi, sensitive, text, \
+                 insensitive in place of `?`"
+                .into()),
+            None => Err(crate::error::nearest(word, &words)),
+        }
+    }
+
+    /// The word of the policy.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Identifier => "identifier",
+            Role::Quasi => "quasi",
+            Role::Sensitive => "sensitive",
+            Role::Text => "text",
+            Role::Insensitive => "insensitive",
+        }
+    }
+
+    /// Whether columns of this role are in a release.
+    pub fn is_released(self) -> bool {
+        matches!(self, Role::Quasi | Role::Sensitive | Role::Insensitive)
+    }
+}
