@@ -25,8 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn copy(from: &str, to: &str, threads: usize) -> Result<(), Box<dyn Error>> {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(threads));
-    ctx.register_parquet("t", from, ParquetReadOptions::default())
-        .await?;
+    ctx.register_parquet("t", from, ParquetReadOptions::default()).await?;
     let to = to.replace('\'', "''");
     let plan = ctx.sql(&format!("COPY t TO '{to}' STORED AS PARQUET")).await?;
     plan.collect().await?;

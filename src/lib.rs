@@ -1,4 +1,6 @@
 pub mod class;
+#[cfg(feature = "engine")]
+pub mod cli;
 pub mod decimal;
 pub mod doc;
 pub mod error;

@@ -140,3 +140,10 @@ pub const RISKS: &[RiskRow] = &[
 pub fn ratio(a: u128, b: u128) -> f64 {
     if a == 0 { 0.0 } else { a as f64 / b as f64 }
 }
+
+/// A number for JSON: whole ones without a point.
+#[cfg(feature = "engine")]
+#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+pub(crate) fn plain_number(value: f64) -> serde_json::Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
+}

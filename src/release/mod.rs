@@ -201,6 +201,9 @@ pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
     Ok(all)
 }
 
+/// How many of the best nodes the private record logs.
+const LOGGED_NODES: usize = 3;
+
 /// A release that was published.
 #[derive(Debug)]
 pub struct Released {
@@ -237,7 +240,7 @@ pub async fn release(
     let input_rows = classes.total_rows();
     let limit = limit_rows(policy, &classes);
 
-    let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 10))?;
+    let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit))?;
     let (chosen, kept) = choose(policy, loaded.schema(), &classes, &best.levels)?;
     drop(classes);

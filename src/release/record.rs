@@ -52,9 +52,16 @@ pub struct ModelRecord {
     /// Its parameters as decimals.
     pub parameters: BTreeMap<String, String>,
     /// The bound that was required.
+    #[serde(serialize_with = "plainly")]
     pub required: f64,
     /// The worst value of all released classes.
+    #[serde(serialize_with = "plainly")]
     pub reached: f64,
+}
+
+/// Whole numbers without a point.
+fn plainly<S: serde::Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    crate::measure::plain_number(*value).serialize(serializer)
 }
 
 /// A released column in a record.

@@ -192,11 +192,7 @@ fn draw_person(draw: &mut Draw, seed: u64, number: u64, group: Option<&Group>) -
         dob,
         sex,
         // A group without its zip code would be no group.
-        zip: if group.is_some() {
-            Some(zip)
-        } else {
-            draw.unless_missing(80, zip)
-        },
+        zip: if group.is_some() { Some(zip) } else { draw.unless_missing(80, zip) },
         race: draw.unless_missing(50, race),
         education: draw.unless_missing(40, education),
         marital_status: draw.unless_missing(60, marital_status),
@@ -288,14 +284,7 @@ mod tests {
 
     #[test]
     fn new_year_counts_leap_days() {
-        let years = [
-            (1904, -24_107),
-            (1960, -3653),
-            (1970, 0),
-            (1973, 1096),
-            (2000, 10_957),
-            (2025, 20_089),
-        ];
+        let years = [(1904, -24_107), (1960, -3653), (1970, 0), (1973, 1096), (2000, 10_957), (2025, 20_089)];
         for (year, day) in years {
             assert_eq!(new_year(year), day, "{year}");
         }
@@ -309,15 +298,10 @@ mod tests {
             (a, b) = (b, a % b);
         }
         assert_eq!(a, 1);
-        let many: HashSet<String> = (0..10_000)
-            .chain(MOST_PEOPLE - 10_000..MOST_PEOPLE)
-            .map(|n| ssn(7, n))
-            .collect();
+        let many: HashSet<String> =
+            (0..10_000).chain(MOST_PEOPLE - 10_000..MOST_PEOPLE).map(|n| ssn(7, n)).collect();
         assert_eq!(many.len(), 20_000);
-        assert!(
-            many.iter()
-                .all(|s| s.len() == 11 && !s.starts_with("666") && !s.starts_with("000"))
-        );
+        assert!(many.iter().all(|s| s.len() == 11 && !s.starts_with("666") && !s.starts_with("000")));
     }
 
     #[test]

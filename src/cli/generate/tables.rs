@@ -94,31 +94,16 @@ pub(super) const EDUCATION: &[Weighted<&str>] = &[
 ];
 
 /// Marital status from 18 to 34.
-pub(super) const MARITAL_YOUNG: &[Weighted<&str>] = &[
-    (680, "Never married"),
-    (270, "Married"),
-    (30, "Divorced"),
-    (19, "Separated"),
-    (1, "Widowed"),
-];
+pub(super) const MARITAL_YOUNG: &[Weighted<&str>] =
+    &[(680, "Never married"), (270, "Married"), (30, "Divorced"), (19, "Separated"), (1, "Widowed")];
 
 /// Marital status from 35 to 69.
-pub(super) const MARITAL_MIDDLE: &[Weighted<&str>] = &[
-    (600, "Married"),
-    (180, "Never married"),
-    (160, "Divorced"),
-    (35, "Widowed"),
-    (25, "Separated"),
-];
+pub(super) const MARITAL_MIDDLE: &[Weighted<&str>] =
+    &[(600, "Married"), (180, "Never married"), (160, "Divorced"), (35, "Widowed"), (25, "Separated")];
 
 /// Marital status from 70.
-pub(super) const MARITAL_OLD: &[Weighted<&str>] = &[
-    (450, "Married"),
-    (380, "Widowed"),
-    (100, "Divorced"),
-    (60, "Never married"),
-    (10, "Separated"),
-];
+pub(super) const MARITAL_OLD: &[Weighted<&str>] =
+    &[(450, "Married"), (380, "Widowed"), (100, "Divorced"), (60, "Never married"), (10, "Separated")];
 
 /// Ages, both ends included: hospitals see the newborn and the old. The last row gives the few of 105 and more.
 pub(super) const AGES: &[Weighted<(i32, i32)>] = &[
@@ -132,7 +117,7 @@ pub(super) const AGES: &[Weighted<(i32, i32)>] = &[
     (5, (105, 112)),
 ];
 
-/// How many visits one person has in the three years, both ends included; the mean is near 1.67.
+/// How many visits one person has in the three years, both ends included; the mean is near 1.65.
 /// The last row is people on dialysis, up to three times a week.
 pub(super) const VISITS: &[Weighted<(i32, i32)>] = &[
     (7700, (1, 1)),
@@ -141,7 +126,7 @@ pub(super) const VISITS: &[Weighted<(i32, i32)>] = &[
     (210, (4, 4)),
     (100, (5, 5)),
     (90, (6, 9)),
-    (70, (10, 20)),
+    (110, (10, 20)),
     (13, DIALYSIS_VISITS),
 ];
 
@@ -163,24 +148,12 @@ pub(super) struct Diagnosis {
 
 /// Shorthand for a diagnosis of either sex.
 const fn either(name: &'static str, ages: (i32, i32), days: i32, dollars: i32) -> Diagnosis {
-    Diagnosis {
-        name,
-        ages,
-        sex: None,
-        days,
-        dollars,
-    }
+    Diagnosis { name, ages, sex: None, days, dollars }
 }
 
 /// Shorthand for a diagnosis of one sex.
 const fn only(sex: Sex, name: &'static str, ages: (i32, i32), days: i32, dollars: i32) -> Diagnosis {
-    Diagnosis {
-        name,
-        ages,
-        sex: Some(sex),
-        days,
-        dollars,
-    }
+    Diagnosis { name, ages, sex: Some(sex), days, dollars }
 }
 
 /// Any age.
@@ -195,10 +168,7 @@ pub(super) const DIAGNOSES: &[Weighted<Diagnosis>] = &[
     (600, either("Type 2 diabetes", (35, 130), 1, 620)),
     (400, either("Injury", ALL, 1, 1450)),
     (300, either("Upper respiratory infection", ALL, 0, 190)),
-    (
-        240,
-        only(Sex::Female, "Pregnancy and childbirth", (16, 47), 3, 4200),
-    ),
+    (240, only(Sex::Female, "Pregnancy and childbirth", (16, 47), 3, 4200)),
     (200, either("Back pain", (16, 130), 0, 420)),
     (171, either("Depression", (12, 130), 4, 530)),
     (150, either("Coronary artery disease", (40, 130), 3, 6800)),

@@ -1,0 +1,48 @@
+//! `kanon generate`: made-up hospital visits to try things on.
+
+mod people;
+mod tables;
+mod visits;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Done;
+use super::numbers::rows;
+use crate::error::{Error, Result};
+use crate::release::{Phase, Run};
+
+/// Generate hospital visits of made-up people as a Parquet file.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  kanon generate --rows 1000000 --seed 7 --to visits_1m.parquet
+
+The same rows and seed give the same bytes. Memory does not grow with the rows.")]
+pub struct Generate {
+    /// How many visits.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rows: u64,
+    /// What the random numbers start from.
+    #[arg(long, value_name = "S", default_value_t = 7)]
+    seed: u64,
+    /// The file to write; it is replaced if it exists.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+impl Generate {
+    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        run.listener.begin(Phase::Write, self.rows);
+        let mut progress = |written| {
+            run.listener.done(written);
+            run.stop.check()
+        };
+        tokio::task::block_in_place(|| visits::write_visits(self.rows, self.seed, &self.to, &mut progress))?;
+        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::data(e.kind()))?.len();
+        let text = format!("wrote     {} ({}, {bytes} bytes)\n", self.to.display(), rows(self.rows));
+        Ok(Done { text, json: json!({ "rows": self.rows, "seed": self.seed, "bytes": bytes }), holds: true })
+    }
+}

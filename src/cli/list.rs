@@ -1,0 +1,52 @@
+//! `kanon list`: all that can stand in a policy, one line each.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Done;
+use crate::doc::Doc;
+use crate::error::Result;
+use crate::generalize::GENERALIZERS;
+use crate::measure::{LOSSES, RISKS};
+use crate::method::METHODS;
+use crate::model::MODELS;
+
+/// List generalizers, models, measures and methods.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kanon list
+  kanon list --format json")]
+pub struct List {}
+
+impl List {
+    pub(super) fn run(self) -> Result<Done> {
+        let tables: [(&str, Vec<&Doc>); 5] = [
+            ("generalizers", GENERALIZERS.iter().map(|row| row.doc).collect()),
+            ("models", MODELS.iter().map(|row| row.doc).collect()),
+            ("losses", LOSSES.iter().map(|row| row.doc()).collect()),
+            ("risks", RISKS.iter().map(|row| row.doc).collect()),
+            ("methods", METHODS.iter().map(|row| row.doc()).collect()),
+        ];
+        let mut text = String::new();
+        let mut json = serde_json::Map::new();
+        for (name, docs) in tables {
+            text += &format!("{name}\n");
+            for doc in &docs {
+                let paper = doc.paper.map(|paper| format!(" [{paper}]")).unwrap_or_default();
+                text += &format!("  {:<27} {}{paper}\n", doc.name, doc.summary);
+            }
+            let rows = docs.iter().map(|doc| {
+                json!({
+                    "name": doc.name,
+                    "summary": doc.summary,
+                    "parameters": doc.parameters,
+                    "example": doc.example,
+                    "paper": doc.paper,
+                })
+            });
+            json.insert(name.to_owned(), rows.collect());
+        }
+        Ok(Done { text, json: json.into(), holds: true })
+    }
+}

@@ -1,0 +1,188 @@
+//! The command line: said -> resolved -> done. One subcommand a file, all of the same shape.
+
+mod check;
+mod generate;
+mod list;
+mod numbers;
+mod progress;
+mod release;
+mod risk;
+mod search;
+mod source;
+mod verify;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::error::{Error, Kind, Result};
+use crate::release::Run;
+use crate::release::engine::Resources;
+use crate::release::stop::Stop;
+use progress::Progress;
+
+/// Anonymize Parquet and CSV tables: check, search, release, verify.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kanon",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  kanon check patients.parquet --quasi age,sex,zip --k 5
+  kanon release patients.parquet --policy patients.toml --to patients_safe
+  kanon verify patients_safe --input patients.parquet
+
+Exit codes: 0 done, 1 a requirement does not hold or nothing was found, 2 usage or policy,
+3 data, I/O or limits, 4 internal error, 130 interrupted."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    everywhere: Everywhere,
+}
+
+#[derive(Debug, Args)]
+struct Everywhere {
+    /// How results are printed.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Worker threads; the cores of this machine when not said.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Memory that may be used, such as 800M or 16G.
+    #[arg(long, global = true, value_name = "BYTES", default_value = "4G", value_parser = numbers::parse_bytes)]
+    memory_limit: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Check),
+    Search(search::Search),
+    Release(release::Release),
+    Verify(verify::Verify),
+    Risk(risk::Risk),
+    List(list::List),
+    Generate(generate::Generate),
+}
+
+/// What a command prints and how it ends.
+struct Done {
+    text: String,
+    json: serde_json::Value,
+    /// Whether all that was asked for holds: exit code 0 or 1.
+    holds: bool,
+}
+
+/// Runs `kanon` on the arguments of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let format = cli.everywhere.format;
+    match run(cli) {
+        Ok(done) => {
+            let text = match format {
+                Format::Text => done.text,
+                Format::Json => format!("{:#}\n", done.json),
+            };
+            // A reader that closed the pipe has seen enough.
+            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            ExitCode::from(if done.holds { 0 } else { Kind::Unmet.exit_code() })
+        }
+        Err(error) => {
+            let text = match format {
+                Format::Text => format!("kanon: {error}\n"),
+                Format::Json => format!("{:#}\n", serde_json::json!({ "error": error.to_string() })),
+            };
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            ExitCode::from(error.kind().exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Done> {
+    let mut resources = Resources::default_of_machine();
+    resources.memory = cli.everywhere.memory_limit;
+    if let Some(threads) = cli.everywhere.threads {
+        resources.threads = threads.into();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(resources.threads)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))?;
+    let stop = Stop::default();
+    let progress = Progress::new(std::io::stderr().is_terminal() && cli.everywhere.format == Format::Text);
+    let done = runtime.block_on(async {
+        let stopped = tokio::spawn(stop_on_signal(stop.clone()));
+        let run = Run { resources: &resources, stop: &stop, listener: &progress };
+        tokio::select! {
+            biased;
+            done = command(cli.command, &run) => done,
+            _ = stopped => Err(Error::interrupted()),
+        }
+    });
+    progress.clear();
+    // Threads that still compute for a run that was stopped are not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn command(command: Command, run: &Run<'_>) -> Result<Done> {
+    match command {
+        Command::Check(check) => check.run(run).await,
+        Command::Search(search) => search.run(run).await,
+        Command::Release(release) => release.run(run).await,
+        Command::Verify(verify) => verify.run(run).await,
+        Command::Risk(risk) => risk.run(run).await,
+        Command::List(list) => list.run(),
+        Command::Generate(generate) => generate.run(run).await,
+    }
+}
+
+/// Returns when the user asks to stop, after telling the run.
+async fn stop_on_signal(stop: Stop) {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            },
+            Err(_) => drop(tokio::signal::ctrl_c().await),
+        }
+    }
+    #[cfg(not(unix))]
+    drop(tokio::signal::ctrl_c().await);
+    stop.now();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{} has no example", command.get_name());
+            assert!(command.get_about().is_some(), "{} has no description", command.get_name());
+        }
+    }
+}

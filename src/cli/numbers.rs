@@ -1,0 +1,89 @@
+//! Numbers as people read and write them.
+
+/// `1,234,567`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Never rounded to 0 or 100 unless it is.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.01 {
+        return "< 0.01 %".to_owned();
+    }
+    if percent > 99.99 && percent < 100.0 {
+        return "> 99.99 %".to_owned();
+    }
+    let decimals = match percent {
+        p if p == p.round() => 0,
+        p if !(1.0..99.0).contains(&p) => 2,
+        p if p < 10.0 => 1,
+        _ => 0,
+    };
+    format!("{percent:.decimals$} %")
+}
+
+/// `a / b` as a percentage; 0 for 0/0.
+pub fn percent_of(a: u64, b: u64) -> String {
+    percent(crate::measure::ratio(u128::from(a), u128::from(b)))
+}
+
+/// `1 row`, `2 rows`.
+pub fn rows(n: u64) -> String {
+    counted(n, "row", "rows")
+}
+
+/// A count with its noun.
+pub fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+/// Reads `1048576`, `512K`, `800M`, `16G`, `1T` (powers of 1024; `B` and `iB` may follow).
+pub fn parse_bytes(text: &str) -> Result<usize, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[number.len()..].to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err("expected a number of bytes such as 800M or 16G".into()),
+    };
+    let bytes = number.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << unit));
+    match bytes {
+        Some(bytes) if bytes >= 16 << 20 => Ok(bytes),
+        Some(_) => Err("at least 16M are needed".into()),
+        None => Err("expected a number of bytes such as 800M or 16G".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1000, 1_234_567].map(grouped));
+        let shares = [0.0, 0.000_01, 0.0003, 0.043, 0.71, 0.2, 0.9996, 0.999_99, 1.0].map(percent);
+        let shown = ["0 %", "< 0.01 %", "0.03 %", "4.3 %", "71 %", "20 %", "99.96 %", "> 99.99 %", "100 %"];
+        assert_eq!(shares, shown);
+    }
+
+    #[test]
+    fn bytes_from_people() {
+        assert_eq!(parse_bytes("16777216"), Ok(16 << 20));
+        assert_eq!(parse_bytes("800M"), Ok(800 << 20));
+        assert_eq!(parse_bytes("2GiB"), Ok(2 << 30));
+        for wrong in ["", "M", "1X", "-5G", "1K", "99999999999T"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Progress on a terminal: one line on standard error that disappears. In a pipe: nothing.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::release::{Listener, Phase};
+
+/// A bar that hears what a run does.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar that is shown or not.
+    pub fn new(shown: bool) -> Self {
+        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        if shown {
+            bar.enable_steady_tick(std::time::Duration::from_millis(100));
+        }
+        Self(bar)
+    }
+
+    /// Takes the bar off the terminal.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Listener for Progress {
+    fn begin(&self, phase: Phase, total: u64) {
+        self.0.set_message(match phase {
+            Phase::Profile => "grouping",
+            Phase::Search => "searching",
+            Phase::Write => "writing",
+            Phase::Verify => "verifying",
+            Phase::Publish => "publishing",
+        });
+        let template = if total > 0 {
+            "{spinner} {msg} {wide_bar} {human_pos}/{human_len}"
+        } else {
+            "{spinner} {msg} {elapsed}"
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.0.set_style(style);
+        }
+        self.0.set_length(total);
+        self.0.set_position(0);
+    }
+
+    fn done(&self, units: u64) {
+        self.0.set_position(units);
+    }
+}

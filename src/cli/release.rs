@@ -1,0 +1,141 @@
+//! `kanon release`: the main job.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Done;
+use super::numbers::{grouped, percent, percent_of, rows};
+use super::source::PolicyFile;
+use crate::error::{Error, Result};
+use crate::measure::{ClassSizes, RISKS};
+use crate::release::input::Input;
+use crate::release::staging::private_file;
+use crate::release::{PolicySource, Released, Run, release};
+
+/// Write a verified anonymized copy of a table, or refuse and say why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  kanon release patients.parquet --policy patients.toml --to patients_safe
+
+Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
+patients_safe.private.json beside it, which may not. Nothing appears under --to before it was verified.")]
+pub struct Release {
+    /// A file, folder or glob of Parquet or CSV files.
+    input: String,
+    /// The policy: roles, hierarchies and what must hold.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// The folder to make; must not exist or be empty.
+    #[arg(long, value_name = "FOLDER")]
+    to: PathBuf,
+    /// Replace a release that is there.
+    #[arg(long)]
+    overwrite: bool,
+    /// Also write both records as one JSON file, readable by you alone: it holds raw facts.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl Release {
+    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        let policy = PolicyFile::open(&self.policy)?;
+        let input = Input::find(&self.input)?;
+        let source = PolicySource { said: &policy.said, text: &policy.text, files: &policy.folder };
+        let released = release(run, &input, &source, &self.to, self.overwrite).await?;
+        if let Some(path) = &self.report {
+            let report = json!({ "public": &released.public, "private": &released.private });
+            let written =
+                private_file(path).and_then(|mut file| file.write_all(format!("{report:#}\n").as_bytes()));
+            written.map_err(|e| Error::data(e.kind()).at(format!("--report {}", path.display())))?;
+        }
+        let json =
+            serde_json::to_value(&released.public).map_err(|_| Error::internal("a record without a form"))?;
+        Ok(Done { text: self.told(&released)?, json, holds: true })
+    }
+
+    /// The story of a release.
+    fn told(&self, released: &Released) -> Result<String> {
+        let Released { public, private, before, after, chosen } = released;
+        let search = &private.search;
+        let chosen: Vec<String> =
+            chosen.iter().map(|(name, level)| said_level(name, &level.by, level.level, level.of)).collect();
+        let models: Vec<String> = public
+            .models
+            .iter()
+            .map(|model| format!("{} {} required, {} reached", model.model, model.required, model.reached))
+            .collect();
+        let out = self.to.display();
+        let mut text = String::new();
+        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
+        line("read", rows(private.input_rows));
+        line(
+            "before",
+            format!(
+                "k {}; {} of rows unique on their quasi-identifiers; highest risk {}",
+                grouped(before.min().unwrap_or(0)),
+                percent(risk(before, "sample_uniqueness")?),
+                percent(risk(before, "prosecutor_risk_max")?),
+            ),
+        );
+        line(
+            "search",
+            format!(
+                "{} nodes, {} evaluated, {}",
+                grouped(search.nodes),
+                grouped(search.evaluated),
+                if search.proven { "proven best" } else { "not proven best" }
+            ),
+        );
+        line("chosen", chosen.join(" | "));
+        line(
+            "suppressed",
+            format!(
+                " {} ({}, limit {})",
+                rows(private.suppressed_rows),
+                percent_of(private.suppressed_rows, private.input_rows),
+                rows(private.suppression_limit_rows),
+            ),
+        );
+        line("verified", models.join("; "));
+        line(
+            "after",
+            format!(
+                "highest risk {}, mean risk {}, {} unique",
+                percent(risk(after, "prosecutor_risk_max")?),
+                percent(risk(after, "prosecutor_risk_mean")?),
+                percent(risk(after, "sample_uniqueness")?),
+            ),
+        );
+        let files = match public.files.as_slice() {
+            [one] => format!("{out}/{}", one.name),
+            many => format!("{out}/part-*.parquet, {} files", many.len()),
+        };
+        line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows)));
+        line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
+        line("next", format!("kanon verify {out} --input {}", self.input));
+        Ok(text)
+    }
+}
+
+fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
+    let row = RISKS.iter().find(|row| row.doc.name == name);
+    let row = row.ok_or_else(|| Error::internal("a risk measure is gone"))?;
+    Ok((row.make)(row.defaults)?.value(sizes).unwrap_or(0.0))
+}
+
+/// A column's level for people: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`.
+pub(super) fn said_level(name: &str, label: &str, level: usize, height: usize) -> String {
+    let what = match label.split_once(':') {
+        _ if level == 0 => "as is".to_owned(),
+        _ if label == "suppress" => "suppressed".to_owned(),
+        Some(("date", unit)) => unit.to_owned(),
+        Some(("prefix", length)) => format!("first {length}"),
+        Some(("hierarchy", _)) | None => format!("level {level} of {height}"),
+        Some((by, parameter)) => format!("{by} {parameter}"),
+    };
+    format!("{name} {what}")
+}

@@ -1,0 +1,109 @@
+//! `kanon search`: the best nodes, and what each would lose.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Done;
+use super::numbers::{grouped, percent_of};
+use super::source::PolicyFile;
+use crate::class::{ClassTable, Judged};
+use crate::error::Result;
+use crate::measure::{LOSSES, plain_number};
+use crate::method::Found;
+use crate::policy::Policy;
+use crate::release::input::Input;
+use crate::release::{Run, load, open, search};
+
+/// Find the best generalizations and say what each loses; write nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kanon search patients.parquet --policy patients.toml
+  kanon search patients.parquet --policy patients.toml --top 3 --format json")]
+pub struct Search {
+    /// A file, folder or glob of Parquet or CSV files.
+    input: String,
+    /// The policy: what must hold.
+    #[arg(long, value_name = "FILE")]
+    policy: PathBuf,
+    /// How many of the best nodes to show.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    top: u16,
+}
+
+impl Search {
+    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        let policy = PolicyFile::open(&self.policy)?;
+        let input = Input::find(&self.input)?;
+        let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
+        let classes = load(run, &loaded).await?;
+        let policy = &loaded.policy;
+        let top = self.top.into();
+        let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
+
+        let objective = policy.objective.doc().name;
+        let mut text = format!(
+            "read      {} rows, {} base classes\nsearch    {} nodes, {} evaluated by {method}, {}\n",
+            grouped(classes.total_rows()),
+            grouped(classes.base().len() as u64),
+            grouped(outcome.nodes),
+            grouped(outcome.evaluated),
+            if outcome.proven { "proven best" } else { "not proven" },
+        );
+        if outcome.best.is_empty() {
+            text +=
+                "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
+        }
+        let mut best = Vec::new();
+        for found in &outcome.best {
+            text += &format!(
+                "{objective} {:.6}  suppressed {} ({})  classes {}  {}\n",
+                found.loss,
+                grouped(found.suppressed_rows),
+                percent_of(found.suppressed_rows, classes.total_rows()),
+                grouped(found.classes),
+                said_levels(policy, &found.levels),
+            );
+            best.push(node(policy, &classes, found)?);
+        }
+        let json = json!({
+            "objective": objective,
+            "method": method,
+            "nodes": outcome.nodes,
+            "evaluated": outcome.evaluated,
+            "optimal": outcome.proven,
+            "best": best,
+        });
+        Ok(Done { text, json, holds: !outcome.best.is_empty() })
+    }
+}
+
+/// `dob decade | zip 3 of 5 | sex as is`.
+fn said_levels(policy: &Policy, levels: &[usize]) -> String {
+    let columns = policy.quasi.iter().zip(levels).map(|(quasi, level)| {
+        let levels = quasi.hierarchy.levels();
+        let label = levels.get(*level).map(|l| l.label()).unwrap_or_default();
+        super::release::said_level(&quasi.name, &label, *level, quasi.hierarchy.height())
+    });
+    columns.collect::<Vec<_>>().join(" | ")
+}
+
+/// A node with every loss measure.
+fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_json::Value> {
+    let rolled = classes.roll_up(classes.base(), &vec![0; found.levels.len()], &found.levels)?;
+    let judged = Judged::new(classes, &found.levels, &rolled, &policy.models);
+    let levels =
+        policy.quasi.iter().zip(&found.levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
+    let measures = LOSSES.iter().map(|loss| (loss.doc().name.to_owned(), plain_number(loss.value(&judged))));
+    Ok(json!({
+        "levels": levels.collect::<serde_json::Map<_, _>>(),
+        "value": found.loss,
+        "suppressed_rows": found.suppressed_rows,
+        "suppressed_individuals": found.suppressed_rows,
+        "classes": found.classes,
+        "min_class": found.min_class,
+        "measures": measures.collect::<serde_json::Map<_, _>>(),
+    }))
+}
