@@ -16,6 +16,9 @@ pub struct Doc {
 }
 
 /// The row of `table` whose name is `name`, or the nearest valid names as an error text.
+///
+/// # Errors
+/// The nearest valid name, or all of them.
 pub fn find<'a, T>(table: &'a [T], doc: impl Fn(&T) -> &'static Doc, name: &str) -> Result<&'a T, String> {
     table.iter().find(|row| doc(row).name == name).ok_or_else(|| {
         let names: Vec<&str> = table.iter().map(|row| doc(row).name).collect();

@@ -1,3 +1,82 @@
+//! Anonymize tables where they already are: in Parquet, through SQL, on Apache DataFusion.
+//!
+//! A table that names nobody still names people when age, ZIP code and sex together single a person out.
+//! This crate generalizes such *quasi-identifiers* until every combination is shared by at least k people,
+//! drops the few rows for which that would cost too much, and publishes the result only after counting it
+//! again, from the input, by code that does not trust the search.
+//!
+//! ```
+//! use datafusion_kanon::release::{PolicySource, Run, Silent, engine::Resources, input::Input, release, stop::Stop};
+//! use datafusion_kanon::policy::{Folder, Said};
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+//! # let folder = std::env::temp_dir().join(format!("kanon-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).unwrap();
+//! let text = r#"
+//!     k = 2
+//!     suppression_limit = 0.1
+//!     rows_are_individuals = true
+//!     accept_homogeneity = ["disease"]
+//!     others = "drop"
+//!
+//!     [columns]
+//!     dob = { role = "quasi", hierarchy = { date = ["month", "year"] } }
+//!     sex = { role = "quasi" }
+//!     zip = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
+//!     disease = { role = "sensitive" }
+//! "#;
+//! let said = Said::parse(text)?;
+//! let source = PolicySource { said: &said, text, files: &Folder(".".into()) };
+//! let (resources, stop) = (Resources::default_of_machine(), Stop::default());
+//! let run = Run { resources: &resources, stop: &stop, listener: &Silent };
+//!
+//! let out = folder.join("patients_safe");
+//! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &out, true).await?;
+//! assert_eq!(released.public.rows, 9);
+//! assert_eq!(released.after.min(), Some(3));
+//! # std::fs::remove_dir_all(folder).unwrap();
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # The one idea: an anonymization is a plan
+//!
+//! ```text
+//! profile   GROUP BY the quasi-identifiers      -> the class table
+//! choose    a method works on the class table   -> a recoding and what it loses
+//! apply     the recoding as an ordinary plan    -> rows, without input order
+//! verify    plain GROUP BY on input and output  -> publish or refuse
+//! ```
+//!
+//! # Layers (upper may use lower, never the reverse)
+//!
+//! ```text
+//! 6  cli                                          said -> resolved -> done
+//! 5  sql        functions                       } only these two import datafusion,
+//! 4  release    profile apply verify write      } behind the feature `engine` (default)
+//! 3  policy     file -> typed, resolved Policy
+//! 2  method     choose a recoding
+//! 1  class  model  measure                        classes | are they safe | loss and risk
+//! 0  generalize   error doc decimal role papers
+//! ```
+//!
+//! # The attacker, and what is not protected
+//!
+//! The attacker knows the quasi-identifiers of a person and looks for the person's row. k-anonymity bounds
+//! the chance of picking it by 1/k. It does not protect against background knowledge, against learning a
+//! sensitive value that a whole class shares, against knowing that a person is in the data, against several
+//! releases of the same people, or against columns that were wrongly called insensitive. See the README.
+
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::type_complexity
+    )
+)]
+
 pub mod class;
 #[cfg(feature = "engine")]
 pub mod cli;

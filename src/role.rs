@@ -26,6 +26,9 @@ impl Role {
     ];
 
     /// The role that a policy calls `word`, or the valid words as an error text.
+    ///
+    /// # Errors
+    /// What to write instead.
     pub fn parse(word: &str) -> Result<Self, String> {
         let words = Self::ALL.map(|(_, w)| w);
         match Self::ALL.iter().find(|(_, w)| *w == word) {

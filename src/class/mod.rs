@@ -169,7 +169,7 @@ impl ClassTable {
             );
             match entry {
                 hashbrown::hash_table::Entry::Occupied(at) => {
-                    rolled.rows[*at.get() as usize] += classes.rows[class]
+                    rolled.rows[*at.get() as usize] += classes.rows[class];
                 }
                 hashbrown::hash_table::Entry::Vacant(slot) => {
                     slot.insert(u32::try_from(rolled.rows.len()).map_err(|_| too_many_classes())?);
@@ -275,7 +275,7 @@ impl ClassTableBuilder {
                     .map_err(|e| e.at(format!("column `{name}`")))?,
             );
         }
-        let packing = Packing::new(columns.iter().map(|c| c.distinct()));
+        let packing = Packing::new(columns.iter().map(CodedColumn::distinct));
         let needed = self.rows.len() * (packing.words() + 1) * size_of::<u64>();
         self.budget.grow(needed)?;
         let keys = packing.pack(&self.codes, self.rows.len());

@@ -20,7 +20,7 @@ Examples:
   kanon check patients.parquet --quasi age,sex,zip --k 5
   kanon check 'lake/*.parquet' --policy patients.toml --format json
   kanon check patients_safe --quasi age,sex,zip --require 'k_anonymity(10)'")]
-pub struct Check {
+pub(crate) struct Check {
     /// A file, folder or glob of Parquet or CSV files.
     input: String,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::model::MODELS;
 Examples:
   kanon list
   kanon list --format json")]
-pub struct List {}
+pub(crate) struct List {}
 
 impl List {
     pub(super) fn run(self) -> Result<Done> {

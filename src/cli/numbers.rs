@@ -1,11 +1,11 @@
 //! Numbers as people read and write them.
 
 /// `1,234,567`.
-pub fn grouped(n: u64) -> String {
+pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -14,7 +14,7 @@ pub fn grouped(n: u64) -> String {
 }
 
 /// A share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Never rounded to 0 or 100 unless it is.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.01 {
         return "< 0.01 %".to_owned();
@@ -32,22 +32,22 @@ pub fn percent(share: f64) -> String {
 }
 
 /// `a / b` as a percentage; 0 for 0/0.
-pub fn percent_of(a: u64, b: u64) -> String {
+pub(crate) fn percent_of(a: u64, b: u64) -> String {
     percent(crate::measure::ratio(u128::from(a), u128::from(b)))
 }
 
 /// `1 row`, `2 rows`.
-pub fn rows(n: u64) -> String {
+pub(crate) fn rows(n: u64) -> String {
     counted(n, "row", "rows")
 }
 
 /// A count with its noun.
-pub fn counted(n: u64, one: &str, many: &str) -> String {
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
 /// Reads `1048576`, `512K`, `800M`, `16G`, `1T` (powers of 1024; `B` and `iB` may follow).
-pub fn parse_bytes(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[number.len()..].to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
         "" => 0,

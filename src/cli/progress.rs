@@ -5,11 +5,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::release::{Listener, Phase};
 
 /// A bar that hears what a run does.
-pub struct Progress(ProgressBar);
+pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     /// A bar that is shown or not.
-    pub fn new(shown: bool) -> Self {
+    pub(crate) fn new(shown: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if shown {
             bar.enable_steady_tick(std::time::Duration::from_millis(100));
@@ -18,7 +18,7 @@ impl Progress {
     }
 
     /// Takes the bar off the terminal.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.finish_and_clear();
     }
 }

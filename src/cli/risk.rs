@@ -24,7 +24,7 @@ Examples:
   kanon risk patients.parquet --quasi age,sex,zip
   kanon risk patients.parquet --policy patients.toml --format json
   kanon risk patients_safe          # a release knows its quasi-identifiers")]
-pub struct Risk {
+pub(crate) struct Risk {
     /// A file, folder or glob of Parquet or CSV files, or a release.
     input: String,
     /// The policy that names the quasi-identifiers.

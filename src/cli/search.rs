@@ -22,7 +22,7 @@ use crate::release::{Run, load, open, search};
 Examples:
   kanon search patients.parquet --policy patients.toml
   kanon search patients.parquet --policy patients.toml --top 3 --format json")]
-pub struct Search {
+pub(crate) struct Search {
     /// A file, folder or glob of Parquet or CSV files.
     input: String,
     /// The policy: what must hold.

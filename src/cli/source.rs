@@ -10,7 +10,7 @@ use crate::model::{ClassModel, MODELS, Model, Parameters, make};
 use crate::policy::{Folder, Said};
 
 /// A policy file as a command opened it.
-pub struct PolicyFile {
+pub(crate) struct PolicyFile {
     /// What it says.
     pub said: Said,
     /// Its text.
@@ -24,7 +24,7 @@ impl PolicyFile {
     ///
     /// # Errors
     /// A policy error that names the file.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let place = format!("policy {}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| Error::policy(e.kind()).at(&place))?;
         let said = Said::parse(&text).map_err(|e| e.at(&place))?;
@@ -36,7 +36,7 @@ impl PolicyFile {
 /// `--policy P` or `--quasi a,b`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct Columns {
+pub(crate) struct Columns {
     /// The policy that names the quasi-identifiers.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -50,7 +50,7 @@ impl Columns {
     ///
     /// # Errors
     /// Those of the policy.
-    pub fn open(&self) -> Result<PolicyFile> {
+    pub(crate) fn open(&self) -> Result<PolicyFile> {
         match &self.policy {
             Some(path) => PolicyFile::open(path),
             None => Ok(PolicyFile {
@@ -62,7 +62,7 @@ impl Columns {
     }
 
     /// Whether a policy was given.
-    pub fn has_policy(&self) -> bool {
+    pub(crate) fn has_policy(&self) -> bool {
         self.policy.is_some()
     }
 }
@@ -71,7 +71,7 @@ impl Columns {
 ///
 /// # Errors
 /// A policy error that shows the form.
-pub fn parse_requirement(text: &str) -> Result<Box<dyn ClassModel>> {
+pub(crate) fn parse_requirement(text: &str) -> Result<Box<dyn ClassModel>> {
     let form = || {
         Error::policy(format!(
             "--require {text}: expected a model with its parameters, such as k_anonymity(5)"

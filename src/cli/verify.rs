@@ -24,7 +24,7 @@ Examples:
 Without --input only the released rows are judged. With it every row must be an input row of a class that
 holds, recoded as the policy says; the policy is read from the private record beside the release unless
 --policy names it.")]
-pub struct Verify {
+pub(crate) struct Verify {
     /// The release.
     out: PathBuf,
     /// The input that it was made of.

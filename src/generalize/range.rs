@@ -141,7 +141,7 @@ impl Range {
                 lost += 1;
                 return None;
             };
-            // An integer below 2^53: nothing is lost.
+            #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
             Some(Interval::From(units as i128))
         }));
         if lost == 0 { labels } else { Err(too_far(lost, self.step)) }

@@ -241,7 +241,7 @@ fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
 ///
 /// # Errors
 /// An unmet error that names the file.
-pub fn check_files(
+pub(super) fn check_files(
     folder: &Path,
     parts: &[Part],
     schema: &Schema,
@@ -295,7 +295,7 @@ fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
 ///
 /// # Errors
 /// A data error when a file cannot be read.
-pub async fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
+pub(super) async fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
     let files = parts.iter().map(|part| {
         let path = folder.join(&part.name);
         let bytes = fs::metadata(&path).doing("reading the release")?.len();

@@ -172,7 +172,7 @@ impl Input {
             .map(|file| {
                 let absolute =
                     fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
-                let url = datafusion::datasource::listing::ListingTableUrl::try_new(url_of(&absolute)?, None);
+                let url = ListingTableUrl::try_new(url_of(&absolute)?, None);
                 url.doing("the input's address")
             })
             .collect::<Result<Vec<ListingTableUrl>>>()?;

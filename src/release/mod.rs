@@ -251,7 +251,7 @@ pub async fn release(
     let footer = write::footer(&said_models(&policy.models));
     let listener = run.listener;
     let parts = write::write(rows, policy, &chosen, &kept, &footer, &staging.release(), run.stop, &|n| {
-        listener.done(n)
+        listener.done(n);
     })
     .await?;
 

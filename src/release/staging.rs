@@ -205,6 +205,9 @@ fn private_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Creates a file that only its owner may read.
+///
+/// # Errors
+/// Those of the file system.
 #[cfg(unix)]
 pub fn private_file(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -212,6 +215,9 @@ pub fn private_file(path: &Path) -> std::io::Result<File> {
 }
 
 /// Creates a file that only its owner may read.
+///
+/// # Errors
+/// Those of the file system.
 #[cfg(not(unix))]
 pub fn private_file(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)

@@ -47,6 +47,7 @@ pub fn footer(models: &str) -> Vec<(String, String)> {
 ///
 /// # Errors
 /// A data error when the plan or the disk fails.
+#[expect(clippy::too_many_arguments, reason = "all that a release is made of")]
 pub async fn write(
     mut rows: SendableRecordBatchStream,
     policy: &Policy,

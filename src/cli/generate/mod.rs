@@ -21,7 +21,7 @@ Example:
   kanon generate --rows 1000000 --seed 7 --to visits_1m.parquet
 
 The same rows and seed give the same bytes. Memory does not grow with the rows.")]
-pub struct Generate {
+pub(crate) struct Generate {
     /// How many visits.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rows: u64,

@@ -43,7 +43,7 @@ pub(super) enum Sex {
 
 impl Sex {
     /// The letter in the file.
-    pub fn letter(self) -> &'static str {
+    pub(crate) fn letter(self) -> &'static str {
         match self {
             Sex::Female => "F",
             Sex::Male => "M",
@@ -82,7 +82,7 @@ pub(super) struct Draw(ChaCha8Rng);
 
 impl Draw {
     /// The stream of that number under a seed.
-    pub fn new(seed: u64, stream: u64) -> Self {
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let mut rng = ChaCha8Rng::from_seed(key);
@@ -91,7 +91,7 @@ impl Draw {
     }
 
     /// A place in something of this length, which is not 0 (the slight bias of a remainder does no harm here).
-    pub fn index(&mut self, length: usize) -> usize {
+    pub(crate) fn index(&mut self, length: usize) -> usize {
         self.0.next_u32() as usize % length
     }
 

@@ -35,7 +35,7 @@ const SHUFFLE: u64 = u64::MAX;
 ///
 /// The folder of `to` must exist. `progress` is told now and then how many rows are written so
 /// far; when it fails, so does this, and nothing is left.
-pub fn write_visits(
+pub(crate) fn write_visits(
     rows: u64,
     seed: u64,
     to: &Path,

@@ -1,0 +1,82 @@
+//! Constants of a call: literals that are read when the query is planned.
+
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+
+use crate::decimal::Decimal;
+
+/// A constant's place in a call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Constant<'a> {
+    /// The function's name.
+    pub(super) function: &'a str,
+    /// Counted from 1.
+    pub(super) position: usize,
+    /// What the constant means, one word.
+    pub(super) name: &'a str,
+}
+
+impl Constant<'_> {
+    /// The number that the literal says, exactly; `None` stands for an argument that is no literal.
+    pub(super) fn number(self, literal: Option<&ScalarValue>) -> Result<Decimal> {
+        let found = match literal {
+            Some(value) if !value.is_null() && value.data_type().is_numeric() => value,
+            other => return Err(self.wrong("a literal number", other)),
+        };
+        let value = found.to_array()?;
+        let text = ArrayFormatter::try_new(&value, &FormatOptions::default())?.value(0).to_string();
+        Decimal::parse(&text).map_err(|e| self.refused(&e))
+    }
+
+    /// The word that the literal says.
+    pub(super) fn word(self, literal: Option<&ScalarValue>) -> Result<String> {
+        match literal.and_then(ScalarValue::try_as_str).flatten() {
+            Some(word) => Ok(word.to_owned()),
+            None => Err(self.wrong("a literal text", literal)),
+        }
+    }
+
+    fn wrong(self, expected: &str, found: Option<&ScalarValue>) -> DataFusionError {
+        let found = match found {
+            None => "a column or an expression".to_owned(),
+            Some(value) if value.is_null() => "NULL".to_owned(),
+            Some(value) => format!("a literal of type {}", value.data_type()),
+        };
+        self.refused(&format!("expected {expected}, found {found}"))
+    }
+
+    /// The plan's error for a constant that was read and cannot be used.
+    pub(super) fn refused(self, why: &dyn std::fmt::Display) -> DataFusionError {
+        let Self { function, position, name } = self;
+        DataFusionError::Plan(format!("{function}: argument {position} ({name}): {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_what_was_written() {
+        let constant = Constant { function: "f", position: 2, name: "step" };
+        let number = |value: ScalarValue| constant.number(Some(&value)).map(|n| n.to_string());
+        assert_eq!(number(ScalarValue::from(0.1)).unwrap(), "0.1");
+        assert_eq!(number(ScalarValue::from(1e16)).unwrap(), "10000000000000000");
+        assert_eq!(number(ScalarValue::from(-5_i64)).unwrap(), "-5");
+        assert_eq!(number(ScalarValue::Decimal128(Some(25), 5, 2)).unwrap(), "0.25");
+        for wrong in [
+            ScalarValue::from("5"),
+            ScalarValue::Float64(None),
+            ScalarValue::Null,
+            ScalarValue::from(f64::NAN),
+        ] {
+            assert!(number(wrong).unwrap_err().to_string().contains("f: argument 2 (step): expected"));
+        }
+        let error = constant.word(None).unwrap_err().strip_backtrace();
+        assert_eq!(
+            error,
+            "Error during planning: f: argument 2 (step): expected a literal text, found a column or an expression"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! `generalize_<row>(value, constant)`: one adapter for every generalizer.
+//!
+//! # Contract
+//! The value may be a column, an expression or a literal; the constant is a literal, checked by the row when the
+//! query is planned. The result is what [`apply`] gives, so dictionaries are generalized once per distinct
+//! value. Its type follows from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An
+//! untyped NULL counts as the first type that the generalizer takes, and stays NULL (under `suppress` it becomes
+//! the label, like every NULL). Volatility is immutable; no order and no pruning is claimed.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, new_null_array};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::constants::Constant;
+use super::documentation;
+use crate::generalize::{Argument, Generalizer, GeneralizerRow, Takes, apply};
+use crate::release::engine::into_engine;
+use crate::release::input::canonical_type;
+
+/// A row of [`GENERALIZERS`](crate::generalize::GENERALIZERS) as a SQL function.
+pub struct GeneralizeFunction {
+    row: &'static GeneralizerRow,
+    name: String,
+    signature: Signature,
+    documentation: Documentation,
+}
+
+impl GeneralizeFunction {
+    /// The function of a row; `None` where the argument is a table, which SQL cannot say yet.
+    pub fn new(row: &'static GeneralizerRow) -> Option<Self> {
+        if row.takes == Takes::Table {
+            return None;
+        }
+        let name = format!("generalize_{}", row.doc.name);
+        Some(Self {
+            row,
+            signature: Signature::user_defined(Volatility::Immutable),
+            documentation: documentation(&name, row.doc, false),
+            name,
+        })
+    }
+
+    /// The constant's place; a generalizer has at most one.
+    fn constant(&self) -> Constant<'_> {
+        Constant { function: &self.name, position: 2, name: self.row.doc.parameters }
+    }
+
+    /// How many arguments a call has.
+    fn arity(&self) -> usize {
+        if self.row.takes == Takes::Nothing { 1 } else { 2 }
+    }
+
+    /// The generalizer of a call whose second argument is this literal.
+    fn generalizer(&self, literal: Option<&ScalarValue>) -> Result<Arc<dyn Generalizer>> {
+        let argument = match self.row.takes {
+            Takes::Numbers => Argument::Numbers(vec![self.constant().number(literal)?]),
+            Takes::Words => Argument::Words(vec![self.constant().word(literal)?]),
+            Takes::Nothing | Takes::Table => Argument::Words(Vec::new()),
+        };
+        let mut levels = (self.row.levels)(&argument).map_err(|e| self.constant().refused(&e))?;
+        levels.pop().ok_or_else(|| DataFusionError::Internal(format!("{}: no level", self.name)))
+    }
+
+    fn wrong_arity(&self, found: usize) -> DataFusionError {
+        let syntax = &self.documentation.syntax_example;
+        DataFusionError::Plan(format!("{syntax} takes {} arguments, found {found}", self.arity()))
+    }
+
+    fn wrong_value(&self, why: &dyn std::fmt::Display) -> DataFusionError {
+        DataFusionError::Plan(format!("{}: argument 1 (value): {why}", self.name))
+    }
+
+    /// The type that the generalizer sees for values of type `said`, and the type of its result.
+    fn types(&self, generalizer: &dyn Generalizer, said: &DataType) -> Result<(DataType, DataType)> {
+        let plain = canonical_type(said);
+        let seen = match plain {
+            DataType::Null => OF_UNTYPED.iter().find(|one| generalizer.output_type(one).is_ok()).cloned(),
+            _ => None,
+        };
+        let seen = seen.unwrap_or(plain);
+        let result = generalizer.output_type(&seen).map_err(|e| self.wrong_value(&e))?;
+        Ok((seen, result))
+    }
+}
+
+/// What an untyped NULL may be.
+const OF_UNTYPED: [DataType; 4] = [DataType::Utf8View, DataType::Int64, DataType::Float64, DataType::Date32];
+
+impl std::fmt::Debug for GeneralizeFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl PartialEq for GeneralizeFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for GeneralizeFunction {}
+
+impl Hash for GeneralizeFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for GeneralizeFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Every type as it is: [`Self::return_field_from_args`] judges them, where constants are known.
+    fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(said.to_vec())
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("{}: the type needs the constant", self.name)))
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        let value = match arguments.arg_fields {
+            fields @ [value, ..] if fields.len() == self.arity() => value,
+            fields => return Err(self.wrong_arity(fields.len())),
+        };
+        let literal = arguments.scalar_arguments.get(1).copied().flatten();
+        let generalizer = self.generalizer(literal)?;
+        let (_, result) = self.types(&*generalizer, value.data_type())?;
+        Ok(Arc::new(Field::new(&self.name, result, true)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let literal = match arguments.args.get(1) {
+            Some(ColumnarValue::Scalar(literal)) => Some(literal),
+            _ => None,
+        };
+        let generalizer = self.generalizer(literal)?;
+        let generalized = |values: &ArrayRef| -> Result<ArrayRef> {
+            let (seen, _) = self.types(&*generalizer, values.data_type())?;
+            let labels = match values.data_type() {
+                DataType::Null => apply(&*generalizer, &new_null_array(&seen, values.len())),
+                _ => apply(&*generalizer, values),
+            };
+            labels.map_err(|e| into_engine(e.at(&self.name)))
+        };
+        match arguments.args.first() {
+            Some(ColumnarValue::Array(values)) => generalized(values).map(ColumnarValue::Array),
+            Some(ColumnarValue::Scalar(value)) => {
+                let label = generalized(&value.to_array()?)?;
+                ScalarValue::try_from_array(&label, 0).map(ColumnarValue::Scalar)
+            }
+            None => Err(self.wrong_arity(0)),
+        }
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        Some(&self.documentation)
+    }
+}
