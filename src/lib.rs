@@ -92,3 +92,5 @@ pub mod policy;
 #[cfg(feature = "engine")]
 pub mod release;
 pub mod role;
+#[cfg(feature = "engine")]
+pub mod sql;

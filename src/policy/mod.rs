@@ -4,8 +4,11 @@
 //! opened. [`Said::resolve`] holds it against a table's schema and reads the hierarchy files; the
 //! [`Policy`] that comes out is complete and nothing behind it validates again.
 
+mod keys;
 mod resolve;
 mod said;
+#[cfg(test)]
+mod said_tests;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

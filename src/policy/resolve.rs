@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use arrow::datatypes::{DataType, Schema};
 
-use super::said::{Said, SaidColumn, SaidLevels, join};
+use super::keys::join;
+use super::said::{Said, SaidColumn, SaidLevels};
 use super::{Files, Policy, Quasi};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;

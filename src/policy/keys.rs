@@ -1,0 +1,208 @@
+//! The shapes of a policy file's values: each reader takes a TOML value and says what it expected.
+
+use toml::{Table, Value};
+
+use super::said::Required;
+use crate::decimal::Decimal;
+use crate::doc::{Doc, find};
+use crate::error::{Error, Result, nearest};
+use crate::measure::{LOSSES, LossRow};
+use crate::method::METHODS;
+use crate::model::{Parameters, k_anonymity};
+use crate::role::Role;
+
+/// A table of the file, all of whose keys are known, with its place.
+pub(super) struct Keys {
+    pub(super) path: String,
+    pub(super) table: Table,
+}
+
+impl Keys {
+    pub(super) fn new(path: String, table: Table, known: &[&str], later: &[&str]) -> Result<Self> {
+        match table.keys().map(String::as_str).find(|key| !known.contains(key)) {
+            None => Ok(Self { path, table }),
+            Some(key) if later.contains(&key) => {
+                Err(Error::policy("not built yet (a later version)").at(join(&path, key)))
+            }
+            Some(key) => {
+                Err(Error::policy(format!("unknown key; {}", nearest(key, known))).at(join(&path, key)))
+            }
+        }
+    }
+
+    /// Takes the value of `key`, if it is said; an error of `read` gets its place.
+    pub(super) fn take<T>(&mut self, key: &str, read: impl FnOnce(Value) -> Result<T>) -> Result<Option<T>> {
+        let read = |value| read(value).map_err(|error| error.at(join(&self.path, key)));
+        self.table.remove(key).map(read).transpose()
+    }
+}
+
+/// `path.key`, with quotes where TOML needs them.
+pub(super) fn join(path: &str, key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    let dot = if path.is_empty() { "" } else { "." };
+    if bare { format!("{path}{dot}{key}") } else { format!("{path}{dot}{key:?}") }
+}
+
+pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Error {
+    let why = error.message().replace('\n', ", ");
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => {
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            Error::policy(format!("line {line}, column {column}: not TOML: {why}"))
+        }
+        None => Error::policy(format!("not TOML: {why}")),
+    }
+}
+
+pub(super) fn expected(what: &str, found: &Value) -> Error {
+    let found = match found {
+        Value::String(text) => format!("the text {text:?}"),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => format!("{number:?}"),
+        Value::Boolean(boolean) => boolean.to_string(),
+        Value::Datetime(date) => format!("the date {date}"),
+        Value::Array(_) => "a list".into(),
+        Value::Table(_) => "a table".into(),
+    };
+    Error::policy(format!("expected {what}, found {found}"))
+}
+
+pub(super) fn string(value: Value) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(expected("a text", &other)),
+    }
+}
+
+pub(super) fn boolean(value: Value) -> Result<bool> {
+    match value {
+        Value::Boolean(boolean) => Ok(boolean),
+        other => Err(expected("true or false", &other)),
+    }
+}
+
+pub(super) fn table_of(value: Value) -> Result<Table> {
+    match value {
+        Value::Table(table) => Ok(table),
+        other => Err(expected("a table", &other)),
+    }
+}
+
+pub(super) fn tables(value: Value) -> Result<Vec<Table>> {
+    match value {
+        Value::Array(list) => list.into_iter().map(table_of).collect(),
+        other => Err(expected("[[require]] tables (two brackets)", &other)),
+    }
+}
+
+pub(super) fn number(value: Value) -> Result<Decimal> {
+    match value {
+        Value::Integer(number) => Decimal::parse(&number.to_string()),
+        Value::Float(number) => Decimal::from_f64(number),
+        other => Err(expected("a number", &other)),
+    }
+}
+
+pub(super) fn numbers(value: Value) -> Result<Vec<Decimal>> {
+    match value {
+        Value::Array(list) => list.into_iter().map(number).collect(),
+        other => Err(expected("a list of numbers, one a level, finest first", &other)),
+    }
+}
+
+pub(super) fn words(value: Value) -> Result<Vec<String>> {
+    match value {
+        Value::Array(list) => list.into_iter().map(string).collect(),
+        other => Err(expected("a list of texts", &other)),
+    }
+}
+
+pub(super) fn level(value: Value) -> Result<usize> {
+    let number = value.as_integer().and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| expected("the number of a level, 0 or above", &value))
+}
+
+pub(super) fn weight(value: Value) -> Result<f64> {
+    let wrong = expected("a number above 0", &value);
+    number(value).ok().filter(|weight| weight.is_positive()).map(Decimal::to_f64).ok_or(wrong)
+}
+
+pub(super) fn share(value: Value) -> Result<Decimal> {
+    let wrong = expected("a share from 0 to 1, such as 0.05", &value);
+    let all = Decimal::integer(0)..=Decimal::integer(1);
+    number(value).ok().filter(|share| all.contains(share)).ok_or(wrong)
+}
+
+pub(super) fn k_of(k: Decimal) -> Parameters {
+    Parameters::new(vec![("k".into(), k)])
+}
+
+/// `k = 5`, short for a `[[require]]` of k-anonymity.
+pub(super) fn short_k(value: Value) -> Result<Required> {
+    let k = match value {
+        Value::Integer(k) if k >= 1 => Decimal::integer(k),
+        Value::String(text) if text.parse::<i64>().is_ok() => {
+            let why = format!(
+                "expected an integer of at least 1, found the text {text:?}; write it without quotes"
+            );
+            return Err(Error::policy(why));
+        }
+        other => return Err(expected("an integer of at least 1", &other)),
+    };
+    Ok(Required { path: None, model: k_anonymity::ROW.doc.name, parameters: k_of(k) })
+}
+
+pub(super) fn objective(value: Value) -> Result<LossRow> {
+    let name = string(value)?;
+    let doc = |row: &LossRow| -> &'static Doc { row.doc() };
+    find(LOSSES, doc, &name)
+        .copied()
+        .map_err(|valid| Error::policy(format!("there is no loss measure `{name}`; {valid}")))
+}
+
+/// The method that is chosen by the problem.
+pub(super) const AUTO: &str = "auto";
+
+pub(super) fn method(value: Value) -> Result<String> {
+    let name = string(value)?;
+    let names: Vec<&str> = std::iter::once(AUTO).chain(METHODS.iter().map(|row| row.doc().name)).collect();
+    if names.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(Error::policy(format!("there is no method `{name}`; {}", nearest(&name, &names))))
+}
+
+pub(super) fn others(value: Value) -> Result<()> {
+    match value.as_str() {
+        Some("drop") => Ok(()),
+        _ => Err(Error::policy(format!(
+            "{}; there is no way to release columns without a role",
+            expected("\"drop\"", &value)
+        ))),
+    }
+}
+
+pub(super) fn suppressed_rows(value: Value) -> Result<()> {
+    match value.as_str() {
+        Some("drop") => Ok(()),
+        Some("blank") => {
+            Err(Error::policy("\"blank\" is not built yet (a later version); the rows are dropped"))
+        }
+        _ => Err(expected("\"drop\"", &value)),
+    }
+}
+
+pub(super) fn role(value: Value) -> Result<Role> {
+    let word = string(value)?;
+    Role::parse(&word).map_err(|why| Error::policy(format!("found `{word}`; {why}")))
+}
+
+pub(super) fn delimiter(value: Value) -> Result<u8> {
+    match value.as_str().map(str::as_bytes) {
+        Some([byte]) if byte.is_ascii() && !b"\"\r\n\0".contains(byte) => Ok(*byte),
+        _ => Err(expected("one ASCII character other than a quote or a line end", &value)),
+    }
+}
