@@ -94,3 +94,8 @@ pub mod release;
 pub mod role;
 #[cfg(feature = "engine")]
 pub mod sql;
+
+/// The README's examples, compiled with the other doctests.
+#[cfg(all(doctest, feature = "engine"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -57,11 +57,45 @@ pub struct QuasiColumn {
     pub weight: f64,
 }
 
-/// The classes of one node: packed codes and rows, one entry a class, in no order that means anything.
-#[derive(Debug, Clone, Default)]
+/// Memory taken from a budget, given back when dropped.
+struct Held {
+    budget: Arc<dyn Budget>,
+    bytes: usize,
+}
+
+impl Held {
+    fn new(budget: &Arc<dyn Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Takes what is missing to `bytes`.
+    fn at_least(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.bytes {
+            self.budget.grow(bytes - self.bytes)?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.shrink(self.bytes);
+    }
+}
+
+/// The classes of one node: packed codes and rows, one entry a class, in no order that means anything. The
+/// memory comes out of the table's budget.
 pub struct Classes {
     keys: Vec<u64>,
     rows: Vec<u64>,
+    held: Held,
+}
+
+impl std::fmt::Debug for Classes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Classes({})", self.len())
+    }
 }
 
 impl Classes {
@@ -92,19 +126,11 @@ pub struct ClassTable {
     packing: Packing,
     base: Classes,
     total_rows: u64,
-    budget: Arc<dyn Budget>,
-    reserved: usize,
 }
 
 impl std::fmt::Debug for ClassTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ClassTable({} columns, {} base classes)", self.columns.len(), self.base.len())
-    }
-}
-
-impl Drop for ClassTable {
-    fn drop(&mut self) {
-        self.budget.shrink(self.reserved);
     }
 }
 
@@ -129,11 +155,6 @@ impl ClassTable {
         self.columns.iter().map(CodedColumn::height).collect()
     }
 
-    /// The budget that every node's classes come out of.
-    pub fn budget(&self) -> &dyn Budget {
-        &*self.budget
-    }
-
     /// The label code of a class of a node in one column.
     pub fn code(&self, classes: &Classes, class: usize, column: usize) -> u32 {
         self.packing.get(&classes.keys, class, column)
@@ -151,7 +172,8 @@ impl ClassTable {
             }
         }
         let words = self.packing.words();
-        let mut rolled = Classes::default();
+        let mut rolled =
+            Classes { keys: Vec::new(), rows: Vec::new(), held: Held::new(&self.base.held.budget) };
         let mut index: HashTable<u32> = HashTable::new();
         let mut key = vec![0u64; words];
         for (class, source) in classes.keys.chunks_exact(words).enumerate() {
@@ -178,6 +200,9 @@ impl ClassTable {
                 }
             }
         }
+        rolled.keys.shrink_to_fit();
+        rolled.rows.shrink_to_fit();
+        rolled.held.at_least(rolled.bytes())?;
         Ok(rolled)
     }
 }
@@ -200,14 +225,7 @@ pub struct ClassTableBuilder {
     interners: Vec<Interner>,
     codes: Vec<Vec<u32>>,
     rows: Vec<u64>,
-    budget: Arc<dyn Budget>,
-    reserved: usize,
-}
-
-impl Drop for ClassTableBuilder {
-    fn drop(&mut self) {
-        self.budget.shrink(self.reserved);
-    }
+    held: Held,
 }
 
 impl ClassTableBuilder {
@@ -215,14 +233,14 @@ impl ClassTableBuilder {
     ///
     /// # Errors
     /// A policy error when there is no quasi-identifier, a data error for unsupported types.
-    pub fn new(columns: Vec<QuasiColumn>, budget: Arc<dyn Budget>) -> Result<Self> {
+    pub fn new(columns: Vec<QuasiColumn>, budget: &Arc<dyn Budget>) -> Result<Self> {
         if columns.is_empty() {
             return Err(Error::policy("no quasi-identifier: give at least one column the role `quasi`"));
         }
         let interners =
             columns.iter().map(|c| Interner::new(c.hierarchy.input_type())).collect::<Result<_>>()?;
         let codes = vec![Vec::new(); columns.len()];
-        Ok(Self { columns, interners, codes, rows: Vec::new(), budget, reserved: 0 })
+        Ok(Self { columns, interners, codes, rows: Vec::new(), held: Held::new(budget) })
     }
 
     /// Adds base classes: one array a quasi-identifier, in order, and the rows of each class. No class may
@@ -245,12 +263,7 @@ impl ClassTableBuilder {
     fn account(&mut self) -> Result<()> {
         let codes: usize = self.codes.iter().map(|c| c.capacity() * size_of::<u32>()).sum();
         let interned: usize = self.interners.iter().map(Interner::bytes).sum();
-        let now = codes + interned + self.rows.capacity() * size_of::<u64>();
-        if now > self.reserved {
-            self.budget.grow(now - self.reserved)?;
-            self.reserved = now;
-        }
-        Ok(())
+        self.held.at_least(codes + interned + self.rows.capacity() * size_of::<u64>())
     }
 
     /// Codes every level and packs the base classes.
@@ -277,18 +290,12 @@ impl ClassTableBuilder {
         }
         let packing = Packing::new(columns.iter().map(CodedColumn::distinct));
         let needed = self.rows.len() * (packing.words() + 1) * size_of::<u64>();
-        self.budget.grow(needed)?;
+        let mut held = Held::new(&self.held.budget);
+        held.at_least(needed)?;
         let keys = packing.pack(&self.codes, self.rows.len());
         let total_rows = self.rows.iter().sum();
-        let base = Classes { keys, rows: std::mem::take(&mut self.rows) };
-        Ok(ClassTable {
-            columns,
-            packing,
-            base,
-            total_rows,
-            budget: Arc::clone(&self.budget),
-            reserved: needed,
-        })
+        let base = Classes { keys, rows: std::mem::take(&mut self.rows), held };
+        Ok(ClassTable { columns, packing, base, total_rows })
     }
 }
 
@@ -332,7 +339,7 @@ pub(crate) mod tests {
         let values: Vec<ArrayRef> =
             arrays.iter().map(|a| arrow::compute::take(a, &firsts, None).unwrap()).collect();
         let rows: Vec<u64> = seen.values().map(|(_, n)| *n).collect();
-        let mut builder = ClassTableBuilder::new(quasi, Arc::new(Unlimited)).unwrap();
+        let mut builder = ClassTableBuilder::new(quasi, &(Arc::new(Unlimited) as Arc<dyn Budget>)).unwrap();
         builder.add(&values, &rows).unwrap();
         builder.finish().unwrap()
     }
@@ -393,7 +400,8 @@ pub(crate) mod tests {
         }
         let budget = Arc::new(Small(std::sync::Mutex::new(0)));
         let values: ArrayRef = Arc::new(Int32Array::from_iter_values(0..50_000));
-        let mut builder = ClassTableBuilder::new(vec![quasi("n", &values, None)], budget.clone()).unwrap();
+        let dynamic: Arc<dyn Budget> = budget.clone();
+        let mut builder = ClassTableBuilder::new(vec![quasi("n", &values, None)], &dynamic).unwrap();
         assert!(builder.add(&[values], &vec![1; 50_000]).is_err());
         drop(builder);
         assert_eq!(*budget.0.lock().unwrap(), 0);

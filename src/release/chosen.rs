@@ -40,6 +40,11 @@ impl KeptClasses {
         self.rows.iter().copied().collect()
     }
 
+    /// The bytes that the labels take.
+    pub fn bytes(&self) -> usize {
+        self.labels.iter().map(|labels| labels.get_array_memory_size()).sum()
+    }
+
     /// All rows.
     pub fn total_rows(&self) -> u64 {
         self.rows.iter().sum()

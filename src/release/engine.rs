@@ -64,20 +64,20 @@ pub fn column(name: impl Into<String>) -> Expr {
     Expr::Column(Column::from_name(name.into()))
 }
 
-/// The class table's memory, taken from the engine's pool.
+/// Memory for classes, taken from the engine's pool.
 pub struct PoolBudget(MemoryReservation);
 
 impl PoolBudget {
-    /// A budget out of the session's pool.
-    pub fn new(session: &SessionContext) -> Self {
+    /// A budget out of the session's pool; `what` names it in the pool's reports.
+    pub fn new(session: &SessionContext, what: &str) -> Self {
         let pool: Arc<dyn MemoryPool> = Arc::clone(&session.runtime_env().memory_pool);
-        Self(MemoryConsumer::new("class table").register(&pool))
+        Self(MemoryConsumer::new(what).register(&pool))
     }
 }
 
 impl Budget for PoolBudget {
     fn grow(&self, bytes: usize) -> Result<()> {
-        self.0.try_grow(bytes).map_err(|e| map_error(&e, "holding the class table"))
+        self.0.try_grow(bytes).map_err(|e| map_error(&e, "holding the classes"))
     }
 
     fn shrink(&self, bytes: usize) {

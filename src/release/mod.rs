@@ -27,14 +27,14 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 pub use check_release::{Checked, check_release};
 
-use crate::class::{ClassTable, Judged};
+use crate::class::{Budget, ClassTable, Judged};
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
 use crate::method::{self, Outcome, Problem, Watch};
 use crate::model::ClassModel;
 use crate::policy::{Files, Policy, Said};
 use crate::release::chosen::{Chosen, KeptClasses};
-use crate::release::engine::{Doing, Resources};
+use crate::release::engine::{Doing, PoolBudget, Resources};
 use crate::release::input::Input;
 use crate::release::record::{
     ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord, RECORD,
@@ -244,6 +244,8 @@ pub async fn release(
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit))?;
     let (chosen, kept) = choose(policy, loaded.schema(), &classes, &best.levels)?;
     drop(classes);
+    let memory = PoolBudget::new(&loaded.session, "kept classes");
+    memory.grow(kept.bytes())?;
 
     run.listener.begin(Phase::Write, kept.total_rows());
     let plan = apply::apply(&loaded.session, loaded.table.clone(), policy, &chosen, &kept)?;

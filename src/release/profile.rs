@@ -11,7 +11,7 @@ use futures::StreamExt;
 
 use super::engine::{Doing, PoolBudget, column};
 use super::stop::Stop;
-use crate::class::{ClassTable, ClassTableBuilder, QuasiColumn};
+use crate::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 
@@ -29,7 +29,8 @@ pub async fn profile(
     let keys = quasi.iter().map(|q| column(&q.name)).collect();
     let grouped = table.aggregate(keys, vec![count(lit(1i64)).alias("kanon_rows")]).doing(doing)?;
     let mut stream = grouped.execute_stream().await.doing(doing)?;
-    let mut builder = ClassTableBuilder::new(quasi, Arc::new(PoolBudget::new(session)))?;
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
+    let mut builder = ClassTableBuilder::new(quasi, &budget)?;
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.doing(doing)?;

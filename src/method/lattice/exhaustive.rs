@@ -87,11 +87,7 @@ impl Walk<'_> {
             self.levels[column] = level;
             let next =
                 self.problem.table.roll_up(rolled.as_ref().unwrap_or(classes), &finer, &self.levels)?;
-            let (budget, bytes) = (self.problem.table.budget(), next.bytes());
-            budget.grow(bytes)?;
-            let walked = self.column(column + 1, &next);
-            budget.shrink(bytes);
-            walked?;
+            self.column(column + 1, &next)?;
             rolled = Some(next);
         }
         self.levels[column] = *range.start();

@@ -10,7 +10,7 @@
 //! `exhaustive`. Ties are decided as everywhere: loss, sum of levels, levels in policy order.
 
 use super::{Best, count_nodes};
-use crate::class::Judged;
+use crate::class::{ClassTable, Classes, Judged};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::method::{Found, Method, Outcome, Problem, RecodingKind};
@@ -51,6 +51,7 @@ impl Method for Optimal {
         let nodes = count_nodes(problem)?;
         let mut best = Best::new(problem.top);
         let mut refused: Vec<Vec<usize>> = Vec::new();
+        let mut finer = Finer::new(problem.table);
         let (mut done, mut evaluated) = (0, 0);
         for (bound, levels) in in_order_of_bound(problem) {
             if problem.watch.stopped() {
@@ -65,16 +66,50 @@ impl Method for Optimal {
                 continue;
             }
             evaluated += 1;
-            let classes = problem.table.roll_up(problem.table.base(), &vec![0; levels.len()], &levels)?;
+            let classes = finer.roll_up(&levels)?;
             let node = Judged::new(problem.table, &levels, &classes, problem.models);
             if node.suppressed_rows() <= problem.limit {
                 best.offer(Found::new(&node, problem.objective));
             } else {
                 refused.retain(|low| !low.iter().zip(&levels).all(|(low, high)| low <= high));
-                refused.push(levels);
+                refused.push(levels.clone());
             }
+            finer.keep(levels, classes);
         }
         Ok(Outcome { best: best.found, nodes, evaluated, proven: true })
+    }
+}
+
+/// Classes of evaluated nodes, from which coarser nodes are rolled up: fewer classes, less work. Together they
+/// hold at most as many classes as the base; the largest make room.
+struct Finer<'a> {
+    table: &'a ClassTable,
+    /// Ascending by the number of classes.
+    nodes: Vec<(Vec<usize>, Classes)>,
+}
+
+impl<'a> Finer<'a> {
+    fn new(table: &'a ClassTable) -> Self {
+        Self { table, nodes: Vec::new() }
+    }
+
+    /// The classes of a node, from the fewest classes that are known below it.
+    fn roll_up(&self, levels: &[usize]) -> Result<Classes> {
+        let below = |known: &[usize]| known.iter().zip(levels).all(|(low, high)| low <= high);
+        match self.nodes.iter().find(|(known, _)| below(known)) {
+            Some((known, classes)) => self.table.roll_up(classes, known, levels),
+            None => self.table.roll_up(self.table.base(), &vec![0; levels.len()], levels),
+        }
+    }
+
+    fn keep(&mut self, levels: Vec<usize>, classes: Classes) {
+        let at = self.nodes.partition_point(|(_, known)| known.len() <= classes.len());
+        self.nodes.insert(at, (levels, classes));
+        let mut held: usize = self.nodes.iter().map(|(_, known)| known.len()).sum();
+        while held > self.table.base().len() {
+            let Some((_, largest)) = self.nodes.pop() else { break };
+            held -= largest.len();
+        }
     }
 }
 
