@@ -226,6 +226,7 @@ pub struct ClassTableBuilder {
     codes: Vec<Vec<u32>>,
     rows: Vec<u64>,
     held: Held,
+    show_values: bool,
 }
 
 impl ClassTableBuilder {
@@ -240,7 +241,14 @@ impl ClassTableBuilder {
         let interners =
             columns.iter().map(|c| Interner::new(c.hierarchy.input_type())).collect::<Result<_>>()?;
         let codes = vec![Vec::new(); columns.len()];
-        Ok(Self { columns, interners, codes, rows: Vec::new(), held: Held::new(budget) })
+        Ok(Self { columns, interners, codes, rows: Vec::new(), held: Held::new(budget), show_values: false })
+    }
+
+    /// Whether an error may name the values that a hierarchy does not cover; no cell is named otherwise.
+    #[must_use]
+    pub fn showing_values(mut self, show_values: bool) -> Self {
+        self.show_values = show_values;
+        self
     }
 
     /// Adds base classes: one array a quasi-identifier, in order, and the rows of each class. No class may

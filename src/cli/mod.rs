@@ -88,7 +88,13 @@ struct Done {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = cli.everywhere.format;
-    match run(cli) {
+    // A panic's text may quote cells: only its place is told.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(std::io::stderr(), "kanon: a mistake of ours at {place}; please report it");
+    }));
+    let done = std::panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| Err(Error::internal("gave up")));
+    match done {
         Ok(done) => {
             let text = match format {
                 Format::Text => done.text,

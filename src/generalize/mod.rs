@@ -77,6 +77,14 @@ pub trait Generalizer: Any + Debug + Send + Sync {
         None
     }
 
+    /// The places of the values that this level does not cover, each distinct value once.
+    ///
+    /// # Errors
+    /// A data error for unsupported types.
+    fn uncovered(&self, _values: &ArrayRef) -> Result<Vec<usize>> {
+        Ok(Vec::new())
+    }
+
     /// How many leaves (rows of a hierarchy file) stand below each label of `labels`, or `None` when the
     /// level does not enumerate its leaves and the distinct values of the input are the leaves.
     fn leaves(&self, _labels: &ArrayRef) -> Option<Vec<u64>> {

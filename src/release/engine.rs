@@ -104,7 +104,9 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         },
         DataFusionError::ParquetError(_) => "a Parquet file is damaged or of an unknown form".to_owned(),
         DataFusionError::ArrowError(arrow, _) => describe_arrow(arrow),
-        DataFusionError::Internal(_) => return Error::internal(format!("{doing}: the engine failed inside")),
+        DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
+            return Error::internal(format!("{doing}: the engine failed inside"));
+        }
         _ => "the engine refused".to_owned(),
     };
     Error::data(what).at(doing)

@@ -34,7 +34,7 @@ use crate::method::{self, Outcome, Problem, Watch};
 use crate::model::ClassModel;
 use crate::policy::{Files, Policy, Said};
 use crate::release::chosen::{Chosen, KeptClasses};
-use crate::release::engine::{Doing, PoolBudget, Resources};
+use crate::release::engine::{Doing, PoolBudget, Resources, column};
 use crate::release::input::Input;
 use crate::release::record::{
     ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord, RECORD,
@@ -43,6 +43,7 @@ use crate::release::record::{
 use crate::release::staging::Staging;
 use crate::release::stop::Stop;
 use crate::release::verify::{Expected, Verified};
+use crate::role::Role;
 
 /// What is going on, for a progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,6 +236,7 @@ pub async fn release(
 
     let loaded = open(&resources, input, source.said, source.files).await?;
     let policy = &loaded.policy;
+    check_individuals(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
     let before: ClassSizes = classes.base().rows().iter().copied().collect();
     let input_rows = classes.total_rows();
@@ -287,6 +289,29 @@ pub async fn release(
     let levels = public_levels(policy, &chosen);
     let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
     Ok(Released { public, private, before, after: verified.sizes, chosen })
+}
+
+/// Without a word on individuals every row counts as a person; then no identifier may repeat.
+async fn check_individuals(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
+    if loaded.policy.rows_are_individuals {
+        return Ok(());
+    }
+    for (name, _) in loaded.policy.columns.iter().filter(|(_, role)| *role == Role::Identifier) {
+        let known =
+            loaded.table.clone().filter(column(name).is_not_null()).doing("reading the identifiers")?;
+        let sizes = profile::class_sizes(&known, &[name], run.stop)
+            .await
+            .map_err(|e| e.at(format!("column `{name}`")))?;
+        let repeated: u64 =
+            sizes.histogram().filter(|(size, _)| *size > 1).map(|(size, people)| size * people).sum();
+        if repeated > 0 {
+            return Err(Error::policy(format!(
+                "`{name}` repeats in {repeated} rows: a person with many rows would count many times; say \
+                 `rows_are_individuals = true` if each row may count as a person (the role `individual` is not built yet)"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn nothing_found(policy: &Policy, limit: u64) -> Error {
