@@ -80,6 +80,18 @@ impl Error {
         self.kind
     }
 
+    /// A data error as a policy error: what the policy says does not fit the data. Other kinds stay.
+    #[must_use]
+    pub fn of_policy(self) -> Self {
+        if self.kind == Kind::Data { Self::policy(self.message) } else { self }
+    }
+
+    /// The same error with more text behind it.
+    #[must_use]
+    pub fn and(self, more: &str) -> Self {
+        Self { kind: self.kind, message: self.message + more }
+    }
+
     /// The same error with its place in front: `place: message`.
     #[must_use]
     pub fn at(self, place: impl Display) -> Self {

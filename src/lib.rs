@@ -28,7 +28,7 @@
 //! let said = Said::parse(text)?;
 //! let source = PolicySource { said: &said, text, files: &Folder(".".into()) };
 //! let (resources, stop) = (Resources::default_of_machine(), Stop::default());
-//! let run = Run { resources: &resources, stop: &stop, listener: &Silent };
+//! let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
 //!
 //! let out = folder.join("patients_safe");
 //! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &out, true).await?;

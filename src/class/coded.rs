@@ -1,5 +1,7 @@
 //! A quasi-identifier in codes: its distinct values, and its labels at every level.
 
+use std::fmt;
+
 use arrow::array::{Array, ArrayRef};
 
 use super::QuasiColumn;
@@ -8,8 +10,7 @@ use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
 
 /// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
-/// NULL first.
-#[derive(Debug)]
+/// NULL first. Its `Debug` shows no cell.
 pub struct CodedColumn {
     name: String,
     hierarchy: Hierarchy,
@@ -19,14 +20,25 @@ pub struct CodedColumn {
     leaves: u64,
 }
 
-/// One level of a [`CodedColumn`].
-#[derive(Debug)]
+/// One level of a [`CodedColumn`]. Its `Debug` shows no cell.
 pub struct CodedLevel {
     labels: ArrayRef,
     of_value: Vec<u32>,
     leaves: Vec<u64>,
     covered: u128,
     to_coarser: Vec<Vec<u32>>,
+}
+
+impl fmt::Debug for CodedColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CodedColumn(`{}`, {} values, {} levels)", self.name, self.values.len(), self.levels.len())
+    }
+}
+
+impl fmt::Debug for CodedLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CodedLevel({} labels)", self.labels.len())
+    }
 }
 
 impl CodedLevel {

@@ -18,7 +18,7 @@ pub use coded::{CodedColumn, CodedLevel};
 pub use judged::Judged;
 
 use crate::error::{Error, Result};
-use crate::generalize::Hierarchy;
+use crate::generalize::{Hierarchy, Value};
 use intern::Interner;
 use packing::Packing;
 
@@ -291,10 +291,14 @@ impl ClassTableBuilder {
                 frequency[*code as usize] += rows;
             }
             let name = column.name.clone();
-            columns.push(
-                CodedColumn::new(column, values, &frequency, heaviest)
-                    .map_err(|e| e.at(format!("column `{name}`")))?,
-            );
+            let uncovered =
+                if self.show_values { uncovered(&column.hierarchy, &values)? } else { String::new() };
+            let coded = CodedColumn::new(column, values, &frequency, heaviest)
+                .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")).and(&uncovered))?;
+            // A base class stands at level 0, whose labels need not sort like the values: "10" < "9".
+            let level_0 = coded.level(0).of_value();
+            codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);
+            columns.push(coded);
         }
         let packing = Packing::new(columns.iter().map(CodedColumn::distinct));
         let needed = self.rows.len() * (packing.words() + 1) * size_of::<u64>();
@@ -305,6 +309,19 @@ impl ClassTableBuilder {
         let base = Classes { keys, rows: std::mem::take(&mut self.rows), held };
         Ok(ClassTable { columns, packing, base, total_rows })
     }
+}
+
+/// The values that no level covers, for an error of a user who asked to see them.
+fn uncovered(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<String> {
+    for level in hierarchy.levels() {
+        let places = level.uncovered(values)?;
+        if !places.is_empty() {
+            let texts =
+                places.iter().map(|place| Ok(Value::read(values, *place)?.text_form().unwrap_or_default()));
+            return Ok(format!(": {}", texts.collect::<Result<Vec<_>>>()?.join(", ")));
+        }
+    }
+    Ok(String::new())
 }
 
 #[cfg(test)]

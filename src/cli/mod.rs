@@ -55,6 +55,9 @@ struct Everywhere {
     /// Memory that may be used, such as 800M or 16G.
     #[arg(long, global = true, value_name = "BYTES", default_value = "4G", value_parser = numbers::parse_bytes)]
     memory_limit: usize,
+    /// Show the values that a hierarchy file does not cover; errors only count them otherwise.
+    #[arg(long, global = true)]
+    show_values: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -129,8 +132,9 @@ fn run(cli: Cli) -> Result<Done> {
     let stop = Stop::default();
     let progress = Progress::new(std::io::stderr().is_terminal() && cli.everywhere.format == Format::Text);
     let done = runtime.block_on(async {
-        let stopped = tokio::spawn(stop_on_signal(stop.clone()));
-        let run = Run { resources: &resources, stop: &stop, listener: &progress };
+        let stopped = tokio::spawn(signals(stop.clone())?);
+        let show_values = cli.everywhere.show_values;
+        let run = Run { resources: &resources, stop: &stop, listener: &progress, show_values };
         tokio::select! {
             biased;
             done = command(cli.command, &run) => done,
@@ -155,22 +159,29 @@ async fn command(command: Command, run: &Run<'_>) -> Result<Done> {
     }
 }
 
-/// Returns when the user asks to stop, after telling the run.
-async fn stop_on_signal(stop: Stop) {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            },
-            Err(_) => drop(tokio::signal::ctrl_c().await),
+/// Listens from now on; what is returned ends when the user asks to stop, after telling the run.
+#[cfg(unix)]
+fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen =
+        |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-    #[cfg(not(unix))]
-    drop(tokio::signal::ctrl_c().await);
-    stop.now();
+        stop.now();
+    })
+}
+
+/// Listens from now on; what is returned ends when the user asks to stop, after telling the run.
+#[cfg(not(unix))]
+fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
+    Ok(async move {
+        drop(tokio::signal::ctrl_c().await);
+        stop.now();
+    })
 }
 
 #[cfg(test)]

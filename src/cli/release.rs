@@ -44,6 +44,14 @@ impl Release {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = PolicyFile::open(&self.policy)?;
         let input = Input::find(&self.input)?;
+        if let Some(path) = &self.report {
+            // Before the work, not after the release was published.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+                let why = Error::data("expected the name of a file in a folder that exists");
+                return Err(why.at(format!("--report {}", path.display())));
+            }
+        }
         let source = PolicySource { said: &policy.said, text: &policy.text, files: &policy.folder };
         let released = release(run, &input, &source, &self.to, self.overwrite).await?;
         if let Some(path) = &self.report {

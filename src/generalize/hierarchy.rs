@@ -224,16 +224,6 @@ impl PartialEq for HierarchyLevel {
 impl Eq for HierarchyLevel {}
 
 impl HierarchyLevel {
-    /// The rows of `values` that the file does not cover. NULL needs no cover.
-    ///
-    /// # Errors
-    /// A data error for types that have no text form.
-    pub fn uncovered(&self, values: &ArrayRef) -> Result<Vec<usize>> {
-        let texts = plain_texts(values)?;
-        let missing = |text: Option<&str>| text.is_some_and(|text| !self.table.rows.contains_key(text));
-        Ok(texts.iter().enumerate().filter(|(_, text)| missing(*text)).map(|(row, _)| row).collect())
-    }
-
     /// How many distinct values of `values` the file does not cover, and how many rows hold them.
     ///
     /// # Errors
@@ -319,6 +309,12 @@ impl Generalizer for HierarchyLevel {
             Some(_) => Ok(()),
             None => Err("a hierarchy file follows only itself".into()),
         }
+    }
+
+    fn uncovered(&self, values: &ArrayRef) -> Result<Vec<usize>> {
+        let texts = plain_texts(values)?;
+        let missing = |text: Option<&str>| text.is_some_and(|text| !self.table.rows.contains_key(text));
+        Ok(texts.iter().enumerate().filter(|(_, text)| missing(*text)).map(|(row, _)| row).collect())
     }
 
     fn all_leaves(&self) -> Option<u64> {

@@ -178,7 +178,7 @@ impl SaidColumn {
             };
             Hierarchy::new(data_type, levels)
         };
-        make().map_err(|error| error.at(join(&join(&self.path(), "hierarchy"), said.key)))
+        make().map_err(|error| error.of_policy().at(join(&join(&self.path(), "hierarchy"), said.key)))
     }
 }
 

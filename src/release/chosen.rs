@@ -26,12 +26,19 @@ pub struct Chosen {
 }
 
 /// The kept classes: one label a quasi-identifier (policy order), classes in the order of their labels.
-#[derive(Debug, Clone)]
+/// Its `Debug` shows no cell.
+#[derive(Clone)]
 pub struct KeptClasses {
     /// For each quasi-identifier the label of every class.
     pub labels: Vec<ArrayRef>,
     /// The rows of every class.
     pub rows: Vec<u64>,
+}
+
+impl std::fmt::Debug for KeptClasses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeptClasses({} classes)", self.rows.len())
+    }
 }
 
 impl KeptClasses {

@@ -50,6 +50,9 @@ impl Resources {
         options.optimizer.hash_join_single_partition_threshold = usize::MAX;
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
         let pool = self.memory / 10 * 7;
+        // The default of 10 MB a sorting partition would leave nothing of a small pool.
+        let reserve = &mut options.execution.sort_spill_reservation_bytes;
+        *reserve = (*reserve).min(pool / self.threads.max(1) / 16);
         let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool)));
         if let Some(folder) = &self.spill {
             runtime = runtime.with_temp_file_path(folder);

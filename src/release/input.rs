@@ -60,7 +60,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Finds the files of INPUT. Names that begin with `_` or `.` are skipped in folders.
+    /// Finds the files of INPUT. Names that begin with `_` or `.` are skipped in folders and globs.
     ///
     /// # Errors
     /// A data error when there is none, when formats are mixed or not known.
@@ -77,7 +77,11 @@ impl Input {
             for found in matches {
                 let found =
                     found.map_err(|e| Error::data(format!("input `{said}`: {}", e.error().kind())))?;
-                if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
+                if found.is_dir() {
+                    collect(&found, &mut paths)?;
+                } else if !is_hidden(&found) {
+                    paths.push(found);
+                }
             }
         } else {
             return Err(Error::data(format!("input `{said}`: there is no such file, folder or glob")));
@@ -138,7 +142,15 @@ impl Input {
                 Some(first) => same_columns(first, &schema, &file.path)?,
             }
         }
-        common.ok_or_else(|| Error::internal("an input without files"))
+        let common = common.ok_or_else(|| Error::internal("an input without files"))?;
+        let mut names = std::collections::HashSet::new();
+        match common.fields().iter().find(|field| !names.insert(field.name().as_str())) {
+            None => Ok(common),
+            Some(twice) => {
+                let why = format!("the input has two columns named `{}`; rename one", twice.name());
+                Err(Error::data(why))
+            }
+        }
     }
 
     /// The input as a table of canonical columns: text as `Utf8View` without dictionaries, one zero and one
@@ -197,10 +209,10 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let place = format!("input folder {}", folder.display());
     for entry in fs::read_dir(folder).doing(&place)? {
         let path = entry.doing(&place)?.path();
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.starts_with(['_', '.']) {
+        if is_hidden(&path) {
             continue;
         }
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         if !path.is_dir() {
             paths.push(path);
         } else if name.contains('=') {
@@ -213,6 +225,10 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['_', '.']))
 }
 
 fn format_of(path: &Path) -> Result<Format> {
@@ -339,9 +355,11 @@ async fn typed(
         .fields()
         .iter()
         .map(|field| {
-            let value = column(field.name());
+            // The reader makes NULL of empty cells, whatever it is told.
+            let value = when(column(field.name()).is_null(), lit("")).otherwise(column(field.name()));
+            let value = value.doing("opening the input")?;
             if nulls.is_empty() {
-                return Ok(value);
+                return Ok(value.alias(field.name()));
             }
             let text = when(
                 value.clone().in_list(nulls.clone(), false),
@@ -382,7 +400,17 @@ async fn choose_types(
     for field in schema.fields() {
         for data_type in candidates(field.name()) {
             let value = column(field.name());
-            let misfit = value.clone().is_not_null().and(try_cast(value, data_type).is_null());
+            let read = try_cast(value.clone(), data_type.clone());
+            let misfit = read.clone().is_null();
+            // A date reads the day of a timestamp and drops the time.
+            let misfit = match data_type {
+                DataType::Date32 => {
+                    let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
+                    misfit.or(try_cast(value.clone(), whole.clone()).not_eq(try_cast(read, whole)))
+                }
+                _ => misfit,
+            };
+            let misfit = value.is_not_null().and(misfit);
             let counted = when(misfit, lit(1i64)).end().doing("typing the CSV columns")?;
             misfits.push(count(counted).alias(format!("misfit_{}", misfits.len())));
         }

@@ -82,6 +82,8 @@ pub struct Run<'a> {
     pub stop: &'a Stop,
     /// Who hears of it.
     pub listener: &'a dyn Listener,
+    /// Whether errors may show values that a hierarchy does not cover. Nothing else ever shows a cell.
+    pub show_values: bool,
 }
 
 /// A policy, the text it came from and where its hierarchy files are.
@@ -129,7 +131,7 @@ pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn
 pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     run.listener.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
-    let classes = profile::profile(&loaded.session, loaded.table.clone(), quasi, run.stop).await?;
+    let classes = profile::profile(&loaded.session, loaded.table.clone(), quasi, run).await?;
     if classes.total_rows() == 0 {
         return Err(Error::data("the input has no rows"));
     }

@@ -9,6 +9,7 @@ use datafusion::logical_expr::lit;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
+use super::Run;
 use super::engine::{Doing, PoolBudget, column};
 use super::stop::Stop;
 use crate::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn};
@@ -23,16 +24,16 @@ pub async fn profile(
     session: &SessionContext,
     table: DataFrame,
     quasi: Vec<QuasiColumn>,
-    stop: &Stop,
+    run: &Run<'_>,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
-    let keys = quasi.iter().map(|q| column(&q.name)).collect();
-    let grouped = table.aggregate(keys, vec![count(lit(1i64)).alias("kanon_rows")]).doing(doing)?;
+    let names: Vec<&str> = quasi.iter().map(|q| q.name.as_str()).collect();
+    let grouped = grouped(table, &names)?;
     let mut stream = grouped.execute_stream().await.doing(doing)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
-    let mut builder = ClassTableBuilder::new(quasi, &budget)?;
+    let mut builder = ClassTableBuilder::new(quasi, &budget)?.showing_values(run.show_values);
     while let Some(batch) = stream.next().await {
-        stop.check()?;
+        run.stop.check()?;
         let batch = batch.doing(doing)?;
         let (counts, values) =
             batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
@@ -41,6 +42,18 @@ pub async fn profile(
     tokio::task::spawn_blocking(move || builder.finish())
         .await
         .map_err(|_| Error::internal("coding the classes"))?
+}
+
+const ROWS: &str = "rows";
+
+/// The classes of some columns, under names that are none of the table's, and their rows.
+fn grouped(table: DataFrame, names: &[&str]) -> Result<DataFrame> {
+    let doing = "grouping the input by its quasi-identifiers";
+    let key = |index: usize| format!("key_{index}");
+    let keys = names.iter().enumerate().map(|(index, name)| column(*name).alias(key(index)));
+    let table = table.select(keys.collect::<Vec<_>>()).doing(doing)?;
+    let keys = (0..names.len()).map(|index| column(key(index))).collect();
+    table.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).doing(doing)
 }
 
 fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
@@ -59,10 +72,7 @@ fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
 /// A data error when reading fails or memory runs out.
 pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<ClassSizes> {
     let doing = "grouping the input by its quasi-identifiers";
-    let keys = names.iter().map(|name| column(*name)).collect();
-    let rows = count(lit(1i64)).alias("kanon_rows");
-    let grouped = table.clone().aggregate(keys, vec![rows]).doing(doing)?;
-    let sizes = grouped.select(vec![column("kanon_rows")]).doing(doing)?;
+    let sizes = grouped(table.clone(), names)?.select(vec![column(ROWS)]).doing(doing)?;
     let mut stream = sizes.execute_stream().await.doing(doing)?;
     let mut all = ClassSizes::default();
     while let Some(batch) = stream.next().await {

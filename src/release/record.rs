@@ -164,8 +164,8 @@ impl PublicRecord {
     }
 }
 
-/// Raw facts about a release, for its maker only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Raw facts about a release, for its maker only. Its `Debug` shows none of them.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivateRecord {
     /// The version of this record's form.
@@ -222,6 +222,12 @@ pub struct SearchRecord {
     pub proven: bool,
     /// The best nodes' levels and losses, best first.
     pub best: Vec<(Vec<usize>, f64)>,
+}
+
+impl std::fmt::Debug for PrivateRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrivateRecord(of {})", self.release)
+    }
 }
 
 impl PrivateRecord {

@@ -2,7 +2,7 @@
 //!
 //! The data are UCI Adult, 30,162 rows, and the hierarchies that ARX ships. SEMANTICS.md, section 4, says what
 //! ARX computes. What matters here:
-//! - It cuts X_i to ten decimals, at most 3.2e-10 relative on these data: losses agree to 1e-9.
+//! - It cuts X_i to ten decimals, which makes up to 4.7e-10 relative at these nodes: losses agree to 1e-9.
 //! - Which of several best nodes it reports is an accident of its traversal: ours must lose the same, and
 //!   the counts are compared at ARX's own node.
 //! - Its output counts a kept class that is `*` in every column as suppressed. That touches the
@@ -195,7 +195,7 @@ fn every_k_alone_optimum_of_arx() {
     let built = built();
     let all = entries(&shared);
     assert_eq!(all.len(), 280);
-    let (mut compared, mut evaluated) = (vec![0; built.len()], 0);
+    let mut compared = vec![0; built.len()];
     // The large lattices last: the other test is at work on some of them.
     let mut rows: Vec<&Entry> = all.iter().filter(|entry| entry.model == "none").collect();
     rows.sort_by_key(|entry| (entry.qi.len(), std::cmp::Reverse(entry.k)));
@@ -212,8 +212,18 @@ fn every_k_alone_optimum_of_arx() {
         assert_eq!(classes.total_rows(), entry.rows, "{entry:?}");
         assert_eq!(release::limit_rows(&policy, classes), entry.abs_suppression_limit, "{entry:?}");
 
+        let t0 = std::time::Instant::now();
         let best = adult.exhaustive(k, entry.abs_suppression_limit, objective, TOP);
+        let t1 = t0.elapsed();
         let (method, optimal) = adult.opened.search(&policy, TOP);
+        eprintln!(
+            "{} {k} {limit} {} table {:?} optimal {:?} evaluated {}",
+            entry.qi.len(),
+            entry.metric,
+            t1,
+            t0.elapsed() - t1,
+            optimal.evaluated
+        );
         assert_eq!((method, optimal.proven, optimal.nodes), ("optimal", true, entry.lattice_size));
         assert_eq!(optimal.best, best, "{entry:?}");
         assert!(close(best[0].loss, entry.loss), "{} is not {:?}", best[0].loss, entry);
@@ -226,14 +236,12 @@ fn every_k_alone_optimum_of_arx() {
             "{entry:?}"
         );
         compared[objective] += 1;
-        evaluated += optimal.evaluated;
     }
     for ((metric, _), compared) in built.iter().zip(&compared) {
         assert_eq!(*compared, metric.optima, "rows compared for {}", metric.ours);
     }
     // Today's measures; those to come add to it.
     assert!(compared.iter().sum::<usize>() >= 40, "{compared:?}");
-    println!("{compared:?} optima compared; `optimal` evaluated {evaluated} nodes for them");
 }
 
 /// The method `exhaustive` itself, once: above, its answers are taken from lattices that were walked once for
@@ -244,7 +252,9 @@ fn exhaustive_finds_what_the_walked_lattice_says() {
     let all = entries(&shared);
     let entry = all
         .iter()
-        .find(|e| e.model == "none" && e.qi.len() == 8 && e.metric == "loss" && e.abs_suppression_limit == 301)
+        .find(|e| {
+            e.model == "none" && e.qi.len() == 8 && e.metric == "loss" && e.abs_suppression_limit == 301
+        })
         .unwrap();
     let adult = Adult::open(&shared, &entry.qi);
     let policy = adult.resolve(&shared, &policy(&entry.qi, 5, "0.01", "granularity", "exhaustive"));
@@ -278,7 +288,6 @@ fn every_node_of_the_arx_lattice() {
         let (as_is, lattice) = (adult.lattice(1), adult.lattice(k));
 
         let mut seen = BTreeSet::new();
-        let mut worst = 0.0f64;
         for record in table.records() {
             let record = record.unwrap();
             let count = |name: &str| record[place(name)].parse::<u64>().unwrap();
@@ -306,13 +315,9 @@ fn every_node_of_the_arx_lattice() {
                     "k = {k}, {levels:?}: {} is {loss}, ARX: {theirs}",
                     metric.ours
                 );
-                if theirs != 0.0 {
-                    worst = worst.max((loss - theirs).abs() / theirs.abs());
-                }
             }
             assert!(seen.insert(levels), "a node stands twice in the table");
         }
         assert_eq!((seen.len(), lattice.len(), as_is.len()), (12_960, 12_960, 12_960));
-        println!("k = {k}: largest relative difference of {names:?}: {worst:e}");
     }
 }

@@ -1,1 +1,9 @@
-//! The one integration binary.
+//! The one integration binary: each module is a subject.
+
+mod arx;
+mod canary;
+mod cli;
+mod command;
+mod papers;
+mod same_bytes;
+mod shared;

@@ -125,20 +125,15 @@ fn near_abuah_adult_clipped() {
     };
     let files =
         BTreeMap::from([("age.csv".to_owned(), file(10, 60)), ("education.csv".to_owned(), file(3, 100))]);
-    let columns = [
-        "age hierarchy = { file = \"age.csv\" }",
-        "education-num hierarchy = { file = \"education.csv\" }",
-    ];
+    let columns =
+        ["age hierarchy = { file = \"age.csv\" }", "education-num hierarchy = { file = \"education.csv\" }"];
     let opened = shared::open(&first, &policy("k = 2", &columns), &files);
     assert_eq!(opened.classes.total_rows(), 500);
     assert_eq!(opened.nodes(1)[&vec![1, 1]].k(), 7);
 }
 
-const PATIENTS: [&str; 3] = [
-    "dob hierarchy = { date = [\"month\", \"year\"] }",
-    "sex",
-    "zip hierarchy = { prefix = [3, 2] }",
-];
+const PATIENTS: [&str; 3] =
+    ["dob hierarchy = { date = [\"month\", \"year\"] }", "sex", "zip hierarchy = { prefix = [3, 2] }"];
 
 /// De Capitani di Vimercati et al., "k-Anonymity: From Theory to Applications", Trans. Data Privacy 16 (2023),
 /// Fig. 1 to 5: date of birth, sex and ZIP of ten patients.
@@ -206,14 +201,12 @@ fn de_capitani_di_vimercati_2023_patients_released() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let source = PolicySource { said: &said, text: &text, files: &Folder(papers()) };
-        let released = shared::with_run(async |run| release::release(run, &input, &source, &out, false).await);
+        let released =
+            shared::with_run(async |run| release::release(run, &input, &source, &out, false).await);
         let released = released.unwrap();
         assert_eq!((released.public.rows, released.public.classes), (9, 3));
         let private = &released.private;
-        assert_eq!(
-            (private.input_rows, private.suppressed_rows, private.suppression_limit_rows),
-            (10, 1, 1)
-        );
+        assert_eq!((private.input_rows, private.suppressed_rows, private.suppression_limit_rows), (10, 1, 1));
         assert_eq!(released.before, std::iter::repeat_n(1, 10).collect::<ClassSizes>());
         assert_eq!(released.after, std::iter::repeat_n(3, 3).collect::<ClassSizes>());
         let [k] = released.public.models.as_slice() else { panic!("one model") };
@@ -240,8 +233,12 @@ fn de_capitani_di_vimercati_2023_patients_released() {
                 .iter()
                 .map(|f| (f.name().as_str(), f.metadata().get("kanon.generalized").map(String::as_str)))
                 .collect();
-            let generalized =
-                [("dob", Some(labels[0])), ("sex", Some("as_is")), ("zip", Some(labels[1])), ("disease", None)];
+            let generalized = [
+                ("dob", Some(labels[0])),
+                ("sex", Some("as_is")),
+                ("zip", Some(labels[1])),
+                ("disease", None),
+            ];
             assert_eq!(columns, generalized);
             assert_eq!(reader.schema().field(0).data_type(), &DataType::Date32);
             for batch in reader.build().unwrap() {
@@ -255,9 +252,9 @@ fn de_capitani_di_vimercati_2023_patients_released() {
         let order: Vec<String> = rows.iter().map(|row| row[..3].join(" ")).collect();
         let classes: Vec<&str> = expected.iter().flat_map(|(class, _)| [*class; 3]).collect();
         assert_eq!(order, classes);
-        let expected = expected.iter().flat_map(|(class, diseases)| {
-            diseases.iter().map(move |disease| format!("{class} {disease}"))
-        });
+        let expected = expected
+            .iter()
+            .flat_map(|(class, diseases)| diseases.iter().map(move |disease| format!("{class} {disease}")));
         let mut rows: Vec<String> = rows.iter().map(|row| row.join(" ")).collect();
         rows.sort_unstable();
         assert_eq!(rows, expected.collect::<Vec<_>>());
@@ -296,10 +293,8 @@ fn notebook_voters() {
 }
 
 /// Race (as is, person) and ZIP (94138, 9413*, 941**) in both papers of Samarati.
-const RACE_ZIP: [&str; 2] = [
-    "race hierarchy = { file = \"race.csv\" }",
-    "zip hierarchy = { prefix = [4, 3] }, max_level = 2",
-];
+const RACE_ZIP: [&str; 2] =
+    ["race hierarchy = { file = \"race.csv\" }", "zip hierarchy = { prefix = [4, 3] }, max_level = 2"];
 
 /// Samarati & Sweeney 1998: k at each of the six nodes, and the minimal nodes for k = 2 and 3.
 #[test]
