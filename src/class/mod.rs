@@ -356,7 +356,7 @@ pub(crate) mod tests {
         for row in 0..arrays[0].len() {
             let tuple = arrays
                 .iter()
-                .map(|a| format!("{:?}", crate::generalize::Value::read(a, row).unwrap().text_form()))
+                .map(|a| format!("{:?}", Value::read(a, row).unwrap().text_form()))
                 .collect();
             seen.entry(tuple).or_insert((row as u32, 0)).1 += 1;
         }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use datafusion_kanon::class::Judged;
 use datafusion_kanon::measure::{LOSSES, LossRow};
@@ -186,61 +186,66 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
 }
 
+/// How many of the best nodes are compared between `optimal` and an exhaustive search.
+const TOP: usize = 10;
+
+/// Compares one optimum; its measure's place in [`built`], `None` when the measure is not built.
+fn compare(shared: &Path, entry: &Entry) -> Option<usize> {
+    assert!(METRICS.iter().any(|metric| metric.arx == entry.metric), "{entry:?}");
+    let built = built();
+    let objective = built.iter().position(|(metric, _)| metric.arx == entry.metric)?;
+    let (k, limit) = (entry.k.unwrap(), entry.suppression_limit.to_string());
+    let adult = Adult::open(shared, &entry.qi);
+    let text = policy(&entry.qi, k, &limit, built[objective].0.ours, "optimal");
+    let policy = adult.resolve(shared, &text);
+    let classes = &adult.opened.classes;
+    assert_eq!(classes.total_rows(), entry.rows, "{entry:?}");
+    assert_eq!(release::limit_rows(&policy, classes), entry.abs_suppression_limit, "{entry:?}");
+
+    let best = adult.exhaustive(k, entry.abs_suppression_limit, objective, TOP);
+    let (method, optimal) = adult.opened.search(&policy, TOP);
+    assert_eq!((method, optimal.proven, optimal.nodes), ("optimal", true, entry.lattice_size));
+    assert_eq!(optimal.best, best, "{entry:?}");
+    assert!(close(best[0].loss, entry.loss), "{} is not {entry:?}", best[0].loss);
+
+    let theirs = &adult.lattice(k)[&entry.optimum];
+    assert!(close(theirs.losses[objective], entry.loss), "{} is not {entry:?}", theirs.losses[objective]);
+    assert_eq!(
+        (theirs.suppressed, theirs.classes, theirs.min, theirs.max),
+        (entry.suppressed_rows, entry.classes, entry.min_class, entry.max_class),
+        "{entry:?}"
+    );
+    Some(objective)
+}
+
 /// truth/arx_adult.json: for each row without a model beside k, `optimal` and an exhaustive search find a
 /// node that loses what ARX's loses; at ARX's own node all counts agree.
 #[test]
 fn every_k_alone_optimum_of_arx() {
     let Some(shared) = shared::folder("every_k_alone_optimum_of_arx") else { return };
-    const TOP: usize = 10;
-    let built = built();
     let all = entries(&shared);
     assert_eq!(all.len(), 280);
-    let mut compared = vec![0; built.len()];
     // The large lattices last: the other test is at work on some of them.
     let mut rows: Vec<&Entry> = all.iter().filter(|entry| entry.model == "none").collect();
     rows.sort_by_key(|entry| (entry.qi.len(), std::cmp::Reverse(entry.k)));
-    for entry in rows {
-        let Some(objective) = built.iter().position(|(metric, _)| metric.arx == entry.metric) else {
-            assert!(METRICS.iter().any(|metric| metric.arx == entry.metric), "{entry:?}");
-            continue;
-        };
-        let (k, limit) = (entry.k.unwrap(), entry.suppression_limit.to_string());
-        let adult = Adult::open(&shared, &entry.qi);
-        let text = policy(&entry.qi, k, &limit, built[objective].0.ours, "optimal");
-        let policy = adult.resolve(&shared, &text);
-        let classes = &adult.opened.classes;
-        assert_eq!(classes.total_rows(), entry.rows, "{entry:?}");
-        assert_eq!(release::limit_rows(&policy, classes), entry.abs_suppression_limit, "{entry:?}");
-
-        let t0 = std::time::Instant::now();
-        let best = adult.exhaustive(k, entry.abs_suppression_limit, objective, TOP);
-        let t1 = t0.elapsed();
-        let (method, optimal) = adult.opened.search(&policy, TOP);
-        eprintln!(
-            "{} {k} {limit} {} table {:?} optimal {:?} evaluated {}",
-            entry.qi.len(),
-            entry.metric,
-            t1,
-            t0.elapsed() - t1,
-            optimal.evaluated
-        );
-        assert_eq!((method, optimal.proven, optimal.nodes), ("optimal", true, entry.lattice_size));
-        assert_eq!(optimal.best, best, "{entry:?}");
-        assert!(close(best[0].loss, entry.loss), "{} is not {:?}", best[0].loss, entry);
-
-        let theirs = &adult.lattice(k)[&entry.optimum];
-        assert!(close(theirs.losses[objective], entry.loss), "{} is not {entry:?}", theirs.losses[objective]);
-        assert_eq!(
-            (theirs.suppressed, theirs.classes, theirs.min, theirs.max),
-            (entry.suppressed_rows, entry.classes, entry.min_class, entry.max_class),
-            "{entry:?}"
-        );
-        compared[objective] += 1;
-    }
-    for ((metric, _), compared) in built.iter().zip(&compared) {
+    let (rows, compared) = (Mutex::new(rows.into_iter()), Mutex::new(vec![0; built().len()]));
+    let next = || rows.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(entry) = next() {
+                    if let Some(objective) = compare(&shared, entry) {
+                        compared.lock().unwrap()[objective] += 1;
+                    }
+                }
+            });
+        }
+    });
+    let compared = compared.into_inner().unwrap();
+    for ((metric, _), compared) in built().iter().zip(&compared) {
         assert_eq!(*compared, metric.optima, "rows compared for {}", metric.ours);
     }
-    // Today's measures; those to come add to it.
+    // `height` and `granularity`; measures to come add to it.
     assert!(compared.iter().sum::<usize>() >= 40, "{compared:?}");
 }
 
@@ -259,9 +264,9 @@ fn exhaustive_finds_what_the_walked_lattice_says() {
     let adult = Adult::open(&shared, &entry.qi);
     let policy = adult.resolve(&shared, &policy(&entry.qi, 5, "0.01", "granularity", "exhaustive"));
     let objective = built().iter().position(|(metric, _)| metric.arx == "loss").unwrap();
-    let (method, Outcome { best, nodes, evaluated, proven }) = adult.opened.search(&policy, 10);
+    let (method, Outcome { best, nodes, evaluated, proven }) = adult.opened.search(&policy, TOP);
     assert_eq!((method, nodes, evaluated, proven), ("exhaustive", 4320, 4320, true));
-    assert_eq!(best, adult.exhaustive(5, 301, objective, 10));
+    assert_eq!(best, adult.exhaustive(5, 301, objective, TOP));
     assert!(close(best[0].loss, entry.loss), "{} is not {entry:?}", best[0].loss);
 }
 
