@@ -354,10 +354,8 @@ pub(crate) mod tests {
         let (quasi, arrays): (Vec<_>, Vec<ArrayRef>) = columns.into_iter().unzip();
         let mut seen: BTreeMap<Vec<String>, (u32, u64)> = BTreeMap::new();
         for row in 0..arrays[0].len() {
-            let tuple = arrays
-                .iter()
-                .map(|a| format!("{:?}", Value::read(a, row).unwrap().text_form()))
-                .collect();
+            let tuple =
+                arrays.iter().map(|a| format!("{:?}", Value::read(a, row).unwrap().text_form())).collect();
             seen.entry(tuple).or_insert((row as u32, 0)).1 += 1;
         }
         let firsts = arrow::array::UInt32Array::from_iter_values(seen.values().map(|(row, _)| *row));

@@ -125,10 +125,13 @@ impl Row {
     }
 }
 
+/// Every node by its levels.
+type Lattice = BTreeMap<Vec<usize>, Row>;
+
 /// Adult under some quasi-identifiers, profiled once, each node judged once for each k.
 struct Adult {
     opened: Opened,
-    lattices: [(u64, OnceLock<BTreeMap<Vec<usize>, Row>>); 5],
+    lattices: [(u64, OnceLock<Lattice>); 5],
 }
 
 /// With all nine columns, and without the occupation.
@@ -154,11 +157,11 @@ impl Adult {
     }
 
     /// Every node under this k.
-    fn lattice(&self, k: u64) -> &BTreeMap<Vec<usize>, Row> {
+    fn lattice(&self, k: u64) -> &Lattice {
         let cell = self.lattices.iter().find(|(known, _)| *known == k);
         let (_, cell) = cell.unwrap_or_else(|| panic!("k = {k}: not among the lattices"));
         cell.get_or_init(|| {
-            let mut rows = BTreeMap::new();
+            let mut rows = Lattice::new();
             let seen = self.opened.for_every_node(k, &mut |node| {
                 rows.insert(node.levels().to_vec(), Row::new(node));
             });

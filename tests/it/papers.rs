@@ -52,7 +52,8 @@ fn minimal(nodes: &BTreeMap<Vec<usize>, Node>, limit: u64) -> BTreeSet<Vec<usize
     anonymous
         .iter()
         .filter(|levels| !anonymous.iter().any(|low| below(low, levels)))
-        .map(|levels| levels.to_vec())
+        .copied()
+        .cloned()
         .collect()
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn resources() -> Resources {
 /// Calls `task` with all that a run needs.
 pub(crate) fn with_run<T>(task: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
     let (resources, stop) = (resources(), Stop::default());
-    let run = Run { resources: &resources, stop: &stop, listener: &Silent };
+    let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(task(&run))
 }

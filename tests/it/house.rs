@@ -1,0 +1,205 @@
+//! The house rules that a machine can check: layers, tables, names, sizes, panics.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use datafusion_kanon::doc::Doc;
+use datafusion_kanon::generalize::GENERALIZERS;
+use datafusion_kanon::measure::{LOSSES, RISKS};
+use datafusion_kanon::method::METHODS;
+use datafusion_kanon::model::MODELS;
+
+/// The repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files below `folder` whose names end in `.extension`, sorted.
+pub(crate) fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_below(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// A source file: its path below `src`, and its lines of code without comments and tests.
+struct Source {
+    path: String,
+    lines: usize,
+    code: Vec<(usize, String)>,
+}
+
+fn sources() -> Vec<Source> {
+    let src = root().join("src");
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let tests = text.find("#[cfg(test)]\nmod tests").or(text.find("#[cfg(test)]\npub(crate) mod tests"));
+        // `x_tests.rs` is the tests of `x.rs`, in a file of their own.
+        let tests = if path.to_string_lossy().ends_with("_tests.rs") { Some(0) } else { tests };
+        let code = text[..tests.unwrap_or(text.len())].lines().enumerate();
+        let code = code.filter(|(_, line)| !line.trim_start().starts_with("//"));
+        Source {
+            path: path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned(),
+            lines: text.lines().count(),
+            code: code.map(|(number, line)| (number + 1, line.to_owned())).collect(),
+        }
+    };
+    files_below(&src, "rs").into_iter().map(read).collect()
+}
+
+/// The layers, lowest first; modules of one layer may know each other. Two lines differ from the picture in
+/// DESIGN.md: the small words (`error`, `decimal`, ...) lie below all, and the class table knows `model`, because
+/// a judged node is classes and models together; `measure` looks at judged nodes.
+const LAYERS: &[&[&str]] = &[
+    &["decimal", "doc", "error", "papers", "role"],
+    &["generalize"],
+    &["class", "model"],
+    &["measure"],
+    &["method"],
+    &["policy"],
+    &["release"],
+    &["sql"],
+    &["cli", "lib", "main"],
+];
+
+/// The modules that may know the engine, and the crates that are the engine.
+const ENGINE: &[&str] = &["release", "sql", "cli"];
+const ENGINE_CRATES: &[&str] = &["datafusion", "tokio", "parquet"];
+
+fn layer(module: &str) -> usize {
+    let found = LAYERS.iter().position(|layer| layer.contains(&module));
+    found.unwrap_or_else(|| panic!("`{module}` has no layer: add it to LAYERS in tests/it/house.rs"))
+}
+
+#[test]
+fn upper_layers_use_lower_ones_never_the_reverse() {
+    for Source { path, code, .. } in sources() {
+        let module = path.split(['/', '.']).next().unwrap();
+        let own = layer(module);
+        for (number, line) in code {
+            for used in line.split("crate::").skip(1) {
+                let used: String = used.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                assert!(!used.is_empty(), "src/{path}:{number}: one `use crate::module` a line");
+                assert!(
+                    layer(&used) <= own,
+                    "src/{path}:{number}: `{module}` may not use `{used}`, which lies above"
+                );
+            }
+            for used in ENGINE_CRATES.iter().filter(|_| !ENGINE.contains(&module)) {
+                let mentions = line.contains(&format!("{used}::"));
+                assert!(!mentions, "src/{path}:{number}: only {ENGINE:?} may use `{used}`");
+            }
+        }
+    }
+}
+
+/// A folder of features: its rows, where their files are, and files beside them that are no feature.
+struct Table {
+    name: &'static str,
+    src: &'static str,
+    sql: &'static str,
+    rows: Vec<&'static Doc>,
+    support: &'static [&'static str],
+}
+
+fn tables() -> Vec<Table> {
+    vec![
+        Table {
+            name: "GENERALIZERS",
+            src: "generalize",
+            sql: "generalize",
+            rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
+            support: &["mod", "value", "hierarchy_of_levels"],
+        },
+        Table {
+            name: "MODELS",
+            src: "model",
+            sql: "model",
+            rows: MODELS.iter().map(|row| row.doc).collect(),
+            support: &["mod"],
+        },
+        Table {
+            name: "LOSSES and RISKS",
+            src: "measure",
+            sql: "measure",
+            rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
+            support: &["mod"],
+        },
+        Table {
+            name: "METHODS",
+            src: "method/lattice",
+            sql: "method",
+            rows: METHODS.iter().map(|row| row.doc()).collect(),
+            support: &["mod"],
+        },
+    ]
+}
+
+/// The names of the files of a folder, without their ends.
+fn stems(folder: &Path, extension: &str) -> BTreeSet<String> {
+    let files = files_below(folder, extension).into_iter();
+    files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_feature_is_a_row_a_file_and_a_page() {
+    for table in tables() {
+        let rows: BTreeSet<String> = table.rows.iter().map(|doc| doc.name.to_owned()).collect();
+        let support = table.support.iter().map(|name| (*name).to_owned());
+        let expected: BTreeSet<String> = rows.iter().cloned().chain(support).collect();
+        let sources = stems(&root().join("src").join(table.src), "rs");
+        assert_eq!(sources, expected, "src/{}: the rows of {} and the support files", table.src, table.name);
+        let pages = stems(&root().join("sql").join(table.sql), "slt");
+        assert_eq!(pages, rows, "sql/{}: the rows of {}", table.sql, table.name);
+    }
+}
+
+#[test]
+fn rows_say_what_they_are() {
+    let mut names = BTreeSet::new();
+    for doc in tables().iter().flat_map(|table| &table.rows) {
+        assert!(names.insert(doc.name), "`{}` is the name of two rows", doc.name);
+        assert!(!doc.summary.is_empty() && !doc.example.is_empty(), "`{}` says too little", doc.name);
+        assert!(doc.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "`{}`", doc.name);
+    }
+}
+
+#[test]
+fn the_tutorial_is_there() {
+    for name in ["01_first_check", "02_generalize", "03_first_release"] {
+        assert!(root().join(format!("sql/{name}.slt")).exists(), "sql/{name}.slt");
+    }
+}
+
+/// Files longer than [`LONGEST`], and why. Nothing is added here lightly: a file is one feature.
+const LONG: &[(&str, &str)] =
+    &[("policy/resolve.rs", "the checks of one policy in the order of their errors")];
+const LONGEST: usize = 500;
+
+#[test]
+fn files_are_short() {
+    for Source { path, lines, .. } in sources() {
+        let listed = LONG.iter().any(|(long, _)| *long == path);
+        assert!(lines <= LONGEST || listed, "src/{path} has {lines} lines; divide it, {LONGEST} are enough");
+        assert!(lines > LONGEST || !listed, "src/{path} is short again: take it off the list");
+    }
+}
+
+#[test]
+fn the_library_does_not_panic() {
+    for Source { path, code, .. } in sources() {
+        for (number, line) in code {
+            for wrong in [".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!(", "unreachable!("] {
+                assert!(!line.contains(wrong), "src/{path}:{number}: `{wrong}` outside tests");
+            }
+        }
+    }
+}

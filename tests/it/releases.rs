@@ -1,0 +1,427 @@
+//! A small release to attack, and the tools of a clever forger: whatever a record says of a release is made
+//! anew after a forgery, so that only a judgement of what is in it can refuse.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{
+    ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray, UInt32Array,
+};
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::Schema;
+use arrow::record_batch::RecordBatch;
+use arrow::row::{RowConverter, SortField};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
+use datafusion_kanon::measure::ClassSizes;
+use datafusion_kanon::release::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
+use datafusion_kanon::release::{risks, write};
+use tempfile::TempDir;
+
+/// The policy of the small release; every level is fixed, so that its classes are those of [`people`].
+pub(crate) const POLICY: &str = r#"
+k = 5
+suppression_limit = 0.05
+rows_are_individuals = true
+accept_homogeneity = ["diagnosis"]
+
+[columns]
+ssn       = { role = "identifier" }
+dob       = { role = "quasi", hierarchy = { date = ["month", "year", "decade"] }, min_level = 2, max_level = 2 }
+zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2] }, min_level = 2, max_level = 2 }
+age       = { role = "quasi", hierarchy = { range = [5, 10, 20] }, min_level = 2, max_level = 2 }
+sex       = { role = "quasi", max_level = 0 }
+marital   = { role = "quasi", hierarchy = { file = "marital.csv" }, min_level = 1, max_level = 1 }
+diagnosis = { role = "sensitive" }
+ward      = { role = "insensitive" }
+stay      = { role = "insensitive" }
+weight    = { role = "insensitive" }
+notes     = { role = "text" }
+"#;
+
+/// The hierarchy file of [`POLICY`].
+pub(crate) const MARITAL: &str =
+    "marital,alone,any\nsingle,alone,*\nwidowed,alone,*\nmarried,not alone,*\npartner,not alone,*\n";
+
+/// Classes that fail k = 5 hold so many rows together: numbers 1 and 2 of [`people`].
+pub(crate) const SUPPRESSED: usize = 3 + 4;
+/// The name of the release in a [`Lab`].
+pub(crate) const OUT: &str = "out";
+/// The one file of the release.
+pub(crate) const PART: &str = "part-00000.parquet";
+
+/// People in 27 classes at the levels of [`POLICY`]: two hold exactly 5 rows, one 3 and one 4, the others 8 to 14.
+/// `times` multiplies the classes of 8 and more.
+pub(crate) fn people(times: usize) -> RecordBatch {
+    let mut random = Random(7);
+    let (mut ssn, mut dob, mut zip, mut age, mut sex) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut marital, mut diagnosis, mut ward, mut stay, mut weight) =
+        (vec![], vec![], vec![], vec![], vec![]);
+    for class in 0..27usize {
+        let rows = match class {
+            0 | 26 => 5,
+            1 => 3,
+            2 => 4,
+            _ => (8 + class % 7) * times,
+        };
+        for _ in 0..rows {
+            ssn.push(Some(format!("999-{:08}", ssn.len())));
+            // 1960-01-01, 1970-01-01 and 1980-01-01, each with the year behind it.
+            let year = [-3653, 0, 3652][class % 3];
+            dob.push((class != 13).then(|| year + i32::try_from(random.below(365)).unwrap()));
+            let digits = random.below(100);
+            zip.push(
+                [Some("021"), Some("100"), None][class / 3 % 3].map(|first| format!("{first}{digits:02}")),
+            );
+            age.push(Some(
+                20 + 10 * i64::try_from(class % 4).unwrap() + i64::try_from(random.below(10)).unwrap(),
+            ));
+            sex.push([Some("F"), Some("M"), None][class / 9 % 3]);
+            marital.push(Some(random.of(&[["single", "widowed"], ["married", "partner"]][class % 2])));
+            diagnosis.push(random.of(&[
+                Some("flu"),
+                Some("asthma"),
+                Some("gout"),
+                Some("HIV"),
+                Some("NULL"),
+                None,
+            ]));
+            ward.push(Some(random.of(&["north", "south"])));
+            stay.push(Some(i32::try_from(1 + random.below(3)).unwrap()));
+            weight.push(random.of(&[Some(0.0), Some(-0.0), Some(f64::NAN), Some(61.5), None]));
+        }
+    }
+    let notes = StringArray::from(vec![Some("called twice"); ssn.len()]);
+    let columns: [(&str, ArrayRef); 11] = [
+        ("ssn", Arc::new(StringArray::from(ssn))),
+        ("dob", Arc::new(Date32Array::from(dob))),
+        ("zip", Arc::new(StringArray::from(zip))),
+        ("age", Arc::new(Int64Array::from(age))),
+        ("sex", Arc::new(StringArray::from(sex))),
+        ("marital", Arc::new(StringArray::from(marital))),
+        ("diagnosis", Arc::new(StringArray::from(diagnosis))),
+        ("ward", Arc::new(StringArray::from(ward))),
+        ("stay", Arc::new(Int32Array::from(stay))),
+        ("weight", Arc::new(Float64Array::from(weight))),
+        ("notes", Arc::new(notes)),
+    ];
+    let people = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, values)| (name, values, true)));
+    shuffled(&people.unwrap(), 1)
+}
+
+/// The rows in another order.
+pub(crate) fn shuffled(rows: &RecordBatch, seed: u64) -> RecordBatch {
+    let mut random = Random(seed);
+    let mut order: Vec<(usize, u32)> =
+        (0..rows.num_rows()).map(|row| (random.below(1 << 30), u32::try_from(row).unwrap())).collect();
+    order.sort_unstable();
+    picked(rows, &order.into_iter().map(|(_, row)| row).collect::<Vec<_>>())
+}
+
+/// Numbers that are the same in every run: splitmix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+/// The program under test: cargo's, unless a run of the tests by hand names another one.
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("CARGO_BIN_EXE_kanon")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_kanon")), PathBuf::from)
+}
+
+/// How a run ended and what it said.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// The exit code; `None` for a signal.
+    pub(crate) code: Option<i32>,
+    /// Standard output and error.
+    pub(crate) said: String,
+}
+
+impl Ran {
+    pub(crate) fn new(output: Output) -> Self {
+        let said = [output.stdout, output.stderr].concat();
+        let ran = Self { code: output.status.code(), said: String::from_utf8(said).unwrap() };
+        assert!(!["panicked", "mistake of ours"].iter().any(|words| ran.said.contains(words)), "{ran:?}");
+        assert!(!ran.said.contains("999-"), "a cell is told: {ran:?}");
+        ran
+    }
+
+    /// The run, which must have ended with `code` and said `part`.
+    #[track_caller]
+    pub(crate) fn exit(self, code: i32, part: &str) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.said.contains(part), "no `{part}` in {self:?}");
+        self
+    }
+}
+
+/// A folder with `people.parquet`, `policy.toml`, `marital.csv` and, once released, `out` and
+/// `out.private.json`.
+pub(crate) struct Lab(TempDir);
+
+impl Lab {
+    /// The input and the policy.
+    pub(crate) fn new(people: &RecordBatch) -> Self {
+        let lab = Self(tempfile::tempdir().unwrap());
+        write_parquet(&lab.path("people.parquet"), people, WriterProperties::default());
+        fs::write(lab.path("policy.toml"), POLICY).unwrap();
+        fs::write(lab.path("marital.csv"), MARITAL).unwrap();
+        lab
+    }
+
+    /// The small release, whole and good.
+    pub(crate) fn released() -> Self {
+        static MADE_ONCE: OnceLock<BTreeMap<PathBuf, Vec<u8>>> = OnceLock::new();
+        let files = MADE_ONCE.get_or_init(|| {
+            let lab = Self::new(&people(1));
+            lab.release("policy.toml", OUT).exit(0, "k_anonymity 5 required, 5 reached");
+            lab.files()
+        });
+        let lab = Self(tempfile::tempdir().unwrap());
+        lab.restore(files);
+        lab
+    }
+
+    /// A path in the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The release.
+    pub(crate) fn out(&self) -> PathBuf {
+        self.path(OUT)
+    }
+
+    /// `kanon` with its arguments, in this folder.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.args(arguments).args(["--threads", "2"]).current_dir(self.0.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs `kanon` to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::new(self.command(arguments).output().unwrap())
+    }
+
+    /// `kanon release` of the people.
+    pub(crate) fn release(&self, policy: &str, out: &str) -> Ran {
+        self.run(&["release", "people.parquet", "--policy", policy, "--to", out, "--overwrite"])
+    }
+
+    /// `kanon verify` in its three forms: the release by itself, with the input, with input and policy.
+    pub(crate) fn verify(&self) -> [Ran; 3] {
+        let input = ["verify", OUT, "--input", "people.parquet"];
+        let all = ["verify", OUT, "--input", "people.parquet", "--policy", "policy.toml"];
+        [self.run(&["verify", OUT]), self.run(&input), self.run(&all)]
+    }
+
+    /// All files with their content; folders end in `/`.
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![self.0.path().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(self.0.path()).unwrap().to_path_buf();
+                if path.is_dir() {
+                    files.insert(name.join(""), Vec::new());
+                    folders.push(path);
+                } else {
+                    files.insert(name, fs::read(path).unwrap());
+                }
+            }
+        }
+        files
+    }
+
+    /// The names at the top of the folder.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Makes the folder hold what [`Lab::files`] found.
+    pub(crate) fn restore(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
+        for name in self.names() {
+            let path = self.path(&name);
+            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        }
+        for (name, bytes) in files {
+            let path = self.0.path().join(name);
+            if name.as_os_str().to_str().unwrap().ends_with('/') {
+                fs::create_dir_all(path).unwrap();
+            } else {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, bytes).unwrap();
+            }
+        }
+    }
+}
+
+/// All rows of a Parquet file; the schema is without the footer's keys.
+pub(crate) fn read_parquet(path: &Path) -> RecordBatch {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    let schema = Arc::new(Schema::new(reader.schema().fields().clone()));
+    let batches: Vec<RecordBatch> = reader
+        .build()
+        .unwrap()
+        .map(|batch| RecordBatch::try_new(Arc::clone(&schema), batch.unwrap().columns().to_vec()).unwrap())
+        .collect();
+    concat_batches(&schema, &batches).unwrap()
+}
+
+/// Writes a Parquet file.
+pub(crate) fn write_parquet(path: &Path, rows: &RecordBatch, properties: WriterProperties) {
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).unwrap(), rows.schema(), Some(properties)).unwrap();
+    writer.write(rows).unwrap();
+    writer.close().unwrap();
+}
+
+/// The settings of kanon's writer.
+pub(crate) fn as_kanon_writes(footer: &[(&str, &str)], created_by: &str) -> WriterProperties {
+    let footer = footer.iter().map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned()));
+    WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_created_by(created_by.to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap()))
+        .set_max_row_group_row_count(Some(262_144))
+        .set_key_value_metadata(Some(footer.collect()))
+        .build()
+}
+
+/// What kanon writes into the footer of the small release.
+pub(crate) const FOOTER: [(&str, &str); 1] = [("kanon.models", "k_anonymity(5)")];
+
+/// Writes `rows` in place of the release's and makes the record say so.
+pub(crate) fn forge(lab: &Lab, rows: &RecordBatch) {
+    write_parquet(&lab.out().join(PART), rows, as_kanon_writes(&FOOTER, write::CREATED_BY));
+    reseal(lab, |_| {});
+}
+
+/// The public record as it lies there.
+pub(crate) fn record(lab: &Lab) -> PublicRecord {
+    serde_json::from_slice(&fs::read(lab.out().join(RECORD)).unwrap()).unwrap()
+}
+
+/// Makes the record of what the folder holds now, edits it, gives it its digest, and binds the private record to it.
+pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
+    let mut record = record(lab);
+    let sizes: Vec<RecordBatch> = parts(lab).iter().map(|part| read_parquet(&lab.out().join(part))).collect();
+    record.files = parts(lab)
+        .iter()
+        .zip(&sizes)
+        .map(|(part, rows)| FileRecord::of(&lab.out(), part, rows.num_rows() as u64).unwrap())
+        .collect();
+    let sizes = class_sizes(&sizes, &record);
+    record.rows = sizes.individuals();
+    record.classes = sizes.classes();
+    record.risk = risks(&sizes).unwrap();
+    record.models[0].reached = u32::try_from(sizes.min().unwrap_or(0)).unwrap().into();
+    edit(&mut record);
+    let record = record.sealed().unwrap();
+    fs::write(lab.out().join(RECORD), record.to_json().unwrap()).unwrap();
+    let path = PrivateRecord::path(&lab.out()).unwrap();
+    if let Ok(text) = fs::read(&path) {
+        let mut private: PrivateRecord = serde_json::from_slice(&text).unwrap();
+        private.release = record.digest;
+        fs::write(path, private.to_json().unwrap()).unwrap();
+    }
+}
+
+/// The names of the release's Parquet files.
+fn parts(lab: &Lab) -> Vec<String> {
+    let entries = fs::read_dir(lab.out()).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.starts_with("part-"));
+    names.sort();
+    names
+}
+
+fn class_sizes(parts: &[RecordBatch], record: &PublicRecord) -> ClassSizes {
+    let all = concat_batches(&parts[0].schema(), parts).unwrap();
+    let mut sizes: HashMap<usize, u64> = HashMap::new();
+    for class in classes(&all, record) {
+        *sizes.entry(class).or_default() += 1;
+    }
+    sizes.into_values().collect()
+}
+
+/// The class of every row, counted from the first row on.
+pub(crate) fn classes(rows: &RecordBatch, record: &PublicRecord) -> Vec<usize> {
+    let quasi: Vec<ArrayRef> = record
+        .columns
+        .iter()
+        .filter(|column| column.role == "quasi")
+        .filter_map(|column| rows.column_by_name(&column.name).cloned())
+        .collect();
+    let fields = quasi.iter().map(|values| SortField::new(values.data_type().clone())).collect();
+    let keys = RowConverter::new(fields).unwrap().convert_columns(&quasi).unwrap();
+    let mut numbers = HashMap::new();
+    keys.iter()
+        .map(|key| {
+            let next = numbers.len();
+            *numbers.entry(key.owned()).or_insert(next)
+        })
+        .collect()
+}
+
+/// Some of the rows, in that order.
+pub(crate) fn picked(rows: &RecordBatch, which: &[u32]) -> RecordBatch {
+    take_record_batch(rows, &UInt32Array::from(which.to_vec())).unwrap()
+}
+
+/// The rows with other values in one column.
+pub(crate) fn with(rows: &RecordBatch, column: &str, values: ArrayRef) -> RecordBatch {
+    let mut columns = rows.columns().to_vec();
+    columns[rows.schema().index_of(column).unwrap()] = values;
+    RecordBatch::try_new(rows.schema(), columns).unwrap()
+}
+
+/// The cells of a text column.
+pub(crate) fn texts(rows: &RecordBatch, column: &str) -> Vec<Option<String>> {
+    let values = rows.column_by_name(column).unwrap().as_string::<i32>();
+    values.iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+/// The rows with an edited text column.
+pub(crate) fn edited(
+    rows: &RecordBatch,
+    column: &str,
+    edit: impl FnOnce(&mut Vec<Option<String>>),
+) -> RecordBatch {
+    let mut cells = texts(rows, column);
+    edit(&mut cells);
+    with(rows, column, Arc::new(StringArray::from(cells)))
+}
