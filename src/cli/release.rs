@@ -1,7 +1,7 @@
 //! `kanon release`: the main job.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -12,7 +12,7 @@ use super::source::PolicyFile;
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
 use crate::release::input::Input;
-use crate::release::staging::private_file;
+use crate::release::staging::{absolute, private_file};
 use crate::release::{PolicySource, Released, Run, release};
 
 /// Write a verified anonymized copy of a table, or refuse and say why.
@@ -45,12 +45,7 @@ impl Release {
         let policy = PolicyFile::open(&self.policy)?;
         let input = Input::find(&self.input)?;
         if let Some(path) = &self.report {
-            // Before the work, not after the release was published.
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-                let why = Error::data("expected the name of a file in a folder that exists");
-                return Err(why.at(format!("--report {}", path.display())));
-            }
+            check_report(path, &self.to)?;
         }
         let source = PolicySource { said: &policy.said, text: &policy.text, files: &policy.folder };
         let released = release(run, &input, &source, &self.to, self.overwrite).await?;
@@ -127,6 +122,21 @@ impl Release {
         line("next", format!("kanon verify {out} --input {}", self.input));
         Ok(text)
     }
+}
+
+/// A report is asked for before the release is made: what cannot be written must not fail afterwards, and what is
+/// published must not hold it.
+fn check_report(path: &Path, out: &Path) -> Result<()> {
+    let place = format!("--report {}", path.display());
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = match std::fs::canonicalize(folder) {
+        Ok(folder) if folder.is_dir() && !path.is_dir() => folder,
+        _ => return Err(Error::data("expected the name of a file in a folder that exists").at(place)),
+    };
+    if folder.starts_with(absolute(out)?) {
+        return Err(Error::policy("lies in the release; a report holds raw facts").at(place));
+    }
+    Ok(())
 }
 
 fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {

@@ -159,6 +159,11 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
     match values.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = values.as_any_dictionary();
+            if dictionary.values().is_empty() {
+                // Only NULLs: there are no keys to normalize, which would panic.
+                let nulls = arrow::array::new_null_array(dictionary.values().data_type(), values.len());
+                return apply(generalizer, &nulls);
+            }
             // Unused entries must not be able to fail: only those that rows refer to are generalized.
             let used = arrow::array::AnyDictionaryArray::normalized_keys(dictionary);
             let mut position = vec![u32::MAX; dictionary.values().len()];

@@ -1,19 +1,19 @@
 //! A folder judged as a release: its files, its schema, its rows, and with the input all of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
-use datafusion::parquet::arrow::parquet_to_arrow_schema;
+use arrow::datatypes::{Field, Schema};
+use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::chosen::{GENERALIZED, released_schema};
 use super::engine::Doing;
 use super::input::{Format, Input, PinnedFile};
-use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
+use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
 use super::{Run, open, said_models};
@@ -21,7 +21,7 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer};
 use crate::model::{ClassModel, Model, Parameters, make};
-use crate::policy::{CsvOptions, CsvType, Files, Policy, Said};
+use crate::policy::{Files, Policy, Said};
 use crate::role::Role;
 
 /// What a check of a release found.
@@ -51,6 +51,7 @@ pub async fn check_release(
     policy: Option<(&Said, &dyn Files)>,
 ) -> Result<Checked> {
     let public = PublicRecord::read(out)?;
+    check_words(&public)?;
     let parts: Vec<Part> = public.files.iter().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
     check_listing(out, &parts)?;
     for file in &public.files {
@@ -75,24 +76,48 @@ pub async fn check_release(
             checked
         }
     };
-    let counted = (verified.sizes.individuals(), verified.sizes.classes(), super::risks(&verified.sizes)?);
-    if counted != (public.rows, public.classes, public.risk.clone()) {
+    let counted = (verified.sizes.individuals(), verified.sizes.classes());
+    let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
+        risks.iter().map(|(name, value)| (name.clone(), recorded(*value))).collect()
+    };
+    if counted != (public.rows, public.classes)
+        || rounded(&super::risks(&verified.sizes)?) != rounded(&public.risk)
+    {
         return Err(refused("rows, classes or risks are not those of the record"));
     }
     for (model, reached) in public.models.iter().zip(&verified.reached) {
-        if reached.map(crate::model::Quantity::to_f64) != Some(model.reached) {
+        if reached.map(|reached| recorded(reached.to_f64())) != Some(recorded(model.reached)) {
             return Err(refused(format!("{} reached another value than the record says", model.model)));
         }
     }
     Ok(Checked { public, verified, with_input: input.is_some() })
 }
 
+/// Checks what a record says in words that nothing counts, so that nothing else can be said there.
+fn check_words(public: &PublicRecord) -> Result<()> {
+    if public.format != 1 || public.tool != write::CREATED_BY {
+        return Err(refused(format!("the record is not one of {}", write::CREATED_BY)));
+    }
+    if public.counted_in != "rows" {
+        return Err(refused("the record does not count rows"));
+    }
+    for column in &public.columns {
+        let role = Role::parse(&column.role).ok().filter(|role| role.is_released());
+        if role.map(|role| role == Role::Quasi) != Some(column.generalized.is_some()) {
+            return Err(refused("the record contradicts itself on the role of a column"));
+        }
+    }
+    Ok(())
+}
+
 /// Judges rows by themselves: the models of the record on the classes of the quasi-identifiers it names.
 async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Verified> {
     let models = recorded_models(public)?;
-    check_files(out, parts, &recorded_schema(out, public, parts)?, &write::footer(&said_models(&models)))?;
+    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&said_models(&models)));
+    check_files(out, parts, &schema, &footer)?;
+    check_bytes(run, out, public, schema, &footer)?;
     let session = run.resources.session()?;
-    let output = read_parts(&session, out, parts).await?;
+    let output = read_parts(&session, out, parts)?;
     let columns = public.columns.iter().map(|column| {
         let anything: Option<Arc<dyn Generalizer>> = match column.role == Role::Quasi.word() {
             true => Some(Arc::new(AsIs { text: false })),
@@ -121,10 +146,12 @@ async fn against(
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;
-    let output = read_parts(&session, out, parts).await?;
+    let output = read_parts(&session, out, parts)?;
     let generalizers = recorded_generalizers(policy, public, &output).await?;
     let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
-    check_files(out, parts, &schema, &write::footer(&said_models(&models)))?;
+    let footer = write::footer(&said_models(&models));
+    check_files(out, parts, &schema, &footer)?;
+    check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
     let columns = policy
         .released()
@@ -194,7 +221,13 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Box<dyn ClassModel>>> {
             recorded.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
         let parameters = Parameters::new(parameters.collect::<Result<_>>()?);
         match make(&recorded.model, parameters)? {
-            Model::Class(model) if model.required().to_f64() == recorded.required => Ok(model),
+            Model::Class(model)
+                if super::record::recorded(model.required().to_f64())
+                    == super::record::recorded(recorded.required)
+                    && super::said_parameters(&*model) == recorded.parameters =>
+            {
+                Ok(model)
+            }
             _ => Err(refused(format!("the record contradicts itself on {}", recorded.model))),
         }
     });
@@ -202,7 +235,7 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Box<dyn ClassModel>>> {
     if models.is_empty() { Err(refused("the record names no model")) } else { Ok(models) }
 }
 
-/// The schema of the first file, held against the record's columns.
+/// The schema that the record's columns say, with the types of the first file.
 fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Schema> {
     let first = parts.first().ok_or_else(|| refused("the record lists no file"))?;
     let (schema, _) = footer_of(&out.join(&first.name))?;
@@ -213,13 +246,24 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
     let recorded = public.columns.iter().map(|column| {
         (column.name.clone(), column.data_type.clone(), column.generalized.as_ref().map(|g| g.by.clone()))
     });
-    if columns.eq(recorded) { Ok(schema) } else { Err(refused("the columns are not those of the record")) }
+    if !columns.eq(recorded) {
+        return Err(refused("the columns are not those of the record"));
+    }
+    let fields = schema.fields().iter().zip(&public.columns).map(|(field, column)| {
+        let plain = Field::new(field.name(), field.data_type().clone(), true);
+        match &column.generalized {
+            Some(level) => plain.with_metadata([(GENERALIZED.to_owned(), level.by.clone())].into()),
+            None => plain,
+        }
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Checks that the folder holds the parts and nothing else but the record.
 fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
     let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    for (index, name) in planned.iter().enumerate() {
+    // By the list and not by the set: a file that is listed twice would be counted twice.
+    for (index, Part { name, .. }) in parts.iter().enumerate() {
         if *name != format!("part-{index:05}.parquet") {
             return Err(refused("the files of the record are not numbered from part-00000.parquet"));
         }
@@ -248,6 +292,8 @@ pub(super) fn check_files(
     footer: &[(String, String)],
 ) -> Result<()> {
     check_listing(folder, parts)?;
+    let mut keys = footer.to_vec();
+    keys.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(schema)));
     for part in parts {
         let (found, facts) = footer_of(&folder.join(&part.name))?;
         if found.fields() != schema.fields() {
@@ -256,8 +302,26 @@ pub(super) fn check_files(
         if facts.rows != part.rows {
             return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
         }
-        if facts.keys != footer || facts.created_by.as_deref() != Some(write::CREATED_BY) {
+        if facts.keys != keys || facts.created_by.as_deref() != Some(write::CREATED_BY) {
             return Err(refused(format!("{}: the footer holds something else than kanon wrote", part.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each file is, byte for byte, what our writer makes of the rows in it: nothing hides between its
+/// pages, in statistics or in dictionary entries that no row uses.
+fn check_bytes(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    schema: Schema,
+    footer: &[(String, String)],
+) -> Result<()> {
+    let schema = Arc::new(schema);
+    for file in &public.files {
+        if write::digest_again(&out.join(&file.name), &schema, footer, run.stop)? != file.sha256 {
+            return Err(refused(format!("{} holds something else than its rows", file.name)));
         }
     }
     Ok(())
@@ -269,14 +333,13 @@ struct Footer {
     created_by: Option<String>,
 }
 
-/// The schema and the facts of a Parquet footer; `ARROW:schema` is held in the schema.
+/// The schema and the facts of a Parquet footer.
 fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
     let place = format!("{}", path.display());
     let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
     let facts = reader.metadata().file_metadata();
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
     let keys = facts.key_value_metadata().into_iter().flatten();
-    let keys = keys.filter(|kv| kv.key != "ARROW:schema");
     let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
     // A hidden column or a name that the Arrow schema covers up would show here.
     let names = facts.schema_descr().columns().iter().map(|c| c.path().string());
@@ -291,16 +354,16 @@ fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
     Ok((schema, footer))
 }
 
-/// The rows of a release as canonical columns.
+/// The rows of a release as they were written: text without encodings, floats bit by bit.
 ///
 /// # Errors
 /// A data error when a file cannot be read.
-pub(super) async fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
+pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
     let files = parts.iter().map(|part| {
         let path = folder.join(&part.name);
         let bytes = fs::metadata(&path).doing("reading the release")?.len();
         Ok(PinnedFile { path, bytes, modified: None })
     });
     let input = Input { said: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
-    input.table(session, &CsvOptions::default(), &|_| CsvType::Text).await
+    input.as_written(session)
 }

@@ -49,7 +49,7 @@ impl KeptClasses {
 
     /// The bytes that the labels take.
     pub fn bytes(&self) -> usize {
-        self.labels.iter().map(|labels| labels.get_array_memory_size()).sum()
+        self.labels.iter().map(Array::get_array_memory_size).sum()
     }
 
     /// All rows.

@@ -49,6 +49,27 @@ fn read(path: &Path, update: &mut dyn FnMut(&[u8])) -> Result<()> {
     }
 }
 
+/// The SHA-256 of all that is written to it, which is kept nowhere.
+#[derive(Default)]
+pub(super) struct Sink(Sha256);
+
+impl Sink {
+    pub(super) fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

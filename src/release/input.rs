@@ -165,6 +165,21 @@ impl Input {
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
     ) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
+        let raw = self.raw(session, csv, &schema)?;
+        match self.format {
+            Format::Parquet => canonical(raw, &schema, canonical_float),
+            Format::Csv => typed(raw, &schema, csv, csv_type).await,
+        }
+    }
+
+    /// Parquet files as a table whose floats are the files' bits, for verification: -0.0 and the bits of a NaN
+    /// could carry something out.
+    pub(super) fn as_written(&self, session: &SessionContext) -> Result<DataFrame> {
+        let schema = self.file_schema(&CsvOptions::default())?;
+        canonical(self.raw(session, &CsvOptions::default(), &schema)?, &schema, |float| float)
+    }
+
+    fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
         let format: Arc<dyn FileFormat> = match self.format {
             Format::Parquet => {
                 Arc::new(ParquetFormat::default().with_enable_pruning(false).with_skip_metadata(true))
@@ -190,13 +205,9 @@ impl Input {
             .collect::<Result<Vec<ListingTableUrl>>>()?;
         let config = ListingTableConfig::new_with_multi_paths(urls)
             .with_listing_options(ListingOptions::new(format).with_file_extension(""))
-            .with_schema(Arc::clone(&schema));
+            .with_schema(Arc::clone(schema));
         let table = ListingTable::try_new(config).doing("opening the input")?;
-        let raw = session.read_table(Arc::new(table)).doing("opening the input")?;
-        match self.format {
-            Format::Parquet => canonical(raw, &schema),
-            Format::Csv => typed(raw, &schema, csv, csv_type).await,
-        }
+        session.read_table(Arc::new(table)).doing("opening the input")
     }
 }
 
@@ -320,7 +331,7 @@ pub fn canonical_type(data_type: &DataType) -> DataType {
     }
 }
 
-fn canonical(raw: DataFrame, schema: &Schema) -> Result<DataFrame> {
+fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result<DataFrame> {
     let columns: Vec<Expr> = schema
         .fields()
         .iter()
@@ -332,11 +343,8 @@ fn canonical(raw: DataFrame, schema: &Schema) -> Result<DataFrame> {
                 }
                 _ => column(field.name()),
             };
-            let value = if matches!(plain, DataType::Float32 | DataType::Float64) {
-                canonical_float(value)
-            } else {
-                value
-            };
+            let value =
+                if matches!(plain, DataType::Float32 | DataType::Float64) { float(value) } else { value };
             value.alias(field.name())
         })
         .collect();

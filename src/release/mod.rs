@@ -37,7 +37,7 @@ use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources, column};
 use crate::release::input::Input;
 use crate::release::record::{
-    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord, RECORD,
+    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord,
     SearchRecord,
 };
 use crate::release::staging::Staging;
@@ -246,6 +246,9 @@ pub async fn release(
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit))?;
+    if !best.levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
+        return Err(Error::internal("the method chose a level that the policy does not allow"));
+    }
     let (chosen, kept) = choose(policy, loaded.schema(), &classes, &best.levels)?;
     drop(classes);
     let memory = PoolBudget::new(&loaded.session, "kept classes");
@@ -266,13 +269,13 @@ pub async fn release(
     check_release::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
     let verified = {
         let again = open(&resources, input, source.said, source.files).await?;
-        let output = check_release::read_parts(&again.session, &staging.release(), &parts).await?;
+        let output = check_release::read_parts(&again.session, &staging.release(), &parts)?;
         verify::verify(output, Some(again.table), &expected, run.stop).await?
     };
     input.still_the_same()?;
 
     let public = public_record(policy, &chosen, &verified, &parts, &staging.release())?;
-    std::fs::write(staging.release().join(RECORD), public.to_json()?).doing("writing the record")?;
+    staging.write_record(&public)?;
     let private = private_record(
         source,
         policy,
@@ -329,6 +332,11 @@ fn said_models(models: &[Box<dyn ClassModel>]) -> String {
     models.iter().map(|model| model.said()).collect::<Vec<_>>().join(", ")
 }
 
+/// The parameters of a model as a record says them.
+fn said_parameters(model: &dyn ClassModel) -> BTreeMap<String, String> {
+    model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}
+
 /// Makes the chosen node concrete.
 fn choose(
     policy: &Policy,
@@ -379,11 +387,7 @@ fn public_record(
     let levels = public_levels(policy, chosen);
     let models = policy.models.iter().zip(&verified.reached).map(|(model, reached)| ModelRecord {
         model: model.doc().name.to_owned(),
-        parameters: model
-            .parameters()
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.to_string()))
-            .collect(),
+        parameters: said_parameters(&**model),
         required: model.required().to_f64(),
         reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
     });
@@ -395,7 +399,7 @@ fn public_record(
     });
     PublicRecord {
         format: 1,
-        tool: concat!("kanon ", env!("CARGO_PKG_VERSION")).to_owned(),
+        tool: write::CREATED_BY.to_owned(),
         models: models.collect(),
         counted_in: "rows".to_owned(),
         columns: columns.collect(),

@@ -36,6 +36,7 @@ pub struct PublicRecord {
     /// The released classes.
     pub classes: u64,
     /// The risk measures of the release.
+    #[serde(serialize_with = "all_plainly")]
     pub risk: BTreeMap<String, f64>,
     /// The released files.
     pub files: Vec<FileRecord>,
@@ -59,9 +60,22 @@ pub struct ModelRecord {
     pub reached: f64,
 }
 
-/// Whole numbers without a point.
+/// A number as records hold it: whole, or of 12 significant digits, so that reading it and writing it again
+/// gives the same text.
+pub fn recorded(value: f64) -> f64 {
+    if value.fract() == 0.0 { value } else { format!("{value:.11e}").parse().unwrap_or(value) }
+}
+
 fn plainly<S: serde::Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    crate::measure::plain_number(*value).serialize(serializer)
+    crate::measure::plain_number(recorded(*value)).serialize(serializer)
+}
+
+fn all_plainly<S: serde::Serializer>(
+    values: &BTreeMap<String, f64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let plain = |value: &f64| crate::measure::plain_number(recorded(*value));
+    serializer.collect_map(values.iter().map(|(name, value)| (name, plain(value))))
 }
 
 /// A released column in a record.

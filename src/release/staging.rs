@@ -48,8 +48,7 @@ impl Staging {
             std::io::ErrorKind::AlreadyExists => another_run(&out),
             kind => Error::data(kind).at(&place),
         })?;
-        let lock = File::create(work.join("lock")).doing(&place)?;
-        lock.try_lock().map_err(|_| another_run(&out))?;
+        let lock = claim(&work, &out, &place)?;
         let staging = Self { out, work, _lock: lock };
         fs::create_dir(staging.release()).doing(&place)?;
         private_folder(&staging.spill()).doing(&place)?;
@@ -64,6 +63,17 @@ impl Staging {
     /// Where the engine spills.
     pub fn spill(&self) -> PathBuf {
         self.work.join("spill")
+    }
+
+    /// Writes the record of the staged release.
+    ///
+    /// # Errors
+    /// A data error.
+    pub fn write_record(&self, record: &PublicRecord) -> Result<()> {
+        let doing = "writing the record";
+        let mut file = File::create_new(self.release().join(RECORD)).doing(doing)?;
+        file.write_all(record.to_json()?.as_bytes()).doing(doing)?;
+        file.sync_all().doing(doing)
     }
 
     /// Publishes the staged release and its private record.
@@ -81,13 +91,24 @@ impl Staging {
         if replaced {
             fs::rename(&self.out, &aside).doing(doing)?;
         }
-        if let Err(error) = fs::rename(self.release(), &self.out) {
+        let private = (self.work.join("private.json"), PrivateRecord::path(&self.out)?);
+        let published = fs::rename(self.release(), &self.out).and_then(|()| {
+            fs::rename(&private.0, &private.1).inspect_err(|_| {
+                // Back with it; should that fail too, the release is whole where it is.
+                let _ = fs::rename(&self.out, self.release());
+            })
+        });
+        if let Err(error) = published {
             if replaced {
                 fs::rename(&aside, &self.out).doing(doing)?;
             }
             return Err(Error::data(error.kind()).at(doing));
         }
-        fs::rename(self.work.join("private.json"), PrivateRecord::path(&self.out)?).doing(doing)?;
+        if replaced {
+            // From now on it is rubbish: a run that is killed while it removes it must not leave half of it under
+            // the name from which releases are put back.
+            fs::rename(&aside, self.work.join("replaced")).doing(doing)?;
+        }
         if let Some(parent) = self.out.parent() {
             sync(parent).doing(doing)?;
         }
@@ -106,7 +127,11 @@ fn another_run(out: &Path) -> Error {
     Error::data(format!("another run is writing to {}; wait for it to end", out.display()))
 }
 
-fn absolute(out: &Path) -> Result<PathBuf> {
+/// OUT as an absolute path; the folder that it lies in must be there.
+///
+/// # Errors
+/// A policy error.
+pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
     let name = name_of(out)?;
     let parent = match out.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -166,6 +191,16 @@ fn check_free(out: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
+/// Locks a work directory. That it is gone means that another run has just cleared it away.
+fn claim(work: &Path, out: &Path, place: &str) -> Result<File> {
+    let lock = File::create(work.join("lock")).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => another_run(out),
+        kind => Error::data(kind).at(place),
+    })?;
+    lock.try_lock().map_err(|_| another_run(out))?;
+    Ok(lock)
+}
+
 /// Removes the work directory of a killed run. A release that it had moved aside is put back, a private
 /// record that it had not yet moved is moved.
 fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
@@ -173,8 +208,7 @@ fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
         return Ok(());
     }
     let place = format!("work directory {} of an earlier run", work.display());
-    let lock = File::create(work.join("lock")).doing(&place)?;
-    lock.try_lock().map_err(|_| another_run(out))?;
+    let _lock = claim(work, out, &place)?;
     let aside = work.join("old");
     if is_release(&aside) && fs::symlink_metadata(out).is_err() {
         fs::rename(&aside, out).doing(&place)?;
@@ -210,8 +244,11 @@ fn private_folder(path: &Path) -> std::io::Result<()> {
 /// Those of the file system.
 #[cfg(unix)]
 pub fn private_file(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // A file that was there before keeps its mode.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
 }
 
 /// Creates a file that only its owner may read.

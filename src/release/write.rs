@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{BatchCoalescer, cast, take};
-use arrow::datatypes::UInt64Type;
+use arrow::datatypes::{SchemaRef, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use futures::StreamExt;
 
 use super::chosen::{Chosen, KeptClasses};
+use super::digest;
 use super::engine::Doing;
 use super::stop::Stop;
 use crate::error::{Error, Result};
@@ -78,6 +80,39 @@ pub async fn write(
     parts.finish()
 }
 
+/// The SHA-256 of the file that [`write`] makes of the rows of the file at `path`, in their order.
+pub(super) fn digest_again(
+    path: &Path,
+    schema: &SchemaRef,
+    footer: &[(String, String)],
+    stop: &Stop,
+) -> Result<String> {
+    let doing = "reading the release";
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).doing(doing)?).doing(doing)?;
+    let reader = reader.with_batch_size(BATCH_ROWS).build().doing(doing)?;
+    let sink = digest::Sink::default();
+    let mut writer =
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer)?)).doing(doing)?;
+    for batch in reader {
+        stop.check()?;
+        let columns = batch.doing(doing)?.columns().to_vec();
+        writer.write(&RecordBatch::try_new(Arc::clone(schema), columns).doing(doing)?).doing(doing)?;
+    }
+    Ok(writer.into_inner().doing(doing)?.finish())
+}
+
+/// The settings of every released file.
+fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
+    let footer = footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+    Ok(WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_created_by(CREATED_BY.to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).doing("writing the release")?))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_key_value_metadata(Some(footer))
+        .build())
+}
+
 /// The released batch: labels by class number, the other columns as they came.
 fn labelled(
     batch: &RecordBatch,
@@ -132,16 +167,7 @@ impl Parts<'_> {
     fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
         let name = format!("part-{:05}.parquet", self.done.len());
         let file = File::create_new(self.folder.join(&name)).doing("writing the release")?;
-        let footer =
-            self.footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
-        let properties = WriterProperties::builder()
-            .set_writer_version(WriterVersion::PARQUET_1_0)
-            .set_created_by(CREATED_BY.to_owned())
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).doing("writing the release")?))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .set_key_value_metadata(Some(footer))
-            .build();
-        let schema = Arc::clone(&self.schema.schema);
+        let (schema, properties) = (Arc::clone(&self.schema.schema), properties(self.footer)?);
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).doing("writing the release")?;
         Ok((writer, Part { name, rows: 0 }))
     }

@@ -1,5 +1,13 @@
 //! The one integration binary: each module is a subject.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test may"
+)]
+
 mod arx;
 mod canary;
 mod cli;
