@@ -1,10 +1,12 @@
 //! The one integration binary: each module is a subject.
 
 #![allow(
-    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::semicolon_if_nothing_returned,
+    clippy::type_complexity,
+    clippy::unwrap_used,
     reason = "a test may"
 )]
 
