@@ -1,7 +1,7 @@
 //! The release: profile, choose, apply, verify, publish.
 //!
 //! [`release`] is the whole pipeline in one function. The other entry points stop earlier: [`load`] profiles,
-//! [`search`] chooses, [`check_release`] verifies a folder that lies there.
+//! [`search`] chooses, [`check_release()`] verifies a folder that lies there.
 
 pub mod apply;
 pub mod chosen;

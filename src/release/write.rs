@@ -80,7 +80,7 @@ pub async fn write(
     parts.finish()
 }
 
-/// The SHA-256 of the file that [`write`] makes of the rows of the file at `path`, in their order.
+/// The SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in their order.
 pub(super) fn digest_again(
     path: &Path,
     schema: &SchemaRef,
