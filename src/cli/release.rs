@@ -100,7 +100,7 @@ impl Release {
                 " {} ({}, limit {})",
                 rows(private.suppressed_rows),
                 percent_of(private.suppressed_rows, private.input_rows),
-                rows(private.suppression_limit_rows),
+                percent_of(private.suppression_limit_rows, private.input_rows),
             ),
         );
         line("verified", models.join("; "));

@@ -4,7 +4,7 @@
 //! column's hierarchy; [`Hierarchy`] holds the ordered levels. Everything that loops over generalizers
 //! (policy keys, SQL functions `generalize_<name>`, `kanon list`, the laws) loops over that table.
 //!
-//! What every generalizer promises, and `tests/laws` attacks:
+//! What every generalizer promises, and `tests/it/laws.rs` attacks:
 //! - NULL in, NULL out (only the top level, [`suppress`], maps NULL to its one label);
 //! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::one`] agree on every value;
 //! - a coarser level is a function of the finer one that it [follows](Generalizer::follows);

@@ -2,13 +2,11 @@
 
 use toml::{Table, Value};
 
-use super::said::Required;
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::measure::{LOSSES, LossRow};
 use crate::method::METHODS;
-use crate::model::{Parameters, k_anonymity};
 use crate::role::Role;
 
 /// A table of the file, all of whose keys are known, with its place.
@@ -134,25 +132,6 @@ pub(super) fn share(value: Value) -> Result<Decimal> {
     let wrong = expected("a share from 0 to 1, such as 0.05", &value);
     let all = Decimal::integer(0)..=Decimal::integer(1);
     number(value).ok().filter(|share| all.contains(share)).ok_or(wrong)
-}
-
-pub(super) fn k_of(k: Decimal) -> Parameters {
-    Parameters::new(vec![("k".into(), k)])
-}
-
-/// `k = 5`, short for a `[[require]]` of k-anonymity.
-pub(super) fn short_k(value: Value) -> Result<Required> {
-    let k = match value {
-        Value::Integer(k) if k >= 1 => Decimal::integer(k),
-        Value::String(text) if text.parse::<i64>().is_ok() => {
-            let why = format!(
-                "expected an integer of at least 1, found the text {text:?}; write it without quotes"
-            );
-            return Err(Error::policy(why));
-        }
-        other => return Err(expected("an integer of at least 1", &other)),
-    };
-    Ok(Required { path: None, model: k_anonymity::ROW.doc.name, parameters: k_of(k) })
 }
 
 pub(super) fn objective(value: Value) -> Result<LossRow> {

@@ -5,6 +5,7 @@
 //! [`Policy`] that comes out is complete and nothing behind it validates again.
 
 mod keys;
+mod required;
 mod resolve;
 mod said;
 #[cfg(test)]

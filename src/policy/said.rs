@@ -8,15 +8,15 @@ use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
 use super::keys::{
-    AUTO, Keys, boolean, delimiter, expected, join, k_of, level, method, number, numbers, objective, others,
-    role, share, short_k, string, suppressed_rows, syntax, table_of, tables, weight, words,
+    AUTO, Keys, boolean, delimiter, expected, join, level, method, numbers, objective, others, role, share,
+    suppressed_rows, syntax, table_of, tables, weight, words,
 };
+use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
-use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::generalize::{Argument, GENERALIZERS, Generalizer, GeneralizerRow, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
-use crate::model::{self, MODELS, Model, Parameters, k_anonymity};
+use crate::model::k_anonymity;
 use crate::role::Role;
 
 /// What a policy file says.
@@ -46,15 +46,6 @@ pub struct Said {
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<SaidColumn>,
     csv: CsvOptions,
-}
-
-/// A model that is required, not made yet; making it was tried.
-#[derive(Debug, Clone)]
-pub(super) struct Required {
-    /// `require[0]`; nothing for the short form `k = ...`, whose parameter is its own place.
-    pub(super) path: Option<String>,
-    pub(super) model: &'static str,
-    pub(super) parameters: Parameters,
 }
 
 /// A column as the policy says it.
@@ -127,7 +118,6 @@ const TOP: &[&str] = &[
     "input",
 ];
 /// Keys of the manual that have no code yet.
-const REQUIRE_LATER: &[&str] = &["sensitive", "quasi"];
 const COLUMN: &[&str] = &["role", "hierarchy", "weight", "min_level", "max_level"];
 /// Those of [`COLUMN`] that only a quasi-identifier has.
 const QUASI_ONLY: &[&str] = &["hierarchy", "weight", "min_level", "max_level"];
@@ -262,43 +252,6 @@ impl Said {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl Required {
-    fn read(path: String, mut table: Table) -> Result<Self> {
-        let at = |error: Error| error.at(join(&path, "model"));
-        let name = match table.remove("model") {
-            Some(value) => string(value).map_err(at)?,
-            None => return Err(Error::policy("expected `model = ...`").at(&path)),
-        };
-        let row = find(MODELS, |row| row.doc, &name)
-            .map_err(|valid| at(Error::policy(format!("there is no model `{name}`; {valid}"))))?;
-        let known: Vec<&str> = [&["model"], row.parameters].concat();
-        let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
-        let mut parameters = Vec::new();
-        for parameter in row.parameters {
-            if let Some(value) = keys.take(parameter, number)? {
-                parameters.push(((*parameter).to_owned(), value));
-            }
-        }
-        let required =
-            Self { path: Some(path), model: row.doc.name, parameters: Parameters::new(parameters) };
-        required.make()?;
-        Ok(required)
-    }
-
-    /// Makes the model.
-    pub(super) fn make(&self) -> Result<Model> {
-        model::make(self.model, self.parameters.clone()).map_err(|error| match &self.path {
-            Some(path) => error.at(path),
-            None => error,
-        })
-    }
-
-    /// Where the policy requires it, for an error.
-    pub(super) fn place(&self) -> &str {
-        self.path.as_deref().unwrap_or("k")
     }
 }
 

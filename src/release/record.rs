@@ -17,6 +17,17 @@ use crate::error::{Error, Result};
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
 
+/// The last part of OUT's path.
+///
+/// # Errors
+/// A policy error when OUT has none.
+pub fn name_of(out: &Path) -> Result<String> {
+    match out.file_name().and_then(|name| name.to_str()) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(Error::policy(format!("--to {}: expected a folder's name", out.display()))),
+    }
+}
+
 /// Says how a release was made: `OUT/_kanon.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -250,7 +261,7 @@ impl PrivateRecord {
     /// # Errors
     /// A policy error when OUT has no name.
     pub fn path(out: &Path) -> Result<PathBuf> {
-        Ok(out.with_file_name(format!("{}.private.json", super::staging::name_of(out)?)))
+        Ok(out.with_file_name(format!("{}.private.json", name_of(out)?)))
     }
 
     /// Reads the private record that belongs to a public one; `None` when there is none, or when it belongs

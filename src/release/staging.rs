@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::engine::Doing;
 use super::input::Input;
-use super::record::{PrivateRecord, PublicRecord, RECORD};
+use super::record::{PrivateRecord, PublicRecord, RECORD, name_of};
 use crate::error::{Error, Result};
 
 /// The work directory of one run. Dropped, it is removed with all it holds.
@@ -19,17 +19,6 @@ pub struct Staging {
     out: PathBuf,
     work: PathBuf,
     _lock: File,
-}
-
-/// The last part of OUT's path.
-///
-/// # Errors
-/// A policy error when OUT has none.
-pub fn name_of(out: &Path) -> Result<String> {
-    match out.file_name().and_then(|name| name.to_str()) {
-        Some(name) => Ok(name.to_owned()),
-        None => Err(Error::policy(format!("--to {}: expected a folder's name", out.display()))),
-    }
 }
 
 impl Staging {

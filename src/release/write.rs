@@ -63,9 +63,11 @@ pub async fn write(
     let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new() };
     let mut even = BatchCoalescer::new(Arc::clone(&chosen.schema), BATCH_ROWS);
     let mut written = 0;
+    let mut last = (0, 0);
     while let Some(batch) = rows.next().await {
         stop.check()?;
         let batch = batch.doing("generalizing and ordering the rows")?;
+        last = in_order(&batch, last)?;
         written += batch.num_rows() as u64;
         even.push_batch(labelled(&batch, policy, chosen, kept)?).doing("writing the release")?;
         while let Some(full) = even.next_completed_batch() {
@@ -111,6 +113,20 @@ fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_key_value_metadata(Some(footer))
         .build())
+}
+
+/// Checks that class number and hash only ascend, from `last` on; returns the last of the batch. A plan that lost
+/// its sort would publish the order of the input.
+fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
+    let lost = || Error::internal("the plan of the release lost a column");
+    let number = |column: usize| batch.column(column).as_primitive_opt::<UInt64Type>().ok_or_else(lost);
+    for next in number(0)?.values().iter().copied().zip(number(1)?.values().iter().copied()) {
+        if next < last {
+            return Err(Error::internal("the plan of the release lost the order of the rows"));
+        }
+        last = next;
+    }
+    Ok(last)
 }
 
 /// The released batch: labels by class number, the other columns as they came.

@@ -16,6 +16,7 @@ mod cli;
 mod command;
 mod house;
 mod kill;
+mod laws;
 mod mutants;
 mod papers;
 mod releases;

@@ -12,7 +12,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::tables::{
     AGES, AREAS, BIRTH, DIAGNOSES, DIALYSIS, DIALYSIS_VISITS, Diagnosis, EDUCATION, FIRST_FEMALE, FIRST_MALE,
     GROUP_ONE_IN, GROUPS, Group, LAST, MARITAL_MIDDLE, MARITAL_OLD, MARITAL_YOUNG, RACES_CITY, RACES_COUNTRY,
-    VISITS, Weighted,
+    Sex, VISITS, Weighted,
 };
 
 /// Visits are from 2022-01-01 to 2024-12-31, in days since 1970.
@@ -30,26 +30,6 @@ pub(super) const MOST_PEOPLE: u64 = SSN_AREAS * SSN_GROUPS * SSN_SERIALS;
 /// The first of January of a year from 1901 to 2099, in days since 1970.
 const fn new_year(year: i32) -> i32 {
     (year - 1970) * 365 + (year - 1969).div_euclid(4)
-}
-
-/// Sex as the hospital wrote it down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sex {
-    Female,
-    Male,
-    /// Neither.
-    X,
-}
-
-impl Sex {
-    /// The letter in the file.
-    pub(crate) fn letter(self) -> &'static str {
-        match self {
-            Sex::Female => "F",
-            Sex::Male => "M",
-            Sex::X => "X",
-        }
-    }
 }
 
 /// What stays the same at each visit; `None` is a NULL.

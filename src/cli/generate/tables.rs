@@ -1,6 +1,24 @@
 //! What the made-up visits are drawn from: places, names, diagnoses. Each row of a table begins with its weight.
 
-use super::people::Sex;
+/// Sex as the hospital wrote it down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sex {
+    Female,
+    Male,
+    /// Neither.
+    X,
+}
+
+impl Sex {
+    /// The letter in the file.
+    pub(crate) fn letter(self) -> &'static str {
+        match self {
+            Sex::Female => "F",
+            Sex::Male => "M",
+            Sex::X => "X",
+        }
+    }
+}
 
 /// A row of a table and its weight among the others.
 pub(super) type Weighted<T> = (u32, T);

@@ -1,0 +1,77 @@
+//! The models that a policy requires, as it says them.
+
+use toml::{Table, Value};
+
+use super::keys::{Keys, expected, join, number, string};
+use crate::decimal::Decimal;
+use crate::doc::find;
+use crate::error::{Error, Result};
+use crate::model::{self, MODELS, Model, Parameters, k_anonymity};
+
+/// Keys of a `[[require]]` that a later version understands.
+const REQUIRE_LATER: &[&str] = &["sensitive", "quasi"];
+
+/// A model that is required, not made yet; making it was tried.
+#[derive(Debug, Clone)]
+pub(super) struct Required {
+    /// `require[0]`; nothing for the short form `k = ...`, whose parameter is its own place.
+    pub(super) path: Option<String>,
+    pub(super) model: &'static str,
+    pub(super) parameters: Parameters,
+}
+
+impl Required {
+    pub(super) fn read(path: String, mut table: Table) -> Result<Self> {
+        let at = |error: Error| error.at(join(&path, "model"));
+        let name = match table.remove("model") {
+            Some(value) => string(value).map_err(at)?,
+            None => return Err(Error::policy("expected `model = ...`").at(&path)),
+        };
+        let row = find(MODELS, |row| row.doc, &name)
+            .map_err(|valid| at(Error::policy(format!("there is no model `{name}`; {valid}"))))?;
+        let known: Vec<&str> = [&["model"], row.parameters].concat();
+        let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
+        let mut parameters = Vec::new();
+        for parameter in row.parameters {
+            if let Some(value) = keys.take(parameter, number)? {
+                parameters.push(((*parameter).to_owned(), value));
+            }
+        }
+        let required =
+            Self { path: Some(path), model: row.doc.name, parameters: Parameters::new(parameters) };
+        required.make()?;
+        Ok(required)
+    }
+
+    /// Makes the model.
+    pub(super) fn make(&self) -> Result<Model> {
+        model::make(self.model, self.parameters.clone()).map_err(|error| match &self.path {
+            Some(path) => error.at(path),
+            None => error,
+        })
+    }
+
+    /// Where the policy requires it, for an error.
+    pub(super) fn place(&self) -> &str {
+        self.path.as_deref().unwrap_or("k")
+    }
+}
+
+pub(super) fn k_of(k: Decimal) -> Parameters {
+    Parameters::new(vec![("k".into(), k)])
+}
+
+/// `k = 5`, short for a `[[require]]` of k-anonymity.
+pub(super) fn short_k(value: Value) -> Result<Required> {
+    let k = match value {
+        Value::Integer(k) if k >= 1 => Decimal::integer(k),
+        Value::String(text) if text.parse::<i64>().is_ok() => {
+            let why = format!(
+                "expected an integer of at least 1, found the text {text:?}; write it without quotes"
+            );
+            return Err(Error::policy(why));
+        }
+        other => return Err(expected("an integer of at least 1", &other)),
+    };
+    Ok(Required { path: None, model: k_anonymity::ROW.doc.name, parameters: k_of(k) })
+}
