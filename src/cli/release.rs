@@ -45,7 +45,7 @@ impl Release {
         let policy = PolicyFile::open(&self.policy)?;
         let input = Input::find(&self.input)?;
         if let Some(path) = &self.report {
-            check_report(path, &self.to)?;
+            check_report(path, &self.to, self.overwrite)?;
         }
         let source = PolicySource { said: &policy.said, text: &policy.text, files: &policy.folder };
         let released = release(run, &input, &source, &self.to, self.overwrite).await?;
@@ -126,13 +126,19 @@ impl Release {
 
 /// A report is asked for before the release is made: what cannot be written must not fail afterwards, and what is
 /// published must not hold it.
-fn check_report(path: &Path, out: &Path) -> Result<()> {
+fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let place = format!("--report {}", path.display());
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = match std::fs::canonicalize(folder) {
         Ok(folder) if folder.is_dir() && !path.is_dir() => folder,
         _ => return Err(Error::data("expected the name of a file in a folder that exists").at(place)),
     };
+    let exists = std::fs::symlink_metadata(path).is_ok();
+    if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {
+        return Err(
+            Error::policy("exists; choose another name (--overwrite replaces a .json file)").at(place)
+        );
+    }
     if folder.starts_with(absolute(out)?) {
         return Err(Error::policy("lies in the release; a report holds raw facts").at(place));
     }

@@ -31,7 +31,6 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use hashbrown::{HashMap, HashSet};
 
-use super::suppress::Suppress;
 use super::value::{is_supported, unsupported};
 use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, text_forms};
 use crate::doc::Doc;
@@ -59,16 +58,15 @@ fn levels(argument: &Argument) -> Result<Vec<Arc<dyn Generalizer>>> {
     check(rows, |row| format!("row {}", row + 1))?;
     let table = Arc::new(Table::new(rows)?);
     let top = match table.levels.last().map(|level| level.leaves.keys().collect::<Vec<_>>()).as_deref() {
-        Some([label]) => Some(Suppress::text(label.as_str())),
+        Some([label]) => Some((*label).clone()),
         _ => None,
     };
-    let count = table.levels.len() - usize::from(top.is_some());
-    let mut levels: Vec<Arc<dyn Generalizer>> = Vec::with_capacity(count + 1);
-    for level in 1..=count {
-        levels.push(Arc::new(HierarchyLevel { level, table: Arc::clone(&table) }));
-    }
-    levels.extend(top.map(|top| Arc::new(top) as Arc<dyn Generalizer>));
-    Ok(levels)
+    let last = table.levels.len();
+    let level = |level: usize| {
+        let top = top.clone().filter(|_| level == last);
+        Arc::new(HierarchyLevel { level, table: Arc::clone(&table), top }) as Arc<dyn Generalizer>
+    };
+    Ok((1..=last).map(level).collect())
 }
 
 /// Reads a hierarchy file: CSV with one row a value, the value first, then its labels.
@@ -213,6 +211,8 @@ pub struct HierarchyLevel {
     /// The column; 0 would be the values.
     level: usize,
     table: Arc<Table>,
+    /// The one label of a column that holds no other: the top of the file, which NULL gets too.
+    top: Option<String>,
 }
 
 impl PartialEq for HierarchyLevel {
@@ -261,7 +261,11 @@ fn not_covered(count: usize) -> Error {
 
 impl Generalizer for HierarchyLevel {
     fn label(&self) -> String {
-        format!("hierarchy:{}", self.level)
+        if self.is_top() { "suppress".to_owned() } else { format!("hierarchy:{}", self.level) }
+    }
+
+    fn is_top(&self) -> bool {
+        self.top.is_some()
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -282,12 +286,15 @@ impl Generalizer for HierarchyLevel {
         if rows.null_count() > texts.null_count() {
             return Err(not_covered(self.uncovered_count(values)?.0));
         }
+        if let Some(top) = &self.top {
+            return Ok(Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(top, values.len()))));
+        }
         take(&self.labels()?.of_rows, &rows, None).map_err(|_| Error::internal("labels to rows"))
     }
 
     fn one(&self, value: &Value) -> Result<Value> {
         let Some(text) = value.text_form() else {
-            return Ok(Value::Null);
+            return Ok(self.top.clone().map_or(Value::Null, Value::Text));
         };
         let path = self.table.paths.get(&text).ok_or_else(|| not_covered(1))?;
         let label = path.get(self.level - 1).ok_or_else(|| Error::internal("no such level"))?;
@@ -296,7 +303,7 @@ impl Generalizer for HierarchyLevel {
 
     fn is_label(&self, value: &Value) -> bool {
         match value {
-            Value::Null => true,
+            Value::Null => !self.is_top(),
             Value::Text(text) => self.labels().is_ok_and(|labels| labels.leaves.contains_key(text)),
             _ => false,
         }
@@ -322,6 +329,9 @@ impl Generalizer for HierarchyLevel {
     }
 
     fn leaves(&self, labels: &ArrayRef) -> Option<Vec<u64>> {
+        if self.is_top() {
+            return None;
+        }
         let (known, texts) = (self.labels().ok()?, plain_texts(labels).ok()?);
         Some(
             texts
@@ -480,5 +490,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_file_of_one_label_covers_only_its_values() {
+        let levels = levels_of("f,female").unwrap();
+        assert_eq!((levels.len(), levels[0].is_top(), levels[0].all_leaves()), (1, true, Some(1)));
+        let known: ArrayRef = Arc::new(StringArray::from(vec![Some("f"), None]));
+        let labels = apply(&*levels[0], &known).unwrap();
+        assert_eq!(labels.as_string_view().iter().collect::<Vec<_>>(), [Some("female"); 2]);
+        let other: ArrayRef = Arc::new(StringArray::from(vec!["f", "m"]));
+        assert!(apply(&*levels[0], &other).is_err() && levels[0].one(&Value::Text("m".into())).is_err());
+        let hierarchy = Hierarchy::new(&DataType::Utf8View, levels).unwrap();
+        assert_eq!(hierarchy.height(), 1);
     }
 }

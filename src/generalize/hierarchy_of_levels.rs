@@ -1,6 +1,5 @@
 //! A column's hierarchy: its levels from "as is" to the top, checked to nest.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -41,7 +40,7 @@ impl Hierarchy {
             None => plain.clone(),
         };
         let is_text = output_type == DataType::Utf8View;
-        let has_top = levels.last().is_some_and(|level| (&**level as &dyn Any).is::<Suppress>());
+        let has_top = levels.last().is_some_and(|level| level.is_top());
         if !has_top {
             levels.push(Arc::new(if is_text { Suppress::star() } else { Suppress::null() }));
         }

@@ -47,6 +47,11 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// A data error when values of that type cannot be generalized this way.
     fn output_type(&self, input: &DataType) -> Result<DataType>;
 
+    /// Whether this level gives every value, NULL too, the same label.
+    fn is_top(&self) -> bool {
+        false
+    }
+
     /// Whether `a <= b` implies `f(a) <= f(b)` in the order of the types.
     fn keeps_order(&self) -> bool;
 

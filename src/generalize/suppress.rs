@@ -71,6 +71,10 @@ impl Generalizer for Suppress {
         Ok(if self.label.is_some() { DataType::Utf8View } else { input.clone() })
     }
 
+    fn is_top(&self) -> bool {
+        true
+    }
+
     fn keeps_order(&self) -> bool {
         true
     }

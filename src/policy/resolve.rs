@@ -58,7 +58,8 @@ impl Said {
                 let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
                 let nearest = nearest(&column.name, &names);
                 let close = nearest.starts_with("did you mean");
-                let has = if close { nearest } else { format!("it has {}", some(&names)) };
+                // The first line of a file without a header would be names: no list of them is shown.
+                let has = if close { nearest } else { format!("it has {} columns", names.len()) };
                 let name = &column.name;
                 Err(Error::policy(format!("the input has no column `{name}`; {has}")).at(column.path()))
             }
@@ -334,15 +335,12 @@ mod tests {
         );
         assert_eq!(
             error("qqq = { role = \"quasi\" }"),
-            "columns.qqq: the input has no column `qqq`; it has notes, zip, age, dob, marital, diagnosis"
+            "columns.qqq: the input has no column `qqq`; it has 6 columns"
         );
         let many: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
         let many: Vec<_> = many.iter().map(|name| (name.as_str(), DataType::Int8)).collect();
         let wide = Said::quick(&["zip".into()], 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
-        assert!(
-            wide.to_string().ends_with("it has c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 5 more"),
-            "{wide}"
-        );
+        assert!(wide.to_string().ends_with("it has 15 columns"), "{wide}");
     }
 
     #[test]

@@ -74,20 +74,29 @@ impl Input {
         } else if said.contains(['*', '?', '[']) {
             let matches =
                 glob::glob(said).map_err(|e| Error::policy(format!("input `{said}`: {}", e.msg)))?;
+            // What the pattern itself names may be hidden; what it finds below may not.
+            let named = Path::new(said).components().take_while(|part| !is_pattern(part.as_os_str())).count();
             for found in matches {
                 let found =
                     found.map_err(|e| Error::data(format!("input `{said}`: {}", e.error().kind())))?;
-                if found.is_dir() {
-                    collect(&found, &mut paths)?;
-                } else if !is_hidden(&found) {
-                    paths.push(found);
+                let below: PathBuf = found.components().skip(named).collect();
+                if below.ancestors().any(is_hidden) {
+                    continue;
                 }
+                if let Some(folder) =
+                    below.ancestors().skip(usize::from(!found.is_dir())).find(|folder| is_partition(folder))
+                {
+                    return Err(partitioned(folder));
+                }
+                if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
             }
         } else {
             return Err(Error::data(format!("input `{said}`: there is no such file, folder or glob")));
         }
         paths.sort();
-        paths.dedup();
+        // A file that is reached in two ways is one file.
+        let mut known = std::collections::HashSet::new();
+        paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
         let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
             Error::data(format!("input `{said}`: no file found; expected .parquet or .csv files"))
@@ -223,19 +232,31 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
         if is_hidden(&path) {
             continue;
         }
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         if !path.is_dir() {
             paths.push(path);
-        } else if name.contains('=') {
-            return Err(Error::data(format!(
-                "{place}: partition folders (`name=value`) are not read yet, their columns would be lost; \
-                 give files that hold all columns"
-            )));
+        } else if is_partition(&path) {
+            return Err(partitioned(&path));
         } else {
             collect(&path, paths)?;
         }
     }
     Ok(())
+}
+
+fn is_pattern(part: &std::ffi::OsStr) -> bool {
+    part.to_string_lossy().contains(['*', '?', '['])
+}
+
+fn is_partition(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
+}
+
+fn partitioned(folder: &Path) -> Error {
+    Error::data(format!(
+        "input folder {}: partition folders (`name=value`) are not read yet, their columns would be lost; \
+         give files that hold all columns",
+        folder.display()
+    ))
 }
 
 fn is_hidden(path: &Path) -> bool {
@@ -279,6 +300,14 @@ fn csv_schema(path: &Path, csv: &CsvOptions) -> Result<Schema> {
         .map_err(|_| Error::data("the first line is no CSV in UTF-8").at(&place))?;
     if !any {
         return Err(Error::data("the file is empty").at(&place));
+    }
+    if let (1, Some(mark)) =
+        (first.len(), [";", "\t", "|", ","].into_iter().find(|mark| first[0].contains(*mark)))
+    {
+        return Err(Error::policy(format!(
+            "{place}: the first line is one field that holds {mark:?}; if that separates the columns, say \
+             delimiter = {mark:?} under [input] in a policy"
+        )));
     }
     let names = first.iter().enumerate().map(|(index, name)| {
         if csv.header {
@@ -418,6 +447,14 @@ async fn choose_types(
                 }
                 _ => misfit,
             };
+            // A moment in another zone would become another day in UTC.
+            let misfit = match data_type {
+                DataType::Date32 | DataType::Timestamp(..) => {
+                    let east = value.clone().like(lit("%:%+%")).and(value.clone().not_like(lit("%+00:00")));
+                    misfit.or(east).or(value.clone().like(lit("%:%-%")))
+                }
+                _ => misfit,
+            };
             let misfit = value.is_not_null().and(misfit);
             let counted = when(misfit, lit(1i64)).end().doing("typing the CSV columns")?;
             misfits.push(count(counted).alias(format!("misfit_{}", misfits.len())));
@@ -454,4 +491,40 @@ async fn choose_types(
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_or_reached_twice_is_not_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [
+            "a.parquet",
+            "sub/b.parquet",
+            "_temporary/a.parquet",
+            ".x.kanon-work/release/a.parquet",
+            "_log.parquet",
+        ] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), "").unwrap();
+        }
+        let found = |said: PathBuf| {
+            let input = Input::find(said.to_str().unwrap()).unwrap();
+            input.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
+        };
+        let both = vec![at("a.parquet"), at("sub/b.parquet")];
+        assert_eq!(found(folder.path().to_path_buf()), both);
+        assert_eq!(found(at("*")), both);
+        assert_eq!(found(at("**/*.parquet")), both);
+        assert_eq!(found(at("_temporary/*.parquet")), [at("_temporary/a.parquet")]);
+        fs::create_dir(at("year=2024")).unwrap();
+        fs::write(at("year=2024/c.parquet"), "").unwrap();
+        for said in [at("*"), at("**/*.parquet"), folder.path().to_path_buf()] {
+            let error = Input::find(said.to_str().unwrap()).unwrap_err();
+            assert!(error.to_string().contains("partition folders"), "{error}");
+        }
+    }
 }

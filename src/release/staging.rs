@@ -146,6 +146,18 @@ fn check_apart(out: &Path, input: &Input) -> Result<()> {
         }
     }
     let folder = Path::new(&input.said);
+    let matched = |path: &Path| {
+        let near =
+            std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
+        let pattern = glob::Pattern::new(&input.said).ok();
+        pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
+    };
+    if !folder.exists() && (matched(out) || matched(&out.join("part-00000.parquet"))) {
+        return Err(Error::policy(format!(
+            "--to {}: the input's pattern matches it, so the next run would read it; choose a place outside",
+            out.display()
+        )));
+    }
     if folder.is_dir() && fs::canonicalize(folder).is_ok_and(|folder| out.starts_with(folder)) {
         return Err(Error::policy(format!(
             "--to {}: lies inside the input folder, where the next run would read it; choose a place outside",

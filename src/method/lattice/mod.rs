@@ -7,7 +7,7 @@ use super::{Found, Problem};
 use crate::error::{Error, Result};
 
 /// More nodes than these are not enumerated.
-const MAX_NODES: u64 = 20_000_000;
+const MAX_NODES: u64 = 2_000_000;
 
 /// The number of nodes within the allowed levels.
 ///
