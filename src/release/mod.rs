@@ -7,6 +7,7 @@ pub mod apply;
 pub mod chosen;
 pub mod digest;
 pub mod engine;
+pub mod files;
 pub mod functions;
 pub mod input;
 pub mod profile;

@@ -1,6 +1,9 @@
 //! The one integration binary: each module is a subject.
 
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
