@@ -481,6 +481,15 @@ fn csv_numbers_and_dates() {
         let found = released_csv(csv, &policy(hierarchy));
         assert!(found[0].iter().all(|cell| cell == expected), "{cells:?}: {found:?}");
     }
+    // Moments of other zones would become other days in UTC; a line of another delimiter is one field.
+    let place = Place::new();
+    place.write("p.toml", policy("date = [\"year\"]"));
+    for moment in ["2024-01-01T00:30:00+02:00", "2024-01-01T00:30:00-0500"] {
+        place.write("in.csv", format!("x\n{moment}\n2024-02-01\n"));
+        refused(&place, "release in.csv --policy p.toml --to out", 3, "1 rows hold no date");
+    }
+    place.write("in.csv", "x;y\n2024-02-01;1\n");
+    refused(&place, "release in.csv --policy p.toml --to out", 2, "delimiter = \";\"");
 }
 
 /// Names of people's columns, and names that our own plans use.
