@@ -42,18 +42,13 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppress {
-    label: Option<String>,
+    label: Option<&'static str>,
 }
 
 impl Suppress {
     /// The top of a text hierarchy: `*`.
     pub fn star() -> Self {
-        Self::text("*")
-    }
-
-    /// The top of a text hierarchy under another name.
-    pub fn text(label: impl Into<String>) -> Self {
-        Self { label: Some(label.into()) }
+        Self { label: Some("*") }
     }
 
     /// The top of a number, date or boolean hierarchy: NULL.
@@ -80,7 +75,7 @@ impl Generalizer for Suppress {
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        Ok(match &self.label {
+        Ok(match self.label {
             Some(label) => {
                 Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(label, values.len())))
             }
@@ -89,11 +84,11 @@ impl Generalizer for Suppress {
     }
 
     fn one(&self, _value: &Value) -> Result<Value> {
-        Ok(self.label.clone().map_or(Value::Null, Value::Text))
+        Ok(self.label.map_or(Value::Null, |label| Value::Text(label.to_owned())))
     }
 
     fn is_label(&self, value: &Value) -> bool {
-        match (&self.label, value) {
+        match (self.label, value) {
             (Some(label), Value::Text(text)) => label == text,
             (None, Value::Null) => true,
             _ => false,

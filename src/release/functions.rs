@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, UInt64Array};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -156,12 +156,16 @@ impl ScalarUDFImpl for CanonicalFloat {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let values = arguments.args[0].to_array(arguments.number_rows)?;
-        let canonical: ArrayRef = match values.data_type() {
-            DataType::Float32 => map::<Float32Type>(&values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }),
-            DataType::Float64 => map::<Float64Type>(&values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 }),
-            _ => return Err(DataFusionError::Internal("a canonical float of no float".into())),
-        };
-        Ok(ColumnarValue::Array(canonical))
+        Ok(ColumnarValue::Array(canonical(&values)))
+    }
+}
+
+/// Floats with one zero and one NaN; other values as they are.
+pub fn canonical(values: &ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Float32 => map::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }),
+        DataType::Float64 => map::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 }),
+        _ => Arc::clone(values),
     }
 }
 

@@ -3,13 +3,15 @@
 use std::mem::size_of_val;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray, UInt64Array};
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, UInt64Type};
+use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, UInt64Array};
+use arrow::datatypes::{DataType, UInt64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::common::ScalarValue;
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::error::{DataFusionError, Result};
 use hashbrown::HashMap;
+
+use crate::release::functions::canonical;
 
 /// A class is its quasi-identifiers in Arrow's row format: equal bytes for equal tuples, NULL a value like any
 /// other, one zero and one NaN.
@@ -87,19 +89,6 @@ impl ClassCounts {
         }
         Ok(())
     }
-}
-
-/// -0.0 becomes 0.0 and every NaN the same NaN.
-fn canonical(values: &ArrayRef) -> ArrayRef {
-    match values.data_type() {
-        DataType::Float32 => map::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }),
-        DataType::Float64 => map::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 }),
-        _ => Arc::clone(values),
-    }
-}
-
-fn map<T: ArrowPrimitiveType>(values: &ArrayRef, f: impl Fn(T::Native) -> T::Native) -> ArrayRef {
-    Arc::new(values.as_primitive::<T>().unary::<_, T>(f))
 }
 
 #[cfg(test)]
