@@ -8,6 +8,7 @@ use super::QuasiColumn;
 use super::intern::Interner;
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
+use crate::measure::ratio;
 
 /// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
 /// NULL first. Its `Debug` shows no cell.
@@ -25,7 +26,9 @@ pub struct CodedLevel {
     labels: ArrayRef,
     of_value: Vec<u32>,
     leaves: Vec<u64>,
+    most_leaves: u64,
     covered: u128,
+    entropy: f64,
     to_coarser: Vec<Vec<u32>>,
 }
 
@@ -84,7 +87,9 @@ impl CodedColumn {
                 .zip(frequency)
                 .map(|(label, rows)| u128::from(*rows) * u128::from(leaves[*label as usize]))
                 .sum();
-            levels.push(CodedLevel { labels, of_value, leaves, covered, to_coarser });
+            let most_leaves = leaves.iter().copied().max().unwrap_or(0);
+            let entropy = entropy(&of_value, labels.len(), frequency);
+            levels.push(CodedLevel { labels, of_value, leaves, most_leaves, covered, entropy, to_coarser });
         }
         Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total })
     }
@@ -129,9 +134,31 @@ impl CodedColumn {
         self.levels[level].covered
     }
 
+    /// The most leaves below any label of `level` that occurs.
+    pub fn most_leaves(&self, level: usize) -> u64 {
+        self.levels[level].most_leaves
+    }
+
+    /// The bits that `level` takes from the column: `-sum_x f(x) log2(f(x) / F(label of x))` over the distinct
+    /// values x, f and F counting rows.
+    pub fn entropy(&self, level: usize) -> f64 {
+        self.levels[level].entropy
+    }
+
     /// D, the leaves of the hierarchy.
     pub fn leaves(&self) -> u64 {
         self.leaves
+    }
+
+    /// The bytes that the codes take.
+    pub(super) fn bytes(&self) -> usize {
+        let of_level = |level: &CodedLevel| {
+            let maps: usize = level.to_coarser.iter().map(|map| map.capacity() * size_of::<u32>()).sum();
+            let codes =
+                level.of_value.capacity() * size_of::<u32>() + level.leaves.capacity() * size_of::<u64>();
+            maps + codes + level.labels.get_array_memory_size()
+        };
+        self.values.get_array_memory_size() + self.levels.iter().map(of_level).sum::<usize>()
     }
 
     /// From label codes at level `from` to label codes at level `to`.
@@ -166,6 +193,18 @@ fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> 
         *slot = *to;
     }
     Ok(map)
+}
+
+/// See [`CodedColumn::entropy`]; summed in the order of values.
+fn entropy(of_value: &[u32], labels: usize, frequency: &[u64]) -> f64 {
+    let mut below = vec![0u64; labels];
+    of_value.iter().zip(frequency).for_each(|(label, rows)| below[*label as usize] += rows);
+    let bits = of_value.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
+        let rows = u128::from(*rows);
+        -ratio(rows, 1) * ratio(rows, u128::from(below[*label as usize])).log2()
+    });
+    // From +0.0: an empty sum of floats is -0.0.
+    bits.fold(0.0, |sum, bits| sum + bits)
 }
 
 /// The leaves below each label of each level, and D, all leaves: rows of the hierarchy file where there is one

@@ -1,7 +1,7 @@
 //! A node's classes after judgement: which are kept, and what follows from it.
 
 use super::{ClassTable, Classes};
-use crate::model::{Class, ClassModel};
+use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
 
 /// A node whose classes were judged by all class models: what loss measures look at.
 #[derive(Debug)]
@@ -13,6 +13,20 @@ pub struct Judged<'a> {
     kept_rows: u64,
     kept_classes: u64,
     min_class: Option<u64>,
+    surely_suppressed: u64,
+    squares: u128,
+}
+
+/// Verdicts on sizes below this are kept: most classes are small.
+const SMALL: usize = 64;
+
+/// What the requirements say of a class.
+#[derive(Clone, Copy)]
+struct Verdict {
+    /// All hold.
+    holds: bool,
+    /// All that survive any merging hold, and the class is as large as they imply.
+    may_hold_below: bool,
 }
 
 impl<'a> Judged<'a> {
@@ -21,24 +35,71 @@ impl<'a> Judged<'a> {
         table: &'a ClassTable,
         levels: &'a [usize],
         classes: &'a Classes,
-        models: &[Box<dyn ClassModel>],
+        requirements: &[Requirement],
     ) -> Self {
-        let (mut kept_rows, mut kept_classes, mut min_class) = (0, 0, None::<u64>);
-        let kept = classes
-            .rows()
+        let least = requirements.iter().map(|r| r.model.min_size()).max().unwrap_or(0);
+        let of_size: Vec<&Requirement> =
+            requirements.iter().filter(|r| r.model.needs() == Needs::Size).collect();
+        let by_size = |size: u64| {
+            let class = Class::of_size(size);
+            let holds = |r: &&Requirement| r.model.holds(r.model.value(&class));
+            let survives = |r: &&&Requirement| r.model.merge() == Merge::Any;
+            Verdict {
+                holds: size >= least && of_size.iter().all(holds),
+                may_hold_below: size >= least && of_size.iter().filter(survives).all(|r| holds(r)),
+            }
+        };
+        let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();
+        let of_values: Vec<(&Requirement, usize)> = requirements
             .iter()
-            .map(|size| {
-                let class = Class { size: *size };
-                let holds = models.iter().all(|model| model.holds(model.value(&class)));
-                if holds {
-                    kept_rows += size;
-                    kept_classes += 1;
-                    min_class = Some(min_class.map_or(*size, |least| least.min(*size)));
-                }
-                holds
+            .filter(|r| r.model.needs() != Needs::Size)
+            .map(|r| {
+                let name = r.sensitive.as_ref();
+                let at = table.sensitive.iter().position(|column| Some(column) == name);
+                // A column that was not counted has no values, by which no class holds.
+                (r, at.unwrap_or(usize::MAX))
             })
             .collect();
-        Self { table, levels, classes, kept, kept_rows, kept_classes, min_class }
+
+        let mut node = Self {
+            table,
+            levels,
+            classes,
+            kept: Vec::with_capacity(classes.len()),
+            kept_rows: 0,
+            kept_classes: 0,
+            min_class: None,
+            surely_suppressed: 0,
+            squares: 0,
+        };
+        for (number, size) in classes.rows().enumerate() {
+            let known = usize::try_from(size).ok().and_then(|size| small.get(size));
+            let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
+            for (requirement, column) in &of_values {
+                if !verdict.may_hold_below {
+                    break;
+                }
+                let class = Class { size, sensitive: classes.sensitive(number, *column) };
+                let holds = requirement.model.holds(requirement.model.value(&class));
+                verdict.holds &= holds;
+                verdict.may_hold_below &= holds || requirement.model.merge() != Merge::Any;
+            }
+            node.add(size, verdict);
+        }
+        node
+    }
+
+    fn add(&mut self, size: u64, verdict: Verdict) {
+        self.kept.push(verdict.holds);
+        self.squares += u128::from(size) * u128::from(size);
+        if verdict.holds {
+            self.kept_rows += size;
+            self.kept_classes += 1;
+            self.min_class = Some(self.min_class.map_or(size, |least| least.min(size)));
+        }
+        if !verdict.may_hold_below {
+            self.surely_suppressed += size;
+        }
     }
 
     /// The table the node belongs to.
@@ -61,6 +122,17 @@ impl<'a> Judged<'a> {
         self.table.total_rows - self.kept_rows
     }
 
+    /// Rows that every node below suppresses too: those of classes that fail a model which survives any
+    /// merging, or that are smaller than a model implies. At most [`suppressed_rows`](Self::suppressed_rows).
+    pub fn surely_suppressed_rows(&self) -> u64 {
+        self.surely_suppressed
+    }
+
+    /// How many classes there are, kept or not.
+    pub fn classes(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
     /// How many classes are kept.
     pub fn kept_classes(&self) -> u64 {
         self.kept_classes
@@ -71,14 +143,34 @@ impl<'a> Judged<'a> {
         self.min_class
     }
 
+    /// The sum of the squares of all class sizes, kept or not.
+    pub fn squares(&self) -> u128 {
+        self.squares
+    }
+
     /// The kept classes: number and rows.
     pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let rows = self.classes.rows();
-        self.kept.iter().enumerate().filter(|(_, kept)| **kept).map(|(class, _)| (class, rows[class]))
+        self.all().filter(|(_, _, kept)| *kept).map(|(class, rows, _)| (class, rows))
+    }
+
+    /// The failing classes: number and rows.
+    pub fn suppressed(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.all().filter(|(_, _, kept)| !*kept).map(|(class, rows, _)| (class, rows))
+    }
+
+    /// All classes: number, rows, and whether the class is kept.
+    pub fn all(&self) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
+        self.classes.rows().zip(&self.kept).enumerate().map(|(class, (rows, kept))| (class, rows, *kept))
     }
 
     /// The label code of `class` in `column`.
     pub fn code(&self, class: usize, column: usize) -> u32 {
         self.table.code(self.classes, class, column)
+    }
+
+    /// How often each value of a sensitive column occurs in `class`; `None` when the table does not count
+    /// that column.
+    pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {
+        (column < self.table.sensitive.len()).then(|| self.classes.sensitive(class, column))
     }
 }

@@ -8,16 +8,20 @@ pub(super) struct Packing {
     words: usize,
 }
 
+/// The place of one column's code in a key.
 #[derive(Debug, Clone, Copy)]
-struct Field {
-    word: usize,
-    shift: u32,
-    mask: u64,
+pub(super) struct Field {
+    pub(super) word: usize,
+    pub(super) shift: u32,
+    pub(super) mask: u64,
 }
 
+/// The widths of keys, in words, for which a roll-up is compiled.
+pub(super) const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
 impl Packing {
-    /// A layout for columns with so many distinct values each.
-    pub(super) fn new(distinct: impl Iterator<Item = usize>) -> Self {
+    /// A layout for columns with so many distinct values each; `None` when no key is wide enough.
+    pub(super) fn new(distinct: impl Iterator<Item = usize>) -> Option<Self> {
         let (mut word, mut used) = (0, 0);
         let fields = distinct
             .map(|count| {
@@ -32,37 +36,31 @@ impl Packing {
                 field
             })
             .collect();
-        Self { fields, words: word + 1 }
+        let words = WIDTHS.into_iter().find(|width| *width > word)?;
+        Some(Self { fields, words })
     }
 
-    /// Words per key.
+    /// Words per key, one of [`WIDTHS`].
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// The code of `column` in key number `at`.
+    /// The place of a column's code.
+    pub(super) fn field(&self, column: usize) -> Field {
+        self.fields[column]
+    }
+}
+
+impl Field {
+    /// The code in a key.
     #[expect(clippy::cast_possible_truncation, reason = "codes are packed from u32")]
-    pub(super) fn get(&self, keys: &[u64], at: usize, column: usize) -> u32 {
-        let field = self.fields[column];
-        ((keys[at * self.words + field.word] >> field.shift) & field.mask) as u32
+    pub(super) fn get(self, key: &[u64]) -> u32 {
+        ((key[self.word] >> self.shift) & self.mask) as u32
     }
 
-    /// Replaces the code of `column` in a single key.
-    pub(super) fn set(&self, key: &mut [u64], column: usize, code: u32) {
-        let field = self.fields[column];
-        let cleared = key[field.word] & !(field.mask << field.shift);
-        key[field.word] = cleared | (u64::from(code) << field.shift);
-    }
-
-    /// Packs column-major codes of `len` classes.
-    pub(super) fn pack(&self, codes: &[Vec<u32>], len: usize) -> Vec<u64> {
-        let mut keys = vec![0u64; len * self.words];
-        for (column, codes) in codes.iter().enumerate() {
-            for (key, code) in keys.chunks_exact_mut(self.words).zip(codes) {
-                self.set(key, column, *code);
-            }
-        }
-        keys
+    /// Puts a code where none is yet.
+    pub(super) fn put(self, key: &mut [u64], code: u32) {
+        key[self.word] |= u64::from(code) << self.shift;
     }
 }
 
@@ -73,12 +71,16 @@ mod tests {
     #[test]
     fn codes_come_back() {
         let sizes = [1usize, 2, 3, 1 << 20, 1 << 31, 5, 1 << 32, 70];
-        let packing = Packing::new(sizes.into_iter());
+        let packing = Packing::new(sizes.into_iter()).unwrap();
         assert_eq!(packing.words(), 2);
-        let codes: Vec<Vec<u32>> = sizes.iter().map(|n| vec![0, u32::try_from(n - 1).unwrap()]).collect();
-        let keys = packing.pack(&codes, 2);
-        for (column, expected) in codes.iter().enumerate() {
-            assert_eq!([packing.get(&keys, 0, column), packing.get(&keys, 1, column)], expected[..]);
+        for last in [false, true] {
+            let code = |size: usize| if last { u32::try_from(size - 1).unwrap() } else { 0 };
+            let mut key = [0u64; 2];
+            sizes.iter().enumerate().for_each(|(at, size)| packing.field(at).put(&mut key, code(*size)));
+            for (at, size) in sizes.iter().enumerate() {
+                assert_eq!(packing.field(at).get(&key), code(*size));
+            }
         }
+        assert!(Packing::new(std::iter::repeat_n(1 << 32, 65)).is_none());
     }
 }

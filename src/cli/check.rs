@@ -1,16 +1,17 @@
 //! `kanon check`: do the models hold on a table as it is?
 
+use arrow::datatypes::Schema;
 use clap::Args;
 use serde_json::json;
 
 use super::Done;
 use super::numbers::{counted, grouped, rows};
 use super::source::{Columns, parse_requirement};
-use crate::error::{Error, Result};
-use crate::measure::plain_number;
-use crate::model::{Class, ClassModel, Quantity, k_anonymity::KAnonymity};
+use crate::error::{Error, Result, nearest};
+use crate::measure::{ClassSizes, plain_number};
+use crate::model::{Class, Quantity, Requirement, ValueCount, k_anonymity::KAnonymity};
 use crate::release::input::Input;
-use crate::release::profile::class_sizes;
+use crate::release::profile::for_every_class;
 use crate::release::{Phase, Run, open};
 
 /// Check whether a table as it is satisfies privacy models.
@@ -19,7 +20,8 @@ use crate::release::{Phase, Run, open};
 Examples:
   kanon check patients.parquet --quasi age,sex,zip --k 5
   kanon check 'lake/*.parquet' --policy patients.toml --format json
-  kanon check patients_safe --quasi age,sex,zip --require 'k_anonymity(10)'")]
+  kanon check patients_safe --quasi age,sex,zip --require 'k_anonymity(10)' \\
+      --require 'l_diversity(2, diagnosis)'")]
 pub(crate) struct Check {
     /// A file, folder or glob of Parquet or CSV files.
     input: String,
@@ -28,23 +30,23 @@ pub(crate) struct Check {
     /// Require k-anonymity with this k, instead of the policy's models.
     #[arg(long)]
     k: Option<u64>,
-    /// Require a model, such as 'k_anonymity(5)'; may be repeated.
+    /// Require a model, such as 'k_anonymity(5)' or 'l_diversity(2, diagnosis)'; may be repeated.
     #[arg(long, value_name = "MODEL")]
     require: Vec<String>,
 }
 
 impl Check {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let mut models: Vec<Box<dyn ClassModel>> = Vec::new();
+        let mut models: Vec<Requirement> = Vec::new();
         if let Some(k) = self.k {
-            models.push(Box::new(KAnonymity::new(k).map_err(|e| e.at("--k"))?));
+            models.push(Requirement::of_sizes(KAnonymity::new(k).map_err(|e| e.at("--k"))?));
         }
         for text in &self.require {
             models.push(parse_requirement(text)?);
         }
         if models.is_empty() && !self.columns.has_policy() {
             return Err(Error::policy(
-                "say what to check: --k 5, --require 'k_anonymity(5)' or --policy FILE",
+                "say what to check: --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
         let policy = self.columns.open()?;
@@ -52,11 +54,18 @@ impl Check {
         run.listener.begin(Phase::Profile, 0);
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
-        let sizes = class_sizes(&loaded.table, &names, run.stop).await?;
+        let models = if models.is_empty() { &loaded.policy.requirements } else { &models };
+        let sensitive = looked_at(models, loaded.schema())?;
+        let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &sensitive)).collect();
+        let mut sizes = ClassSizes::default();
+        for_every_class(&loaded.table, &names, &sensitive, run.stop, &mut |size, values| {
+            sizes.add(size);
+            judged.iter_mut().for_each(|judged| judged.add(size, values));
+        })
+        .await?;
         if sizes.classes() == 0 {
             return Err(Error::data("the input has no rows"));
         }
-        let models = if models.is_empty() { &loaded.policy.models } else { &models };
 
         let mut text = format!(
             "read      {} in {} over {}\n",
@@ -64,42 +73,9 @@ impl Check {
             counted(sizes.classes(), "class", "classes"),
             names.join(", ")
         );
-        let mut judged = Vec::new();
-        let mut all_hold = true;
-        for model in models {
-            let (mut failing_classes, mut failing_rows) = (0, 0);
-            for (size, classes) in sizes.histogram() {
-                if !model.holds(model.value(&Class { size })) {
-                    failing_classes += classes;
-                    failing_rows += size * classes;
-                }
-            }
-            let mut values = sizes.histogram().map(|(size, _)| model.value(&Class { size }));
-            let reached = model.reached(&mut values).map_or(f64::NAN, Quantity::to_f64);
-            let holds = failing_classes == 0;
-            all_hold &= holds;
-            text += &format!(
-                "{}  {} required, {reached} reached",
-                if holds { "holds   " } else { "FAILS   " },
-                model.said()
-            );
-            if !holds {
-                text += &format!(
-                    "; {} with {} fail",
-                    counted(failing_classes, "class", "classes"),
-                    rows(failing_rows)
-                );
-            }
-            text.push('\n');
-            judged.push(json!({
-                "model": model.doc().name,
-                "required": plain_number(model.required().to_f64()),
-                "reached": plain_number(reached),
-                "holds": holds,
-                "failing_classes": failing_classes,
-                "failing_rows": failing_rows,
-            }));
-        }
+        let all_hold = judged.iter().all(Judged::holds);
+        judged.iter().for_each(|judged| text += &judged.told());
+        let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
         if !all_hold {
             text += "next      kanon search INPUT --policy POLICY shows what generalization would do\n";
         }
@@ -112,5 +88,83 @@ impl Check {
             "individuals": sizes.individuals(),
         });
         Ok(Done { text, json, holds: all_hold })
+    }
+}
+
+/// The sensitive columns that models look at, each once.
+fn looked_at<'a>(models: &'a [Requirement], schema: &Schema) -> Result<Vec<&'a str>> {
+    let mut all: Vec<&str> = Vec::new();
+    for name in models.iter().filter_map(|model| model.sensitive.as_deref()) {
+        if schema.field_with_name(name).is_err() {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let close = nearest(name, &names);
+            return Err(Error::policy(format!("--require: the input has no column `{name}`; {close}")));
+        }
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    Ok(all)
+}
+
+/// What is known of one model after some classes.
+struct Judged<'a> {
+    requirement: &'a Requirement,
+    /// The place of its column among those counted.
+    column: Option<usize>,
+    worst: Option<Quantity>,
+    failing_classes: u64,
+    failing_rows: u64,
+}
+
+impl<'a> Judged<'a> {
+    fn new(requirement: &'a Requirement, sensitive: &[&str]) -> Self {
+        let name = requirement.sensitive.as_deref();
+        let column = sensitive.iter().position(|column| Some(*column) == name);
+        Self { requirement, column, worst: None, failing_classes: 0, failing_rows: 0 }
+    }
+
+    fn add(&mut self, size: u64, values: &[Vec<ValueCount>]) {
+        let model = &self.requirement.model;
+        let sensitive = self.column.map_or(&[][..], |column| &values[column]);
+        let value = model.value(&Class { size, sensitive });
+        self.worst = model.reached(&mut self.worst.into_iter().chain([value]));
+        if !model.holds(value) {
+            self.failing_classes += 1;
+            self.failing_rows += size;
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.failing_classes == 0
+    }
+
+    fn reached(&self) -> f64 {
+        self.worst.map_or(f64::NAN, Quantity::to_f64)
+    }
+
+    fn told(&self) -> String {
+        let holds = if self.holds() { "holds   " } else { "FAILS   " };
+        let mut text = format!("{holds}  {} required, {} reached", self.requirement.said(), self.reached());
+        if !self.holds() {
+            let classes = counted(self.failing_classes, "class", "classes");
+            text += &format!("; {classes} with {} fail", rows(self.failing_rows));
+        }
+        text + "\n"
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let mut judged = json!({
+            "model": self.requirement.model.doc().name,
+            "required": plain_number(self.requirement.model.required().to_f64()),
+            "reached": plain_number(self.reached()),
+            "holds": self.holds(),
+            "failing_classes": self.failing_classes,
+            "failing_rows": self.failing_rows,
+        });
+        if let Some(column) = &self.requirement.sensitive {
+            judged["sensitive"] = json!(column);
+        }
+        judged
     }
 }

@@ -69,7 +69,7 @@ impl Release {
         let models: Vec<String> = public
             .models
             .iter()
-            .map(|model| format!("{} {} required, {} reached", model.model, model.required, model.reached))
+            .map(|model| format!("{} {} required, {} reached", model.said(), model.required, model.reached))
             .collect();
         let out = self.to.display();
         let mut text = String::new();

@@ -11,7 +11,8 @@ use super::source::PolicyFile;
 use crate::class::{ClassTable, Judged};
 use crate::error::Result;
 use crate::measure::{LOSSES, plain_number};
-use crate::method::Found;
+use crate::method::{Found, Outcome};
+use crate::model::Needs;
 use crate::policy::Policy;
 use crate::release::input::Input;
 use crate::release::{Run, load, open, search};
@@ -50,7 +51,7 @@ impl Search {
             grouped(classes.base().len() as u64),
             grouped(outcome.nodes),
             grouped(outcome.evaluated),
-            if outcome.proven { "proven best" } else { "not proven" },
+            proven(&outcome),
         );
         if outcome.best.is_empty() {
             text +=
@@ -74,9 +75,19 @@ impl Search {
             "nodes": outcome.nodes,
             "evaluated": outcome.evaluated,
             "optimal": outcome.proven,
+            "bound": outcome.bound,
             "best": best,
         });
         Ok(Done { text, json, holds: !outcome.best.is_empty() })
+    }
+}
+
+/// `proven best`, or the bound.
+fn proven(outcome: &Outcome) -> String {
+    match outcome.bound {
+        _ if outcome.proven => "proven best".to_owned(),
+        Some(bound) => format!("not proven best: none loses less than {bound:.6}"),
+        None => "not proven best".to_owned(),
     }
 }
 
@@ -93,10 +104,12 @@ fn said_levels(policy: &Policy, levels: &[usize]) -> String {
 /// A node with every loss measure.
 fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_json::Value> {
     let rolled = classes.roll_up(classes.base(), &vec![0; found.levels.len()], &found.levels)?;
-    let judged = Judged::new(classes, &found.levels, &rolled, &policy.models);
+    let judged = Judged::new(classes, &found.levels, &rolled, &policy.requirements);
     let levels =
         policy.quasi.iter().zip(&found.levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
-    let measures = LOSSES.iter().map(|loss| (loss.doc().name.to_owned(), plain_number(loss.value(&judged))));
+    let counted = classes.sensitive().len() == 1;
+    let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || counted);
+    let measures = known.map(|loss| (loss.doc().name.to_owned(), plain_number(loss.value(&judged))));
     Ok(json!({
         "levels": levels.collect::<serde_json::Map<_, _>>(),
         "value": found.loss,

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::decimal::Decimal;
+use crate::doc::find;
 use crate::error::{Error, Result};
-use crate::model::{ClassModel, MODELS, Model, Parameters, make};
+use crate::model::{MODELS, Model, Needs, Parameters, Requirement};
 use crate::policy::{Folder, Said};
 
 /// A policy file as a command opened it.
@@ -67,30 +68,43 @@ impl Columns {
     }
 }
 
-/// The model that `--require` says: `k_anonymity(5)`.
+/// The model that `--require` says: `k_anonymity(5)`, `l_diversity(2, diagnosis)`.
 ///
 /// # Errors
 /// A policy error that shows the form.
-pub(crate) fn parse_requirement(text: &str) -> Result<Box<dyn ClassModel>> {
+pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
+    let place = || format!("--require {text}");
     let form = || {
-        Error::policy(format!(
-            "--require {text}: expected a model with its parameters, such as k_anonymity(5)"
-        ))
+        Error::policy(
+            "expected a model with its parameters and, where it looks at one, its sensitive column, such as \
+             k_anonymity(5) or 'l_diversity(2, diagnosis)'",
+        )
+        .at(place())
     };
     let (name, rest) = text.trim().split_once('(').ok_or_else(form)?;
-    let inside = rest.trim_end().strip_suffix(')').ok_or_else(form)?;
+    let (name, inside) = (name.trim(), rest.trim_end().strip_suffix(')').ok_or_else(form)?);
     let said: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
-    let names = MODELS.iter().find(|row| row.doc.name == name.trim()).map_or(&[][..], |row| row.parameters);
-    if !names.is_empty() && said.len() != names.len() {
-        return Err(Error::policy(format!("--require {text}: {} takes ({})", name.trim(), names.join(", "))));
-    }
-    let pairs = names.iter().zip(said).map(|(name, value)| Ok(((*name).to_owned(), Decimal::parse(value)?)));
-    let parameters =
-        Parameters::new(pairs.collect::<Result<_>>().map_err(|e| e.at(format!("--require {text}")))?);
-    match make(name.trim(), parameters).map_err(|e| e.at(format!("--require {text}")))? {
-        Model::Class(model) => Ok(model),
+    let row = find(MODELS, |row| row.doc, name);
+    let row =
+        row.map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")).at(place()))?;
+    let (constants, sensitive) = said.split_at(said.len().min(row.parameters.len()));
+    let pairs = row.parameters.iter().zip(constants);
+    let pairs =
+        pairs.map(|(name, value)| Ok(((*name).to_owned(), Decimal::parse(value).map_err(|e| e.at(name))?)));
+    let parameters = Parameters::new(pairs.collect::<Result<_>>().map_err(|e| e.at(place()))?);
+    let model = match (row.make)(parameters).map_err(|e| e.at(place()))? {
+        Model::Class(model) => model,
         Model::Table(model) => {
-            Err(Error::policy(format!("--require {text}: {} judges whole tables", model.doc().name)))
+            return Err(Error::policy(format!("{} judges whole tables", model.doc().name)).at(place()));
+        }
+    };
+    let column = (model.needs() != Needs::Size).then_some("sensitive column");
+    match (column, sensitive) {
+        (None, []) => Ok(Requirement { model, sensitive: None }),
+        (Some(_), [column]) => Ok(Requirement { model, sensitive: Some((*column).to_owned()) }),
+        _ => {
+            let takes: Vec<&str> = row.parameters.iter().copied().chain(column).collect();
+            Err(Error::policy(format!("{name} takes ({})", takes.join(", "))).at(place()))
         }
     }
 }
@@ -102,6 +116,8 @@ mod tests {
     #[test]
     fn requirements_are_read_as_calls() {
         assert_eq!(parse_requirement(" k_anonymity( 5 ) ").unwrap().said(), "k_anonymity(5)");
+        let l_diversity = parse_requirement("l_diversity(2, diagnosis)").unwrap();
+        assert_eq!(l_diversity.said(), "l_diversity(2, diagnosis)");
         for wrong in [
             "k_anonymity",
             "k_anonymity()",
@@ -109,6 +125,10 @@ mod tests {
             "k_anonymity(1,2)",
             "nonsense(1)",
             "k_anonymity(x)",
+            "k_anonymity(5, diagnosis)",
+            "l_diversity(2)",
+            "l_diversity(2, diagnosis, age)",
+            "l_diversity(diagnosis, 2)",
         ] {
             assert!(parse_requirement(wrong).is_err(), "{wrong}");
         }

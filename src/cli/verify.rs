@@ -52,7 +52,9 @@ impl Verify {
         for model in &public.models {
             text += &format!(
                 "holds     {} {} required, {} reached\n",
-                model.model, model.required, model.reached
+                model.said(),
+                model.required,
+                model.reached
             );
         }
         text += &match checked.verified.suppressed_rows {

@@ -10,7 +10,7 @@
 //! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (equal weights). Grows going up
 //! when nothing is suppressed. Compared with ARX, X_i is not cut to ten decimals.
 
-use super::{Grows, LossMeasure, ratio};
+use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
 use crate::class::{ClassTable, Judged};
 use crate::doc::Doc;
 use crate::papers;
@@ -38,8 +38,9 @@ impl LossMeasure for Granularity {
         geometric(node.table(), &of_columns(node))
     }
 
-    fn bound(&self, table: &ClassTable, levels: &[usize]) -> f64 {
-        geometric(table, &of_levels(table, levels))
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        // The root may round the larger of two products to the smaller number.
+        rounded_down(1.0 + geometric(interval.table, &of_interval(interval))) - 1.0
     }
 }
 
@@ -48,29 +49,35 @@ fn geometric(table: &ClassTable, columns: &[f64]) -> f64 {
     product.powf(1.0 / ratio(columns.len() as u128, 1)) - 1.0
 }
 
-/// X_i of every column at a judged node.
+/// X_i of every column at a judged node. A suppressed row counts all leaves instead of those below its label.
 pub(super) fn of_columns(node: &Judged<'_>) -> Vec<f64> {
     let table = node.table();
-    let leaves: Vec<&[u64]> =
-        table.columns().iter().zip(node.levels()).map(|(c, level)| c.level(*level).leaves()).collect();
-    let mut covered = vec![0u128; leaves.len()];
-    for (class, rows) in node.kept() {
-        for (column, (sum, leaves)) in covered.iter_mut().zip(&leaves).enumerate() {
-            *sum += u128::from(rows) * u128::from(leaves[node.code(class, column) as usize]);
+    let missing: Vec<(&[u64], u64)> = (table.columns().iter().zip(node.levels()))
+        .map(|(c, level)| (c.level(*level).leaves(), c.leaves()))
+        .collect();
+    let mut added = vec![0u128; missing.len()];
+    for (class, rows) in node.suppressed() {
+        for (column, (sum, (leaves, all))) in added.iter_mut().zip(&missing).enumerate() {
+            *sum +=
+                u128::from(rows) * u128::from(all.saturating_sub(leaves[node.code(class, column) as usize]));
         }
     }
-    let suppressed = u128::from(node.suppressed_rows());
-    let columns = table.columns().iter().zip(covered);
+    let columns = table.columns().iter().zip(node.levels()).zip(added);
     columns
-        .map(|(c, sum)| share(sum + suppressed * u128::from(c.leaves()), table.total_rows(), c.leaves()))
+        .map(|((c, level), added)| share(c.covered(*level) + added, table.total_rows(), c.leaves()))
         .collect()
 }
 
-/// X_i of every column if no row were suppressed, which is the least it can be: a suppressed row counts all
-/// leaves.
-pub(super) fn of_levels(table: &ClassTable, levels: &[usize]) -> Vec<f64> {
-    let columns = table.columns().iter().zip(levels);
-    columns.map(|(c, level)| share(c.covered(*level), table.total_rows(), c.leaves())).collect()
+/// The least that X_i of every column can be: the suppressed rows have the labels with the most leaves.
+pub(super) fn of_interval(interval: &Interval<'_>) -> Vec<f64> {
+    let suppressed = u128::from(interval.suppressed);
+    let columns = interval.table.columns().iter().zip(interval.low);
+    columns
+        .map(|(c, level)| {
+            let added = suppressed * u128::from(c.leaves().saturating_sub(c.most_leaves(*level)));
+            share(c.covered(*level) + added, interval.rows(), c.leaves())
+        })
+        .collect()
 }
 
 /// X_i from `covered = D_i A_i`.

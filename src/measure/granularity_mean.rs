@@ -6,8 +6,8 @@
 //! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (equal weights). Grows going up
 //! when nothing is suppressed.
 
-use super::granularity::{of_columns, of_levels};
-use super::{Grows, LossMeasure, ratio};
+use super::granularity::{of_columns, of_interval};
+use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::{ClassTable, Judged};
 use crate::doc::Doc;
 use crate::papers;
@@ -35,8 +35,8 @@ impl LossMeasure for GranularityMean {
         mean(node.table(), &of_columns(node))
     }
 
-    fn bound(&self, table: &ClassTable, levels: &[usize]) -> f64 {
-        mean(table, &of_levels(table, levels))
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        mean(interval.table, &of_interval(interval))
     }
 }
 

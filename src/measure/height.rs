@@ -6,8 +6,8 @@
 //! A non-negative integer as a float; 0 for the data as is. Always grows going up. It sees neither data nor
 //! suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
 
-use super::{Grows, LossMeasure};
-use crate::class::{ClassTable, Judged};
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -31,10 +31,14 @@ impl LossMeasure for Height {
     }
 
     fn value(&self, node: &Judged<'_>) -> f64 {
-        self.bound(node.table(), node.levels())
+        sum(node.levels())
     }
 
-    fn bound(&self, _table: &ClassTable, levels: &[usize]) -> f64 {
-        super::ratio(levels.iter().map(|l| *l as u128).sum(), 1)
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        sum(interval.low)
     }
+}
+
+fn sum(levels: &[usize]) -> f64 {
+    ratio(levels.iter().map(|level| *level as u128).sum(), 1)
 }

@@ -5,9 +5,17 @@
 //! Losses count rows and are computed from integers summed in a fixed order, so that a loss has the same
 //! bits whatever the thread count.
 
+pub mod average_class_size;
+pub mod classification_metric;
+pub mod discernibility;
+pub mod discernibility_star;
+pub mod distinct_tuples;
 pub mod granularity;
 pub mod granularity_mean;
 pub mod height;
+pub mod non_uniform_entropy;
+pub mod precision_loss;
+pub mod relative_height;
 pub mod suppressed_rows;
 
 pub mod expected_reidentifications;
@@ -21,6 +29,7 @@ use std::fmt::Debug;
 
 use crate::class::{ClassTable, Judged};
 use crate::doc::Doc;
+use crate::model::Needs;
 
 /// When a loss can only grow going up the lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +50,54 @@ pub trait LossMeasure: Debug + Send + Sync {
     /// When the loss grows with the levels.
     fn grows(&self) -> Grows;
 
+    /// What it looks at: sizes, or the values of the table's first sensitive column.
+    fn needs(&self) -> Needs {
+        Needs::Size
+    }
+
     /// The loss of a judged node.
     fn value(&self, node: &Judged<'_>) -> f64;
 
-    /// A number that the loss at the node `levels` cannot be below, from the levels alone.
-    fn bound(&self, _table: &ClassTable, _levels: &[usize]) -> f64 {
-        f64::NEG_INFINITY
+    /// A number that the loss of no anonymous node in the interval is below, to the last bit: a search skips
+    /// an interval whose bound is above the best loss.
+    fn bound(&self, interval: &Interval<'_>) -> f64;
+
+    /// Whether the bound looks at the classes or squares of an interval, which cost a search more to know.
+    fn counts_classes(&self) -> bool {
+        false
+    }
+}
+
+/// What is known of every anonymous node between a lowest node and nodes above it: what a bound is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Interval<'a> {
+    /// The table.
+    pub table: &'a ClassTable,
+    /// The levels of the lowest node.
+    pub low: &'a [usize],
+    /// Every node suppresses at least these rows.
+    pub suppressed: u64,
+    /// L: no anonymous node suppresses more rows.
+    pub limit: u64,
+    /// Every node has at most so many classes, kept or not.
+    pub classes: u64,
+    /// The sum of the squares of the sizes of all classes, kept or not, is at least this at every node.
+    pub squares: u128,
+    /// No smaller class is kept.
+    pub min_size: u64,
+    /// No larger class fails.
+    pub max_failing: u64,
+}
+
+impl Interval<'_> {
+    /// n, the rows of the table.
+    pub fn rows(&self) -> u64 {
+        self.table.total_rows()
+    }
+
+    /// The most classes that a node of the interval can keep.
+    pub fn kept_classes(&self) -> u64 {
+        self.classes.min((self.rows() - self.suppressed) / self.min_size.max(1))
     }
 }
 
@@ -58,6 +109,14 @@ pub const LOSSES: &[LossRow] = &[
     &granularity::Granularity,
     &granularity_mean::GranularityMean,
     &height::Height,
+    &relative_height::RelativeHeight,
+    &precision_loss::PrecisionLoss,
+    &discernibility::Discernibility,
+    &discernibility_star::DiscernibilityStar,
+    &average_class_size::AverageClassSize,
+    &non_uniform_entropy::NonUniformEntropy,
+    &classification_metric::ClassificationMetric,
+    &distinct_tuples::DistinctTuples,
     &suppressed_rows::SuppressedRows,
 ];
 
@@ -134,6 +193,11 @@ pub const RISKS: &[RiskRow] = &[
     expected_reidentifications::ROW,
     sample_uniqueness::ROW,
 ];
+
+/// A bound that went through other roundings than the loss, below any of their errors.
+fn rounded_down(bound: f64) -> f64 {
+    bound - bound.abs() * 1e-12
+}
 
 /// `a / b` as the nearest float, 0 for 0/0.
 #[expect(clippy::cast_precision_loss, reason = "the one place where counts become a share")]

@@ -3,8 +3,8 @@
 //! # Contract
 //! A non-negative integer as a float, at most the rows of the input. It does not see how coarse the rest is.
 
-use super::{Grows, LossMeasure};
-use crate::class::{ClassTable, Judged};
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -28,10 +28,10 @@ impl LossMeasure for SuppressedRows {
     }
 
     fn value(&self, node: &Judged<'_>) -> f64 {
-        super::ratio(u128::from(node.suppressed_rows()), 1)
+        ratio(u128::from(node.suppressed_rows()), 1)
     }
 
-    fn bound(&self, _table: &ClassTable, _levels: &[usize]) -> f64 {
-        0.0
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        ratio(u128::from(interval.suppressed), 1)
     }
 }

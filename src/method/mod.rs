@@ -11,7 +11,7 @@ use crate::class::{ClassTable, Judged};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
-use crate::model::ClassModel;
+use crate::model::Requirement;
 
 /// What a method returns: how base classes become released classes. Methods to come add variants
 /// (`Classes`: base class to output tuple; `Values`; `Split`), not pipelines.
@@ -34,7 +34,7 @@ pub struct Problem<'a> {
     /// The data.
     pub table: &'a ClassTable,
     /// What every class must hold.
-    pub models: &'a [Box<dyn ClassModel>],
+    pub requirements: &'a [Requirement],
     /// What to minimize.
     pub objective: &'a dyn LossMeasure,
     /// L, how many rows may be suppressed.
@@ -43,8 +43,27 @@ pub struct Problem<'a> {
     pub ranges: &'a [RangeInclusive<usize>],
     /// How many of the best nodes to return, at least 1.
     pub top: usize,
+    /// When a method that need not finish gives up.
+    pub effort: Effort,
+    /// How many threads may search.
+    pub threads: usize,
     /// Who watches, and may stop the search.
     pub watch: &'a dyn Watch,
+}
+
+/// How much a method that need not finish may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// So many seconds of wall time.
+    Seconds(u64),
+    /// So many evaluated nodes; the answer is then the same each time.
+    Nodes(u64),
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self::Seconds(30)
+    }
 }
 
 /// Watches a search.
@@ -111,6 +130,8 @@ pub struct Outcome {
     pub evaluated: u64,
     /// Whether it is proven that no node is better.
     pub proven: bool,
+    /// No anonymous node loses less; `None` when it is proven that there is none.
+    pub bound: Option<f64>,
 }
 
 /// A search over recodings.
@@ -120,12 +141,6 @@ pub trait Method: Sync {
 
     /// What it returns.
     fn recoding(&self) -> RecodingKind;
-
-    /// Whether its answer to this problem is proven best; why not.
-    ///
-    /// # Errors
-    /// The reason as text.
-    fn proves(&self, problem: &Problem<'_>) -> Result<(), String>;
 
     /// Searches.
     ///
@@ -138,22 +153,24 @@ pub trait Method: Sync {
 pub type MethodRow = &'static dyn Method;
 
 /// All methods.
-pub const METHODS: &[MethodRow] = &[&lattice::exhaustive::Exhaustive, &lattice::optimal::Optimal];
+pub const METHODS: &[MethodRow] =
+    &[&lattice::exhaustive::Exhaustive, &lattice::optimal::Optimal, &lattice::anytime::Anytime];
 
-/// The method that a policy names; `auto` is the cheapest that proves its answer.
+/// In a lattice of fewer nodes than these, all are visited sooner than a bound is made.
+const FEW: usize = 64;
+
+/// The method that a policy names; `auto` is the cheaper of `exhaustive` and `optimal`, which both prove their
+/// answer.
 ///
 /// # Errors
 /// A policy error for an unknown name.
 pub fn choose(name: &str, problem: &Problem<'_>) -> Result<MethodRow> {
     if name == "auto" {
-        let optimal: MethodRow = &lattice::optimal::Optimal;
-        let proves = optimal.proves(problem).is_ok();
-        return Ok(if proves { optimal } else { &lattice::exhaustive::Exhaustive });
+        let nodes = problem.ranges.iter().fold(1usize, |n, range| n.saturating_mul(range.clone().count()));
+        let few = nodes < FEW;
+        return Ok(if few { &lattice::exhaustive::Exhaustive } else { &lattice::optimal::Optimal });
     }
     let row = find(METHODS, |row| row.doc(), name)
         .map_err(|valid| Error::policy(format!("there is no method `{name}`; {valid}, auto")))?;
-    row.proves(problem).map_err(|why| {
-        Error::policy(format!("`{name}` cannot promise an optimum here: {why}; use `auto`"))
-    })?;
     Ok(*row)
 }

@@ -12,8 +12,8 @@
 //! ```
 //! use datafusion_kanon::model::{Class, ClassModel, k_anonymity::KAnonymity};
 //! let model = KAnonymity::new(5)?;
-//! assert!(model.holds(model.value(&Class { size: 5 })));
-//! assert!(!model.holds(model.value(&Class { size: 4 })));
+//! assert!(model.holds(model.value(&Class::of_size(5))));
+//! assert!(!model.holds(model.value(&Class::of_size(4))));
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -78,7 +78,7 @@ impl ClassModel for KAnonymity {
         self.k
     }
 
-    fn value(&self, class: &Class) -> Quantity {
+    fn value(&self, class: &Class<'_>) -> Quantity {
         Quantity::Count(class.size)
     }
 

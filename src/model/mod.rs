@@ -5,6 +5,7 @@
 //! classes ([`Merge`]) tells a method which nodes it may skip; the laws in `tests/` attack the claim.
 
 pub mod k_anonymity;
+pub mod l_diversity;
 
 use std::fmt::Debug;
 
@@ -47,9 +48,51 @@ pub enum Worst {
 
 /// A class as a model sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Class {
+pub struct Class<'a> {
     /// Distinct individuals; rows where the policy names no individual.
     pub size: u64,
+    /// How often each value of the model's sensitive column occurs in the class, each value once; empty for a
+    /// model that looks at sizes only.
+    pub sensitive: &'a [ValueCount],
+}
+
+impl Class<'_> {
+    /// A class for models that look at sizes only.
+    pub fn of_size(size: u64) -> Self {
+        Self { size, sensitive: &[] }
+    }
+}
+
+/// How often a value of a sensitive column occurs in a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueCount {
+    /// The number of the value, the same in all classes; `None` is NULL.
+    pub value: Option<u32>,
+    /// Its rows, at least 1.
+    pub count: u64,
+}
+
+/// A model that must hold, and the sensitive column that it looks at.
+#[derive(Debug)]
+pub struct Requirement {
+    /// The model.
+    pub model: Box<dyn ClassModel>,
+    /// The column's name; `None` for a model that looks at sizes only.
+    pub sensitive: Option<String>,
+}
+
+impl Requirement {
+    /// A model that looks at sizes only.
+    pub fn of_sizes(model: impl ClassModel + 'static) -> Self {
+        Self { model: Box::new(model), sensitive: None }
+    }
+
+    /// The model with its parameters and its column, for people: `l_diversity(2, diagnosis)`.
+    pub fn said(&self) -> String {
+        let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
+        let said: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
+        format!("{}({})", self.model.doc().name, said.join(", "))
+    }
 }
 
 /// What a model computes of a class. Ratios are kept exact until they are shown.
@@ -86,7 +129,7 @@ pub trait ClassModel: Debug + Send + Sync {
     /// The size below which no class can hold.
     fn min_size(&self) -> u64;
     /// The model's quantity of one class.
-    fn value(&self, class: &Class) -> Quantity;
+    fn value(&self, class: &Class<'_>) -> Quantity;
     /// Which end of the quantity is dangerous.
     fn worst(&self) -> Worst;
     /// Whether a class with this quantity holds.
@@ -103,11 +146,6 @@ pub trait ClassModel: Debug + Send + Sync {
     }
     /// The parameters by name: [`make`] with these gives this model again.
     fn parameters(&self) -> Vec<(&'static str, Decimal)>;
-    /// The model with its parameters, for people: `k_anonymity(5)`.
-    fn said(&self) -> String {
-        let parameters: Vec<String> = self.parameters().iter().map(|(_, value)| value.to_string()).collect();
-        format!("{}({})", self.doc().name, parameters.join(", "))
-    }
 }
 
 /// A promise about all classes together, judged on the kept classes of a node.
@@ -115,7 +153,7 @@ pub trait TableModel: Debug + Send + Sync {
     /// The row's documentation.
     fn doc(&self) -> &'static Doc;
     /// Whether the table with these kept classes holds.
-    fn holds(&self, kept: &mut dyn Iterator<Item = Class>) -> bool;
+    fn holds(&self, kept: &mut dyn Iterator<Item = Class<'_>>) -> bool;
 }
 
 /// A model made from its parameters.
@@ -184,7 +222,7 @@ pub struct ModelRow {
 }
 
 /// All models.
-pub const MODELS: &[ModelRow] = &[k_anonymity::ROW];
+pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW];
 
 /// The model `name` with these parameters.
 ///

@@ -6,7 +6,7 @@ use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::measure::{LOSSES, LossRow};
-use crate::method::METHODS;
+use crate::method::{Effort, METHODS};
 use crate::role::Role;
 
 /// A table of the file, all of whose keys are known, with its place.
@@ -152,6 +152,19 @@ pub(super) fn method(value: Value) -> Result<String> {
         return Ok(name);
     }
     Err(Error::policy(format!("there is no method `{name}`; {}", nearest(&name, &names))))
+}
+
+/// `{ seconds = 30 }` or `{ nodes = 10000 }`.
+pub(super) fn effort(value: Value) -> Result<Effort> {
+    let wrong = || expected("{ seconds = 30 } or { nodes = 10000 }, a whole number of at least 1", &value);
+    let Value::Table(table) = &value else { return Err(wrong()) };
+    let mut said = table.iter();
+    let (Some((key, number)), None) = (said.next(), said.next()) else { return Err(wrong()) };
+    match (key.as_str(), number.as_integer().and_then(|number| u64::try_from(number).ok())) {
+        ("seconds", Some(seconds @ 1..)) => Ok(Effort::Seconds(seconds)),
+        ("nodes", Some(nodes @ 1..)) => Ok(Effort::Nodes(nodes)),
+        _ => Err(wrong()),
+    }
 }
 
 pub(super) fn others(value: Value) -> Result<()> {

@@ -21,7 +21,8 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
 use crate::measure::LossRow;
-use crate::model::ClassModel;
+use crate::method::Effort;
+use crate::model::{Needs, Requirement};
 use crate::role::Role;
 
 /// A policy resolved against one table.
@@ -33,13 +34,15 @@ pub struct Policy {
     /// `others = "drop"` are absent.
     pub columns: Vec<(String, Role)>,
     /// What every class must hold.
-    pub models: Vec<Box<dyn ClassModel>>,
+    pub requirements: Vec<Requirement>,
     /// s, the share of the individuals that may be suppressed, as written.
     pub suppression_limit: Decimal,
     /// What a search minimizes.
     pub objective: LossRow,
     /// The method's name, or `auto`.
     pub method: String,
+    /// How much a method that need not finish may do.
+    pub effort: Effort,
     /// Whether the policy says that each row is a person.
     pub rows_are_individuals: bool,
 }
@@ -68,6 +71,25 @@ impl Policy {
     /// The columns of the release in the table's order.
     pub fn released(&self) -> impl Iterator<Item = (&str, Role)> {
         self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))
+    }
+
+    /// The sensitive columns whose values a search counts, each once: the objective's first, then those of the
+    /// models.
+    pub fn counted(&self) -> Vec<&str> {
+        let of_objective = self
+            .columns
+            .iter()
+            .filter(|(_, role)| *role == Role::Sensitive && self.objective.needs() == Needs::SensitiveCounts);
+        let mut counted: Vec<&str> = Vec::new();
+        let all = of_objective
+            .map(|(name, _)| name)
+            .chain(self.requirements.iter().filter_map(|r| r.sensitive.as_ref()));
+        for name in all {
+            if !counted.contains(&name.as_str()) {
+                counted.push(name);
+            }
+        }
+        counted
     }
 
     /// The place of the quasi-identifier `name` in policy order.

@@ -6,10 +6,10 @@ use super::keys::{Keys, expected, join, number, string};
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result};
-use crate::model::{self, MODELS, Model, Parameters, k_anonymity};
+use crate::model::{self, MODELS, Model, Needs, Parameters, k_anonymity};
 
 /// Keys of a `[[require]]` that a later version understands.
-const REQUIRE_LATER: &[&str] = &["sensitive", "quasi"];
+const REQUIRE_LATER: &[&str] = &["quasi"];
 
 /// A model that is required, not made yet; making it was tried.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub(super) struct Required {
     pub(super) path: Option<String>,
     pub(super) model: &'static str,
     pub(super) parameters: Parameters,
+    /// The sensitive column, where it is said.
+    pub(super) sensitive: Option<String>,
 }
 
 impl Required {
@@ -29,7 +31,7 @@ impl Required {
         };
         let row = find(MODELS, |row| row.doc, &name)
             .map_err(|valid| at(Error::policy(format!("there is no model `{name}`; {valid}"))))?;
-        let known: Vec<&str> = [&["model"], row.parameters].concat();
+        let known: Vec<&str> = [&["model", "sensitive"], row.parameters].concat();
         let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
         let mut parameters = Vec::new();
         for parameter in row.parameters {
@@ -37,9 +39,17 @@ impl Required {
                 parameters.push(((*parameter).to_owned(), value));
             }
         }
-        let required =
-            Self { path: Some(path), model: row.doc.name, parameters: Parameters::new(parameters) };
-        required.make()?;
+        let sensitive = keys.take("sensitive", string)?;
+        let parameters = Parameters::new(parameters);
+        let required = Self { path: Some(path), model: row.doc.name, parameters, sensitive };
+        let looks_at = match required.make()? {
+            Model::Class(model) => model.needs(),
+            Model::Table(_) => Needs::Size,
+        };
+        if let (Some(path), Needs::Size, Some(_)) = (&required.path, looks_at, &required.sensitive) {
+            let why = format!("`{}` looks at no sensitive column; leave the key out", required.model);
+            return Err(Error::policy(why).at(join(path, "sensitive")));
+        }
         Ok(required)
     }
 
@@ -73,5 +83,5 @@ pub(super) fn short_k(value: Value) -> Result<Required> {
         }
         other => return Err(expected("an integer of at least 1", &other)),
     };
-    Ok(Required { path: None, model: k_anonymity::ROW.doc.name, parameters: k_of(k) })
+    Ok(Required { path: None, model: k_anonymity::ROW.doc.name, parameters: k_of(k), sensitive: None })
 }

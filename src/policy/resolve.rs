@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use arrow::datatypes::{DataType, Schema};
 
 use super::keys::join;
+use super::required::Required;
 use super::said::{Said, SaidColumn, SaidLevels};
 use super::{Files, Policy, Quasi};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, hierarchy};
-use crate::model::{ClassModel, Model};
+use crate::model::{Model, Needs, Requirement};
 use crate::role::Role;
 
 /// How many columns an error names.
@@ -25,7 +26,9 @@ impl Said {
     pub fn resolve(&self, schema: &Schema, files: &dyn Files) -> Result<Policy> {
         self.check_names(schema)?;
         self.check_roles_are_complete(schema)?;
-        self.check_homogeneity()?;
+        let requirements = self.requirements()?;
+        self.check_homogeneity(&requirements)?;
+        self.check_objective()?;
         for column in &self.columns {
             check_type(column, type_of(schema, column)?)?;
         }
@@ -36,10 +39,11 @@ impl Said {
         Ok(Policy {
             quasi,
             columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
-            models: self.models()?,
+            requirements,
             suppression_limit: self.suppression_limit,
             objective: self.objective,
             method: self.method.clone(),
+            effort: self.effort,
             rows_are_individuals: self.rows_are_individuals,
         })
     }
@@ -89,8 +93,8 @@ impl Said {
         Ok(())
     }
 
-    /// No model looks at a sensitive column yet, so each must be accepted as it is.
-    fn check_homogeneity(&self) -> Result<()> {
+    /// Each sensitive column has a model that looks at it, or is accepted as it is.
+    fn check_homogeneity(&self, requirements: &[Requirement]) -> Result<()> {
         let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
         for accepted in &self.accept_homogeneity {
             if !sensitive.contains(&accepted.as_str()) {
@@ -107,17 +111,20 @@ impl Said {
                 return Err(Error::policy(why).at("accept_homogeneity"));
             }
         }
-        let open = self
-            .columns
-            .iter()
-            .find(|column| column.role == Role::Sensitive && !self.accept_homogeneity.contains(&column.name));
+        let protected = |name: &String| requirements.iter().any(|r| r.sensitive.as_ref() == Some(name));
+        let open = self.columns.iter().find(|column| {
+            let open = !protected(&column.name) && !self.accept_homogeneity.contains(&column.name);
+            column.role == Role::Sensitive && open
+        });
         match open {
             None => Ok(()),
             Some(column) => Err(Error::policy(format!(
                 "no model protects this sensitive column: when all rows of a class share one value of it, \
-                 whoever knows that a person is in the class learns the value (homogeneity); models against \
-                 that are not built yet, so accept it with the line `accept_homogeneity = {sensitive:?}` above \
-                 `[columns]`, or do not release the column"
+                 whoever knows that a person is in the class learns the value (homogeneity); require variety with \
+                 `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = {:?}`, accept it with the line \
+                 `accept_homogeneity = {:?}` above `[columns]`, or do not release the column",
+                column.name,
+                [&column.name],
             ))
             .at(column.path())),
         }
@@ -127,15 +134,71 @@ impl Said {
         self.columns.iter().filter(move |column| column.role == role).map(SaidColumn::name)
     }
 
-    fn models(&self) -> Result<Vec<Box<dyn ClassModel>>> {
-        let made = self.required.iter().map(|required| match required.make()? {
-            Model::Class(model) => Ok(model),
-            Model::Table(model) => {
-                let why = format!("`{}` judges the whole table, which is not built yet", model.doc().name);
-                Err(Error::policy(why).at(required.place()))
+    /// The models with the columns that they look at.
+    fn requirements(&self) -> Result<Vec<Requirement>> {
+        let mut requirements: Vec<Requirement> = Vec::new();
+        for required in &self.required {
+            let model = match required.make()? {
+                Model::Class(model) => model,
+                Model::Table(model) => {
+                    let why =
+                        format!("`{}` judges the whole table, which is not built yet", model.doc().name);
+                    return Err(Error::policy(why).at(required.place()));
+                }
+            };
+            let sensitive = match model.needs() {
+                Needs::Size => None,
+                _ => Some(self.looked_at(required)?),
+            };
+            let same = |other: &&Requirement| {
+                other.model.doc().name == model.doc().name && other.sensitive == sensitive
+            };
+            if requirements.iter().any(|other| same(&other)) {
+                let why = format!("`{}` is required twice of the same column; keep one", required.model);
+                return Err(Error::policy(why).at(required.place()));
             }
-        });
-        made.collect()
+            requirements.push(Requirement { model, sensitive });
+        }
+        Ok(requirements)
+    }
+
+    /// The sensitive column that a model looks at: the one said, else the only one.
+    fn looked_at(&self, required: &Required) -> Result<String> {
+        let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
+        let why = match (&required.sensitive, sensitive.as_slice()) {
+            (None, [only]) => return Ok((*only).to_owned()),
+            (Some(said), names) if names.contains(&said.as_str()) => return Ok(said.clone()),
+            (_, []) => {
+                format!("`{}` looks at a sensitive column, and none has the role `sensitive`", required.model)
+            }
+            (None, names) => format!(
+                "`{}` looks at one sensitive column; say which: sensitive = one of {}",
+                required.model,
+                some(names)
+            ),
+            (Some(said), names) => match self.column(said) {
+                Some(column) => format!("the role of `{said}` is `{}`, not `sensitive`", column.role.word()),
+                None => format!("there is no sensitive column `{said}`; {}", nearest(said, names)),
+            },
+        };
+        let place = if required.sensitive.is_some() {
+            join(required.place(), "sensitive")
+        } else {
+            required.place().to_owned()
+        };
+        Err(Error::policy(why).at(place))
+    }
+
+    fn check_objective(&self) -> Result<()> {
+        let sensitive = self.with_role(Role::Sensitive).count();
+        if self.objective.needs() == Needs::Size || sensitive == 1 {
+            return Ok(());
+        }
+        Err(Error::policy(format!(
+            "`{}` looks at the one sensitive column of a table; this policy has {sensitive}",
+            self.objective.doc().name
+        ))
+        .at("objective"))
     }
 }
 
@@ -307,7 +370,7 @@ mod tests {
         assert_eq!(columns, ["notes", "zip", "age", "dob", "marital", "diagnosis"]);
         let released: Vec<&str> = policy.released().map(|(name, _)| name).collect();
         assert_eq!(released, ["zip", "age", "dob", "marital", "diagnosis"]);
-        assert_eq!(policy.models.iter().map(|m| m.said()).collect::<Vec<_>>(), ["k_anonymity(5)"]);
+        assert_eq!(policy.requirements.iter().map(Requirement::said).collect::<Vec<_>>(), ["k_anonymity(5)"]);
         assert_eq!((policy.objective.doc().name, policy.method.as_str()), ("granularity", "auto"));
         assert_eq!(policy.suppression_limit.to_string(), "0.05");
         assert!(policy.rows_are_individuals);
@@ -374,9 +437,9 @@ mod tests {
         assert_eq!(
             error("age = { role = \"quasi\" }\ndiagnosis = { role = \"sensitive\" }"),
             "columns.diagnosis: no model protects this sensitive column: when all rows of a class share one value \
-             of it, whoever knows that a person is in the class learns the value (homogeneity); models against \
-             that are not built yet, so accept it with the line `accept_homogeneity = [\"diagnosis\"]` above \
-             `[columns]`, or do not release the column"
+             of it, whoever knows that a person is in the class learns the value (homogeneity); require variety \
+             with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = \"diagnosis\"`, accept it with the \
+             line `accept_homogeneity = [\"diagnosis\"]` above `[columns]`, or do not release the column"
         );
         let accepted = |names: &str, role: &str| {
             let text = format!(
@@ -396,6 +459,68 @@ mod tests {
             "accept_homogeneity: the role of `age` is `quasi`, not `sensitive`"
         );
         assert_eq!(wrong("[\"x\"]", "insensitive"), "accept_homogeneity: no column is sensitive, found `x`");
+    }
+
+    #[test]
+    fn models_look_at_sensitive_columns() {
+        let of = |require: &str, columns: &str| {
+            let text = format!(
+                "k = 5\nothers = \"drop\"\n{require}\n[columns]\nage = {{ role = \"quasi\" }}\n{columns}"
+            );
+            let said = |policy: Policy| policy.requirements.iter().map(Requirement::said).collect::<Vec<_>>();
+            resolve(&text).map(said).map_err(|error| error.to_string())
+        };
+        let (diagnosis, marital) =
+            ("diagnosis = { role = \"sensitive\" }\n", "marital = { role = \"sensitive\" }\n");
+        let two = format!("{diagnosis}{marital}");
+        let l = "[[require]]\nmodel = \"l_diversity\"\nl = 2\n";
+        let of_diagnosis = format!("{l}sensitive = \"diagnosis\"\n");
+        assert_eq!(of(l, diagnosis).unwrap(), ["k_anonymity(5)", "l_diversity(2, diagnosis)"]);
+        assert_eq!(of(&of_diagnosis, diagnosis), of(l, diagnosis));
+        let both = of(&format!("{of_diagnosis}{l}sensitive = \"marital\""), &two).unwrap();
+        assert_eq!(both, ["k_anonymity(5)", "l_diversity(2, diagnosis)", "l_diversity(2, marital)"]);
+
+        let wrong = |require: &str, columns: &str| of(require, columns).unwrap_err();
+        assert_eq!(
+            wrong(l, ""),
+            "require[0]: `l_diversity` looks at a sensitive column, and none has the role `sensitive`"
+        );
+        assert_eq!(
+            wrong(l, &two),
+            "require[0]: `l_diversity` looks at one sensitive column; say which: sensitive = one of diagnosis, marital"
+        );
+        assert_eq!(
+            wrong(&format!("{l}sensitive = \"age\""), diagnosis),
+            "require[0].sensitive: the role of `age` is `quasi`, not `sensitive`"
+        );
+        assert_eq!(
+            wrong(&format!("{l}sensitive = \"diagnosys\""), diagnosis),
+            "require[0].sensitive: there is no sensitive column `diagnosys`; did you mean `diagnosis`?"
+        );
+        assert_eq!(
+            wrong(&format!("{l}{of_diagnosis}"), diagnosis),
+            "require[1]: `l_diversity` is required twice of the same column; keep one"
+        );
+        assert!(wrong(&of_diagnosis, &two).starts_with("columns.marital: no model protects"));
+    }
+
+    #[test]
+    fn an_objective_may_look_at_the_one_sensitive_column() {
+        let counted = |columns: &str| {
+            let text = format!(
+                "k = 5\nobjective = \"classification_metric\"\naccept_homogeneity = [{columns}]\nothers = \"drop\"\n\
+                 [columns]\nage = {{ role = \"quasi\" }}\n"
+            );
+            let sensitive = |name: &str| format!("{} = {{ role = \"sensitive\" }}\n", name.trim_matches('"'));
+            let columns: String = columns.split_terminator(',').map(sensitive).collect();
+            let counted =
+                |policy: Policy| policy.counted().into_iter().map(str::to_owned).collect::<Vec<_>>();
+            resolve(&(text + &columns)).map(counted).map_err(|error| error.to_string())
+        };
+        assert_eq!(counted("\"diagnosis\"").unwrap(), ["diagnosis"]);
+        let wrong = "objective: `classification_metric` looks at the one sensitive column of a table; this policy has ";
+        assert_eq!(counted("").unwrap_err(), format!("{wrong}0"));
+        assert_eq!(counted("\"diagnosis\",\"marital\"").unwrap_err(), format!("{wrong}2"));
     }
 
     #[test]

@@ -8,14 +8,15 @@ use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
 use super::keys::{
-    AUTO, Keys, boolean, delimiter, expected, join, level, method, numbers, objective, others, role, share,
-    suppressed_rows, syntax, table_of, tables, weight, words,
+    AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective, others, role,
+    share, suppressed_rows, syntax, table_of, tables, weight, words,
 };
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{Argument, GENERALIZERS, Generalizer, GeneralizerRow, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
+use crate::method::Effort;
 use crate::model::k_anonymity;
 use crate::role::Role;
 
@@ -41,6 +42,7 @@ pub struct Said {
     pub(super) suppression_limit: Decimal,
     pub(super) objective: LossRow,
     pub(super) method: String,
+    pub(super) effort: Effort,
     pub(super) others_are_dropped: bool,
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
@@ -109,6 +111,7 @@ const TOP: &[&str] = &[
     "suppression_limit",
     "objective",
     "method",
+    "effort",
     "others",
     "rows_are_individuals",
     "accept_homogeneity",
@@ -143,6 +146,7 @@ impl Said {
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
             objective: keys.take("objective", objective)?.unwrap_or(&Granularity),
             method: keys.take("method", method)?.unwrap_or_else(|| AUTO.into()),
+            effort: keys.take("effort", effort)?.unwrap_or_default(),
             others_are_dropped: keys.take("others", others)?.is_some(),
             rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
             accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
@@ -175,6 +179,7 @@ impl Said {
             suppression_limit: Decimal::integer(0),
             objective: &Granularity,
             method: AUTO.into(),
+            effort: Effort::default(),
             others_are_dropped: true,
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
@@ -233,7 +238,8 @@ impl Said {
         let k_anonymity = k_anonymity::ROW.doc.name;
         for (at, one) in self.required.iter().enumerate() {
             let Some(path) = one.path.as_deref() else { continue };
-            if let Some(other) = self.required[..at].iter().find(|other| other.model == one.model) {
+            let same = |other: &&Required| other.model == one.model && other.sensitive == one.sensitive;
+            if let Some(other) = self.required[..at].iter().find(same) {
                 let first = other.path.as_deref().unwrap_or("k");
                 return Err(Error::policy(format!(
                     "`{}` is required by `{first}` too; keep one of them",

@@ -114,6 +114,19 @@ fn impossible_k() {
 }
 
 #[test]
+fn effort() {
+    for right in ["{ seconds = 5 }", "{ nodes = 1000 }"] {
+        assert!(Said::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
+    }
+    for wrong in
+        ["{ seconds = 0 }", "{ minutes = 1 }", "{ seconds = 1, nodes = 1 }", "{}", "30", "{ nodes = 1.5 }"]
+    {
+        let found = error(&format!("k = 5\neffort = {wrong}"));
+        assert!(found.starts_with("effort: expected { seconds = 30 } or { nodes = 10000 }"), "{found}");
+    }
+}
+
+#[test]
 fn requirements() {
     let k_anonymity = "[[require]]\nmodel = \"k_anonymity\"\n";
     assert!(Said::parse(&format!("{k_anonymity}k = 5")).is_ok());
@@ -136,8 +149,15 @@ fn requirements() {
     assert_eq!(error(k_anonymity), "require[0]: the parameter `k` is missing");
     assert_eq!(
         error(&format!("{k_anonymity}k = 5\nsensitive = \"x\"")),
-        "require[0].sensitive: not built yet (a later version)"
+        "require[0].sensitive: `k_anonymity` looks at no sensitive column; leave the key out"
     );
+    let l_diversity = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = ";
+    assert!(Said::parse(&format!("{l_diversity}\"a\"\n{l_diversity}\"b\"\n")).is_ok());
+    assert_eq!(
+        error(&format!("{l_diversity}\"a\"\n{l_diversity}\"a\"\n")),
+        "require[1]: `l_diversity` is required by `require[0]` too; keep one of them"
+    );
+    assert_eq!(error(&format!("{l_diversity}3")), "require[0].sensitive: expected a text, found 3");
     assert_eq!(error("[[require]]\nk = 5"), "require[0]: expected `model = ...`");
     assert_eq!(
         error("[[require]]\nmodel = \"k_anonimity\""),

@@ -20,7 +20,7 @@ use super::{Run, open, said_models};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer};
-use crate::model::{ClassModel, Model, Parameters, make};
+use crate::model::{Model, Needs, Parameters, Requirement, make};
 use crate::policy::{Files, Policy, Said};
 use crate::role::Role;
 
@@ -125,7 +125,7 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part])
         };
         (column.name.clone(), anything)
     });
-    let expected = Expected { columns: columns.collect(), models: &models, suppression_limit: None };
+    let expected = Expected { columns: columns.collect(), requirements: &models, suppression_limit: None };
     verify(output, None, &expected, run.stop).await
 }
 
@@ -142,7 +142,7 @@ async fn against(
     let loaded = open(run.resources, input, said, files).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
-    if said_models(&models) != said_models(&policy.models) {
+    if said_models(&models) != said_models(&policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;
@@ -158,7 +158,7 @@ async fn against(
         .map(|(name, _)| (name.to_owned(), policy.quasi_index(name).map(|at| Arc::clone(&generalizers[at]))));
     let expected = Expected {
         columns: columns.collect(),
-        models: &policy.models,
+        requirements: &policy.requirements,
         suppression_limit: Some(policy.suppression_limit),
     };
     verify(output, Some(loaded.table), &expected, run.stop).await
@@ -215,7 +215,7 @@ fn check_columns(
     }
 }
 
-fn recorded_models(public: &PublicRecord) -> Result<Vec<Box<dyn ClassModel>>> {
+fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
     let models = public.models.iter().map(|recorded| {
         let parameters =
             recorded.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
@@ -224,9 +224,10 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Box<dyn ClassModel>>> {
             Model::Class(model)
                 if super::record::recorded(model.required().to_f64())
                     == super::record::recorded(recorded.required)
-                    && super::said_parameters(&*model) == recorded.parameters =>
+                    && super::said_parameters(&*model) == recorded.parameters
+                    && (model.needs() == Needs::Size) == recorded.sensitive.is_none() =>
             {
-                Ok(model)
+                Ok(Requirement { model, sensitive: recorded.sensitive.clone() })
             }
             _ => Err(refused(format!("the record contradicts itself on {}", recorded.model))),
         }

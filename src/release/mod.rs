@@ -10,6 +10,7 @@ pub mod engine;
 pub mod files;
 pub mod functions;
 pub mod input;
+mod per_class;
 pub mod profile;
 pub mod record;
 pub mod staging;
@@ -32,7 +33,7 @@ use crate::class::{Budget, ClassTable, Judged};
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
 use crate::method::{self, Outcome, Problem, Watch};
-use crate::model::ClassModel;
+use crate::model::{Class, ClassModel, Merge, Requirement};
 use crate::policy::{Files, Policy, Said};
 use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources, column};
@@ -132,20 +133,38 @@ pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn
 pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     run.listener.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
-    let classes = profile::profile(&loaded.session, loaded.table.clone(), quasi, run).await?;
+    let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
+    let classes = profile::profile(&loaded.session, table, quasi, &counted, run).await?;
     if classes.total_rows() == 0 {
         return Err(Error::data("the input has no rows"));
     }
-    for model in &loaded.policy.models {
-        if model.min_size() > classes.total_rows() {
-            return Err(Error::unmet(format!(
-                "{} cannot be met: the input has only {} rows",
-                model.said(),
-                classes.total_rows()
-            )));
+    can_be_met(&loaded.policy, &classes)?;
+    Ok(classes)
+}
+
+/// Refuses what not even a single class of all rows would hold.
+fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
+    let rows = classes.total_rows();
+    for requirement in &policy.requirements {
+        let model = &requirement.model;
+        let said = || format!("{} cannot be met: ", requirement.said());
+        if model.min_size() > rows {
+            return Err(Error::unmet(format!("{}the input has only {rows} rows", said())));
+        }
+        let name = requirement.sensitive.as_ref();
+        let column = classes.sensitive().iter().position(|column| Some(column) == name);
+        if let (Merge::Any, Some(column)) = (model.merge(), column) {
+            let value = model.value(&Class { size: rows, sensitive: &classes.values_of_all(column) });
+            if !model.holds(value) {
+                return Err(Error::unmet(format!(
+                    "{}all rows together reach only {}",
+                    said(),
+                    value.to_f64()
+                )));
+            }
         }
     }
-    Ok(classes)
+    Ok(())
 }
 
 struct Watcher<'a>(&'a Run<'a>);
@@ -173,11 +192,13 @@ pub fn search(
     let ranges = policy.ranges();
     let problem = Problem {
         table: classes,
-        models: &policy.models,
+        requirements: &policy.requirements,
         objective: policy.objective,
         limit: limit_rows(policy, classes),
         ranges: &ranges,
         top,
+        effort: policy.effort,
+        threads: run.resources.threads,
         watch: &Watcher(run),
     };
     let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
@@ -241,7 +262,7 @@ pub async fn release(
     let policy = &loaded.policy;
     check_individuals(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
-    let before: ClassSizes = classes.base().rows().iter().copied().collect();
+    let before: ClassSizes = classes.base().rows().collect();
     let input_rows = classes.total_rows();
     let limit = limit_rows(policy, &classes);
 
@@ -258,7 +279,7 @@ pub async fn release(
     run.listener.begin(Phase::Write, kept.total_rows());
     let plan = apply::apply(&loaded.session, loaded.table.clone(), policy, &chosen, &kept)?;
     let rows = plan.execute_stream().await.doing("planning the release")?;
-    let footer = write::footer(&said_models(&policy.models));
+    let footer = write::footer(&said_models(&policy.requirements));
     let listener = run.listener;
     let parts = write::write(rows, policy, &chosen, &kept, &footer, &staging.release(), run.stop, &|n| {
         listener.done(n);
@@ -324,13 +345,13 @@ fn nothing_found(policy: &Policy, limit: u64) -> Error {
     Error::unmet(format!(
         "no combination of levels satisfies {} with at most {limit} suppressed rows; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",
-        said_models(&policy.models)
+        said_models(&policy.requirements)
     ))
 }
 
 /// The models as a text: `k_anonymity(5)`.
-fn said_models(models: &[Box<dyn ClassModel>]) -> String {
-    models.iter().map(|model| model.said()).collect::<Vec<_>>().join(", ")
+fn said_models(requirements: &[Requirement]) -> String {
+    requirements.iter().map(Requirement::said).collect::<Vec<_>>().join(", ")
 }
 
 /// The parameters of a model as a record says them.
@@ -346,11 +367,13 @@ fn choose(
     levels: &[usize],
 ) -> Result<(Chosen, KeptClasses)> {
     let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-    let node = Judged::new(classes, levels, &rolled, &policy.models);
+    let node = Judged::new(classes, levels, &rolled, &policy.requirements);
     if node.kept_classes() == 0 {
-        return Err(Error::unmet(
-            "the best release would be empty: every row is suppressed; nothing was published",
-        ));
+        return Err(Error::unmet(format!(
+            "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
+             suppression_limit, or choose an objective that counts suppressed rows, such as granularity",
+            policy.objective.doc().name
+        )));
     }
     chosen::choose(policy, schema, &node)
 }
@@ -362,7 +385,7 @@ fn expected<'a>(policy: &'a Policy, chosen: &Chosen) -> Expected<'a> {
     });
     Expected {
         columns: columns.collect(),
-        models: &policy.models,
+        requirements: &policy.requirements,
         suppression_limit: Some(policy.suppression_limit),
     }
 }
@@ -386,12 +409,14 @@ fn public_record(
     folder: &Path,
 ) -> Result<PublicRecord> {
     let levels = public_levels(policy, chosen);
-    let models = policy.models.iter().zip(&verified.reached).map(|(model, reached)| ModelRecord {
-        model: model.doc().name.to_owned(),
-        parameters: said_parameters(&**model),
-        required: model.required().to_f64(),
-        reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
-    });
+    let models =
+        policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
+            model: requirement.model.doc().name.to_owned(),
+            parameters: said_parameters(&*requirement.model),
+            sensitive: requirement.sensitive.clone(),
+            required: requirement.model.required().to_f64(),
+            reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
+        });
     let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
         name: name.to_owned(),
         role: role.word().to_owned(),
@@ -452,6 +477,7 @@ fn private_record(
             nodes: outcome.nodes,
             evaluated: outcome.evaluated,
             proven: outcome.proven,
+            bound: outcome.bound,
             best: outcome.best.iter().map(|found| (found.levels.clone(), found.loss)).collect(),
         },
     })

@@ -11,12 +11,14 @@ use futures::StreamExt;
 
 use super::Run;
 use super::engine::{Doing, PoolBudget, column};
+use super::per_class::{PerClass, Position, by_class, random_keys};
 use super::stop::Stop;
 use crate::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
+use crate::model::ValueCount;
 
-/// Groups `table` by the quasi-identifiers as they are.
+/// Groups `table` by the quasi-identifiers as they are and the sensitive columns that are counted.
 ///
 /// # Errors
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
@@ -24,14 +26,16 @@ pub async fn profile(
     session: &SessionContext,
     table: DataFrame,
     quasi: Vec<QuasiColumn>,
+    sensitive: &[&str],
     run: &Run<'_>,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
-    let names: Vec<&str> = quasi.iter().map(|q| q.name.as_str()).collect();
+    let names: Vec<&str> = quasi.iter().map(|q| q.name.as_str()).chain(sensitive.iter().copied()).collect();
     let grouped = grouped(table, &names)?;
     let mut stream = grouped.execute_stream().await.doing(doing)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
-    let mut builder = ClassTableBuilder::new(quasi, &budget)?.showing_values(run.show_values);
+    let sensitive = sensitive.iter().map(|name| (*name).to_owned()).collect();
+    let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
         let batch = batch.doing(doing)?;
@@ -46,10 +50,13 @@ pub async fn profile(
 
 const ROWS: &str = "rows";
 
+fn key(index: usize) -> String {
+    format!("key_{index}")
+}
+
 /// The classes of some columns, under names that are none of the table's, and their rows.
 fn grouped(table: DataFrame, names: &[&str]) -> Result<DataFrame> {
     let doing = "grouping the input by its quasi-identifiers";
-    let key = |index: usize| format!("key_{index}");
     let keys = names.iter().enumerate().map(|(index, name)| column(*name).alias(key(index)));
     let table = table.select(keys.collect::<Vec<_>>()).doing(doing)?;
     let keys = (0..names.len()).map(|index| column(key(index))).collect();
@@ -80,4 +87,49 @@ pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop) -> Resu
         counted(batch.doing(doing)?.column(0))?.into_iter().for_each(|size| all.add(size));
     }
     Ok(all)
+}
+
+/// Shows `see` every class of `table`, grouped by some of its columns as they are: its rows, and for each
+/// sensitive column how often its values occur.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub async fn for_every_class(
+    table: &DataFrame,
+    names: &[&str],
+    sensitive: &[&str],
+    stop: &Stop,
+    see: &mut (dyn FnMut(u64, &[Vec<ValueCount>]) + Send),
+) -> Result<()> {
+    let doing = "grouping the input by its quasi-identifiers";
+    if sensitive.is_empty() {
+        let sizes = class_sizes(table, names, stop).await?;
+        sizes.histogram().for_each(|(size, classes)| (0..classes).for_each(|_| see(size, &[])));
+        return Ok(());
+    }
+    let grouped = grouped(table.clone(), &[names, sensitive].concat())?;
+    let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
+    let (labels, values) = (keys(0..names.len()), keys(names.len()..names.len() + sensitive.len()));
+    let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
+    let mut stream = sorted.execute_stream().await.doing(doing)?;
+    let mut fold = PerClass::new(sensitive.len());
+    let mut rows = 0u64;
+    while let Some(batch) = stream.next().await {
+        stop.check()?;
+        let batch = batch.doing(doing)?;
+        let (class, columns) = Position::split(&batch)?;
+        let (counts, values) = columns.split_last().ok_or_else(|| Error::internal("no counts"))?;
+        let (counts, values) = (counted(counts)?, fold.values(values)?);
+        for row in 0..batch.num_rows() {
+            if fold.begins(class.at(row)) {
+                see(std::mem::take(&mut rows), &fold.take());
+            }
+            rows += counts[row];
+            fold.add(row, &values, counts[row]);
+        }
+    }
+    if rows > 0 {
+        see(rows, &fold.take());
+    }
+    Ok(())
 }

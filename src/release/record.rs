@@ -63,12 +63,25 @@ pub struct ModelRecord {
     pub model: String,
     /// Its parameters as decimals.
     pub parameters: BTreeMap<String, String>,
+    /// The sensitive column that it looks at.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sensitive: Option<String>,
     /// The bound that was required.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
     /// The worst value of all released classes.
     #[serde(serialize_with = "plainly")]
     pub reached: f64,
+}
+
+impl ModelRecord {
+    /// The model and its column, for people: `l_diversity of diagnosis`.
+    pub fn said(&self) -> String {
+        match &self.sensitive {
+            Some(column) => format!("{} of {column}", self.model),
+            None => self.model.clone(),
+        }
+    }
 }
 
 /// A number as records hold it: whole, or of 12 significant digits, so that reading it and writing it again
@@ -245,6 +258,8 @@ pub struct SearchRecord {
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,
+    /// No anonymous node loses less.
+    pub bound: Option<f64>,
     /// The best nodes' levels and losses, best first.
     pub best: Vec<(Vec<usize>, f64)>,
 }

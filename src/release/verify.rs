@@ -9,11 +9,12 @@
 //!              (values, 0, 1, 0, hashes of the row as it was written)        from the output
 //! GROUP BY labels -> rows and hash sums on either side
 //! ```
-//! A class that holds every model must be equal on both sides; one that fails must be absent from the output.
+//! Where a model looks at sensitive columns, their values are grouped by as well and the groups of a class are
+//! brought together by a sort. A class that holds every model must be equal on both sides; one that fails must be absent from the output.
 
 use std::sync::Arc;
 
-use arrow::array::AsArray;
+use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::UInt64Type;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
@@ -22,21 +23,39 @@ use futures::StreamExt;
 
 use super::engine::{Doing, column};
 use super::functions::{Evaluation, level, row_hash};
+use super::per_class::{PerClass, Position, by_class, random_keys};
 use super::stop::Stop;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};
 use crate::measure::ClassSizes;
-use crate::model::{Class, ClassModel, Quantity};
+use crate::model::{Class, Quantity, Requirement, ValueCount};
 
 /// What a release must be.
 pub struct Expected<'a> {
     /// The released columns in order: name, and for a quasi-identifier the generalizer of its level.
     pub columns: Vec<(String, Option<Arc<dyn Generalizer>>)>,
     /// What every class must hold.
-    pub models: &'a [Box<dyn ClassModel>],
+    pub requirements: &'a [Requirement],
     /// The share of the input that may be suppressed; `None` when only the output is judged.
     pub suppression_limit: Option<Decimal>,
+}
+
+impl Expected<'_> {
+    /// The places of the quasi-identifiers.
+    fn quasi(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|index| self.columns[*index].1.is_some())
+    }
+
+    /// The places of the columns that models look at.
+    fn sensitive(&self) -> Vec<usize> {
+        let looked_at = |name: &String| self.requirements.iter().any(|r| r.sensitive.as_ref() == Some(name));
+        let columns = self.columns.iter().enumerate();
+        columns
+            .filter(|(_, (name, quasi))| quasi.is_none() && looked_at(name))
+            .map(|(index, _)| index)
+            .collect()
+    }
 }
 
 /// What was counted in a release that passed.
@@ -101,55 +120,42 @@ pub async fn verify(
 ) -> Result<Verified> {
     let doing = "verifying the release";
     let with_input = input.is_some();
+    let sensitive = expected.sensitive();
     let plan = counting_plan(output, input, expected)?;
     let mut stream = plan.execute_stream().await.doing(doing)?;
-    let quasi: Vec<&Arc<dyn Generalizer>> = expected.columns.iter().filter_map(|(_, g)| g.as_ref()).collect();
-    let mut wrong = Wrong::default();
-    let mut sizes = ClassSizes::default();
-    let mut values: Vec<Vec<Quantity>> = vec![Vec::new(); expected.models.len()];
-    let (mut input_rows, mut kept_rows) = (0u64, 0u64);
+    let mut judge = Judge::new(expected, with_input)?;
+    let mut fold = PerClass::new(sensitive.len());
+    let mut class = Counts::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.doing(doing)?;
-        let (labels, counts) = batch.columns().split_at(quasi.len());
-        let count = |index: usize, row: usize| counts[index].as_primitive::<UInt64Type>().value(row);
+        let (position, columns) = match sensitive.is_empty() {
+            true => (None, batch.columns()),
+            false => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
+        };
+        let (labels, columns) = columns.split_at(judge.quasi.len());
+        let (values, counts) = columns.split_at(sensitive.len());
+        let values = fold.values(values)?;
         for row in 0..batch.num_rows() {
-            let [in_rows, out_rows] = [count(0, row), count(1, row)];
-            input_rows += in_rows;
-            let truth = if with_input { in_rows } else { out_rows };
-            let class = Class { size: truth };
-            let quantities: Vec<Quantity> = expected.models.iter().map(|model| model.value(&class)).collect();
-            let holds = expected.models.iter().zip(&quantities).all(|(model, value)| model.holds(*value));
-            if out_rows > 0 {
-                for (label, generalizer) in labels.iter().zip(&quasi) {
-                    if !generalizer.is_label(&Value::read(label, row)?) {
-                        wrong.no_label += 1;
-                        break;
-                    }
-                }
+            // Without sensitive columns every row is a class.
+            let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
+            if begins && class.any() {
+                judge.judge(&std::mem::take(&mut class), &fold.take());
             }
-            match (truth, out_rows) {
-                (0, _) => wrong.not_in_input += 1,
-                (_, 0) if holds => wrong.rows_missing += 1,
-                (_, 0) => {}
-                _ if !holds => wrong.fails_a_model += 1,
-                _ if out_rows < truth => wrong.rows_missing += 1,
-                _ if out_rows > truth => wrong.rows_added += 1,
-                _ if with_input && [count(2, row), count(3, row)] != [count(4, row), count(5, row)] => {
-                    wrong.rows_altered += 1;
-                }
-                _ => {
-                    kept_rows += out_rows;
-                    sizes.add(out_rows);
-                    values.iter_mut().zip(quantities).for_each(|(all, value)| all.push(value));
-                }
+            let group = Counts::read(counts, row);
+            if group.out_rows > 0 && !class.no_label {
+                class.no_label = !judge.are_labels(labels, row)?;
             }
+            fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows });
+            class.add(&group);
         }
-        for (model, all) in expected.models.iter().zip(&mut values) {
-            let worst = model.reached(&mut all.drain(..));
-            all.extend(worst);
-        }
+        judge.reduce();
     }
+    if class.any() {
+        judge.judge(&class, &fold.take());
+    }
+    judge.reduce();
+    let Judge { wrong, sizes, values, input_rows, kept_rows, .. } = judge;
     wrong.into_result()?;
     if kept_rows == 0 {
         return Err(Error::unmet("verification refused: the release has no rows"));
@@ -170,23 +176,147 @@ pub async fn verify(
     })
 }
 
+/// What was counted of one class, or of one of its groups.
+#[derive(Debug, Default)]
+struct Counts {
+    in_rows: u64,
+    out_rows: u64,
+    in_hash: [u64; 2],
+    out_hash: [u64; 2],
+    no_label: bool,
+}
+
+impl Counts {
+    /// The counts of one group, in the order of [`COUNTS`].
+    fn read(counts: &[ArrayRef], row: usize) -> Self {
+        let count = |index: usize| counts[index].as_primitive::<UInt64Type>().value(row);
+        Self {
+            in_rows: count(0),
+            out_rows: count(1),
+            in_hash: [count(2), count(3)],
+            out_hash: [count(4), count(5)],
+            no_label: false,
+        }
+    }
+
+    fn add(&mut self, group: &Self) {
+        self.in_rows += group.in_rows;
+        self.out_rows += group.out_rows;
+        let sums = self.in_hash.iter_mut().chain(&mut self.out_hash);
+        sums.zip(group.in_hash.iter().chain(&group.out_hash))
+            .for_each(|(sum, hash)| *sum = sum.wrapping_add(*hash));
+    }
+
+    fn any(&self) -> bool {
+        self.in_rows > 0 || self.out_rows > 0
+    }
+}
+
+/// Judges class after class.
+struct Judge<'a> {
+    requirements: &'a [Requirement],
+    /// For each requirement the place of its column among the sensitive ones.
+    looks_at: Vec<Option<usize>>,
+    quasi: Vec<&'a Arc<dyn Generalizer>>,
+    with_input: bool,
+    wrong: Wrong,
+    sizes: ClassSizes,
+    values: Vec<Vec<Quantity>>,
+    input_rows: u64,
+    kept_rows: u64,
+}
+
+impl<'a> Judge<'a> {
+    fn new(expected: &'a Expected<'a>, with_input: bool) -> Result<Self> {
+        let requirements = expected.requirements;
+        let sensitive = expected.sensitive();
+        let looks_at = requirements.iter().map(|requirement| match &requirement.sensitive {
+            None => Ok(None),
+            Some(name) => {
+                let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
+                let why = || Error::unmet(format!("verification refused: `{name}` is not in the release"));
+                at.map(Some).ok_or_else(why)
+            }
+        });
+        Ok(Self {
+            requirements,
+            looks_at: looks_at.collect::<Result<_>>()?,
+            quasi: expected.columns.iter().filter_map(|(_, generalizer)| generalizer.as_ref()).collect(),
+            with_input,
+            wrong: Wrong::default(),
+            sizes: ClassSizes::default(),
+            values: vec![Vec::new(); requirements.len()],
+            input_rows: 0,
+            kept_rows: 0,
+        })
+    }
+
+    fn are_labels(&self, labels: &[ArrayRef], row: usize) -> Result<bool> {
+        for (label, generalizer) in labels.iter().zip(&self.quasi) {
+            if !generalizer.is_label(&Value::read(label, row)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn judge(&mut self, class: &Counts, sensitive: &[Vec<ValueCount>]) {
+        let Counts { in_rows, out_rows, .. } = *class;
+        self.input_rows += in_rows;
+        let truth = if self.with_input { in_rows } else { out_rows };
+        let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
+            .map(|(requirement, looks_at)| {
+                let sensitive = looks_at.map_or(&[][..], |column| &sensitive[column]);
+                requirement.model.value(&Class { size: truth, sensitive })
+            })
+            .collect();
+        let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
+        if class.no_label {
+            self.wrong.no_label += 1;
+        }
+        match (truth, out_rows) {
+            (0, _) => self.wrong.not_in_input += 1,
+            (_, 0) if holds => self.wrong.rows_missing += 1,
+            (_, 0) => {}
+            _ if !holds => self.wrong.fails_a_model += 1,
+            _ if out_rows < truth => self.wrong.rows_missing += 1,
+            _ if out_rows > truth => self.wrong.rows_added += 1,
+            _ if self.with_input && class.in_hash != class.out_hash => self.wrong.rows_altered += 1,
+            _ => {
+                self.kept_rows += out_rows;
+                self.sizes.add(out_rows);
+                self.values.iter_mut().zip(quantities).for_each(|(all, value)| all.push(value));
+            }
+        }
+    }
+
+    /// Keeps only the worst value of each model.
+    fn reduce(&mut self) {
+        for (requirement, all) in self.requirements.iter().zip(&mut self.values) {
+            let worst = requirement.model.reached(&mut all.drain(..));
+            all.extend(worst);
+        }
+    }
+}
+
 /// The one plan of a verification.
 fn counting_plan(output: DataFrame, input: Option<DataFrame>, expected: &Expected<'_>) -> Result<DataFrame> {
     let doing = "planning the verification";
-    let mut random = [0u8; 32];
-    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut random)
-        .map_err(|_| Error::data("no random numbers can be had from the system").at(doing))?;
-    let word =
-        |at: usize| random.iter().skip(at * 8).take(8).fold(0u64, |w, byte| (w << 8) | u64::from(*byte));
-    let keys = [[word(0), word(1)], [word(2), word(3)]];
-
+    let keys = random_keys(doing)?;
+    let positions = random_keys(doing)?;
     let mut rows = side(output, expected, None, keys)?;
     if let Some(input) = input {
         rows = rows.union(side(input, expected, Some(Evaluation::Naive), keys)?).doing(doing)?;
     }
-    let labels = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_some());
+    let labels: Vec<Expr> = expected.quasi().map(|index| column(label_name(index))).collect();
+    let values: Vec<Expr> = expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
     let sums = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
-    rows.aggregate(labels.map(|index| column(label_name(index))).collect(), sums).doing(doing)
+    let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).doing(doing)?;
+    if values.is_empty() {
+        return Ok(groups);
+    }
+    let counts = COUNTS.iter().map(|name| column(*name)).collect();
+    by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
 }
 
 /// One side of the comparison: labels, then the counts that this side contributes.
@@ -213,8 +343,8 @@ fn side(
         Some(_) => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
         None => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
     };
-    let labels = expected.columns.iter().enumerate().filter(|(_, (_, generalizer))| generalizer.is_some());
-    let mut columns: Vec<Expr> = labels.map(|(index, _)| column(label_name(index))).collect();
+    let grouped = expected.quasi().chain(expected.sensitive());
+    let mut columns: Vec<Expr> = grouped.map(|index| column(label_name(index))).collect();
     columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
     released.select(columns).doing(doing)
 }
@@ -253,10 +383,10 @@ mod tests {
             &[Some("1"), Some("1"), None, None, None, Some("2")],
             &["a", "b", "c", "c", "d", "e"],
         );
-        let models: Vec<Box<dyn ClassModel>> = vec![Box::new(KAnonymity::new(2).unwrap())];
+        let requirements = [Requirement::of_sizes(KAnonymity::new(2).unwrap())];
         let expected = Expected {
             columns: vec![("zip".into(), Some(level)), ("note".into(), None)],
-            models: &models,
+            requirements: &requirements,
             suppression_limit: Some(Decimal::parse(limit).unwrap()),
         };
         verify(table(&session, out.0, out.1), Some(input), &expected, &Stop::default()).await
@@ -315,11 +445,11 @@ mod tests {
     async fn the_plan_is_a_plain_group_by() {
         let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
         let rows = || table(&session, &[Some("1")], &["a"]);
-        let models: Vec<Box<dyn ClassModel>> = vec![];
+        let requirements: [Requirement; 0] = [];
         let as_is: Arc<dyn Generalizer> = Arc::new(AsIs { text: true });
         let expected = Expected {
             columns: vec![("zip".into(), Some(as_is)), ("note".into(), None)],
-            models: &models,
+            requirements: &requirements,
             suppression_limit: None,
         };
         let plan =

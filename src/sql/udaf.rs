@@ -89,7 +89,9 @@ impl Number {
             Number::Risk(risk) => {
                 return Ok(ScalarValue::Float64(risk.value(&sizes.collect::<ClassSizes>())));
             }
-            Number::Reached(model) => model.reached(&mut sizes.map(|size| model.value(&Class { size }))),
+            Number::Reached(model) => {
+                model.reached(&mut sizes.map(|size| model.value(&Class::of_size(size))))
+            }
         };
         Ok(match number {
             Some(Quantity::Count(count)) => {

@@ -267,7 +267,7 @@ fn exhaustive_finds_what_the_walked_lattice_says() {
     let adult = Adult::open(&shared, &entry.qi);
     let policy = adult.resolve(&shared, &policy(&entry.qi, 5, "0.01", "granularity", "exhaustive"));
     let objective = built().iter().position(|(metric, _)| metric.arx == "loss").unwrap();
-    let (method, Outcome { best, nodes, evaluated, proven }) = adult.opened.search(&policy, TOP);
+    let (method, Outcome { best, nodes, evaluated, proven, .. }) = adult.opened.search(&policy, TOP);
     assert_eq!((method, nodes, evaluated, proven), ("exhaustive", 4320, 4320, true));
     assert_eq!(best, adult.exhaustive(5, 301, objective, TOP));
     assert!(close(best[0].loss, entry.loss), "{} is not {entry:?}", best[0].loss);

@@ -620,7 +620,7 @@ fn debug_shows_no_cell() {
         shown(&outcome, "Outcome");
         let levels = classes.heights();
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels).unwrap();
-        shown(&Judged::new(&classes, &levels, &rolled, &loaded.policy.models), "Judged");
+        shown(&Judged::new(&classes, &levels, &rolled, &loaded.policy.requirements), "Judged");
         shown(&Unlimited, "Unlimited");
         let source = PolicySource { said: &said, text: POLICY, files: &folder };
         let released = release(&run, &input, &source, &place.path("out"), false).await.unwrap();

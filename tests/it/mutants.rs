@@ -12,7 +12,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Date32Type, Field, Float64Type, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_kanon::class::Judged;
-use datafusion_kanon::model::{ClassModel, k_anonymity::KAnonymity};
+use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, Said};
 use datafusion_kanon::release::chosen::{self, Chosen, KeptClasses};
 use datafusion_kanon::release::engine::Resources;
@@ -846,11 +846,11 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let (policy, table) = (&loaded.policy, load(&run, &loaded).await.unwrap());
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
-    let choose = |models: &[Box<dyn ClassModel>]| {
+    let choose = |models: &[Requirement]| {
         chosen::choose(policy, loaded.schema(), &Judged::new(&table, &levels, &rolled, models)).unwrap()
     };
-    let (right, kept) = choose(&policy.models);
-    let weak: Vec<Box<dyn ClassModel>> = vec![Box::new(KAnonymity::new(3).unwrap())];
+    let (right, kept) = choose(&policy.requirements);
+    let weak = [Requirement::of_sizes(KAnonymity::new(3).unwrap())];
 
     let only = |which: &[u32]| -> KeptClasses {
         let take = |values: &ArrayRef| {
@@ -931,7 +931,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         });
         let expected = Expected {
             columns: columns.collect(),
-            models: &policy.models,
+            requirements: &policy.requirements,
             suppression_limit: Some(policy.suppression_limit),
         };
         let again = open(&resources, &input, &said, &files).await.unwrap();

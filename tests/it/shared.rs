@@ -13,8 +13,8 @@ use arrow::util::display::array_value_to_string;
 use datafusion_kanon::class::{ClassTable, Judged};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::{Outcome, Problem, Unwatched};
-use datafusion_kanon::model::{ClassModel, k_anonymity::KAnonymity};
+use datafusion_kanon::method::{Effort, Outcome, Problem, Unwatched};
+use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, Said};
 use datafusion_kanon::release::engine::Resources;
 use datafusion_kanon::release::input::Input;
@@ -92,14 +92,16 @@ impl Opened {
     /// Judges every node by k-anonymity with this k, which need not be the policy's: a policy cannot ask
     /// for k = 1 alone, but only under k = 1 are all classes kept, as they are.
     pub(crate) fn for_every_node(&self, k: u64, see: &mut dyn FnMut(&Judged<'_>)) -> u64 {
-        let models: Vec<Box<dyn ClassModel>> = vec![Box::new(KAnonymity::new(k).unwrap())];
+        let requirements = [Requirement::of_sizes(KAnonymity::new(k).unwrap())];
         let problem = Problem {
             table: &self.classes,
-            models: &models,
+            requirements: &requirements,
             objective: &Height,
             limit: self.limit(),
             ranges: &self.policy.ranges(),
             top: 1,
+            effort: Effort::default(),
+            threads: 2,
             watch: &Unwatched,
         };
         for_every_node(&problem, see).unwrap()

@@ -1,14 +1,19 @@
 //! `exhaustive`: every node of the lattice, each rolled up from its neighbour one level below.
 //!
 //! The lattice is walked depth first, column by column, so that at most one set of classes per column is
-//! held and every node is one roll-up from a node that differs in one level.
+//! held and every node is one roll-up from a node that differs in one level. The levels of the first column
+//! are walked in parallel.
 //!
 //! # Contract
 //! Proven best for every model and every loss measure; the cost is one roll-up a node. The oracle of the
 //! other lattice methods.
 
-use super::{Best, count_nodes};
-use crate::class::{Classes, Judged};
+use std::ops::RangeInclusive;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Best, count_all_nodes};
+use crate::class::{Classes, Judged, Scratch};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::method::{Found, Method, Outcome, Problem, RecodingKind};
@@ -32,52 +37,78 @@ impl Method for Exhaustive {
         RecodingKind::Levels
     }
 
-    fn proves(&self, _problem: &Problem<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let mut best = Best::new(problem.top);
-        let nodes = count_nodes(problem)?;
-        let evaluated = for_every_node(problem, &mut |node| {
-            if node.suppressed_rows() <= problem.limit {
-                best.offer(Found::new(node, problem.objective));
+        let nodes = count_all_nodes(problem)?;
+        let first = problem.ranges.first().cloned().unwrap_or(0..=0);
+        let (levels, seen) = (Mutex::new(first), AtomicU64::new(0));
+        let next = || levels.lock().ok().and_then(|mut levels| levels.next());
+        let search = || -> Result<Best> {
+            let mut best = Best::new(problem.top);
+            while let Some(level) = next() {
+                let mut ranges: Vec<RangeInclusive<usize>> = problem.ranges.to_vec();
+                ranges[0] = level..=level;
+                walk(problem, &ranges, &mut |node| {
+                    if node.suppressed_rows() <= problem.limit {
+                        best.offer(Found::new(node, problem.objective));
+                    }
+                    let seen = seen.fetch_add(1, Ordering::Relaxed) + 1;
+                    problem.watch.progress(seen, nodes);
+                })?;
             }
-        })?;
-        Ok(Outcome { best: best.found, nodes, evaluated, proven: true })
+            Ok(best)
+        };
+        let found: Vec<Result<Best>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..problem.threads.max(1)).map(|_| scope.spawn(search)).collect();
+            let failed = || Err(Error::internal("a search thread failed"));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
+        });
+        let mut best = Best::new(problem.top);
+        for one in found {
+            one?.found.into_iter().for_each(|node| best.offer(node));
+        }
+        let bound = best.found.first().map(|found| found.loss);
+        let evaluated = seen.into_inner();
+        Ok(Outcome { best: best.found, nodes, evaluated, proven: true, bound })
     }
 }
 
 /// Judges every allowed node of the lattice and shows it to `see`; returns how many there were.
 ///
 /// # Errors
-/// Those of [`Method::search`].
+/// Those of [`Method::search`]; a policy error for more than two million nodes.
 pub fn for_every_node(problem: &Problem<'_>, see: &mut dyn FnMut(&Judged<'_>)) -> Result<u64> {
-    let lowest: Vec<usize> = problem.ranges.iter().map(|range| *range.start()).collect();
+    let nodes = count_all_nodes(problem)?;
+    walk(problem, problem.ranges, see)?;
+    Ok(nodes)
+}
+
+fn walk(
+    problem: &Problem<'_>,
+    ranges: &[RangeInclusive<usize>],
+    see: &mut dyn FnMut(&Judged<'_>),
+) -> Result<()> {
+    let lowest: Vec<usize> = ranges.iter().map(|range| *range.start()).collect();
     let start = problem.table.roll_up(problem.table.base(), &vec![0; lowest.len()], &lowest)?;
-    let mut walk = Walk { problem, levels: lowest, see, seen: 0, total: count_nodes(problem)? };
-    walk.column(0, &start)?;
-    Ok(walk.seen)
+    let scratch = problem.table.scratch();
+    Walk { problem, ranges, levels: lowest, see, scratch }.column(0, &start)
 }
 
 struct Walk<'a> {
     problem: &'a Problem<'a>,
+    ranges: &'a [RangeInclusive<usize>],
     levels: Vec<usize>,
     see: &'a mut dyn FnMut(&Judged<'_>),
-    seen: u64,
-    total: u64,
+    scratch: Scratch,
 }
 
 impl Walk<'_> {
     /// Walks all levels of `column` and of the columns behind it, from `classes` at the lowest of these.
     fn column(&mut self, column: usize, classes: &Classes) -> Result<()> {
-        let Some(range) = self.problem.ranges.get(column) else {
+        let Some(range) = self.ranges.get(column) else {
             if self.problem.watch.stopped() {
                 return Err(Error::interrupted());
             }
-            (self.see)(&Judged::new(self.problem.table, &self.levels, classes, self.problem.models));
-            self.seen += 1;
-            self.problem.watch.progress(self.seen, self.total);
+            (self.see)(&Judged::new(self.problem.table, &self.levels, classes, self.problem.requirements));
             return Ok(());
         };
         self.column(column + 1, classes)?;
@@ -85,8 +116,10 @@ impl Walk<'_> {
         for level in *range.start() + 1..=*range.end() {
             let finer = self.levels.clone();
             self.levels[column] = level;
-            let next =
-                self.problem.table.roll_up(rolled.as_ref().unwrap_or(classes), &finer, &self.levels)?;
+            let source = rolled.as_ref().unwrap_or(classes);
+            let table = self.problem.table;
+            let next = table.roll_up_at_most(source, &finer, &self.levels, usize::MAX, &mut self.scratch)?;
+            let next = next.ok_or_else(|| Error::internal("a roll-up without a bound"))?;
             self.column(column + 1, &next)?;
             rolled = Some(next);
         }

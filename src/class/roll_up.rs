@@ -1,0 +1,280 @@
+//! Roll-up: the classes of a coarser node from those of a finer one.
+//!
+//! Codes are mapped to codes and the rows of classes that become equal are added; values and labels are never
+//! touched. The inner loop allocates nothing: keys have a width known to the compiler, and the hash index and
+//! the growing result live in a [`Scratch`] that is used again.
+
+use super::classes::{Classes, Histograms};
+use super::packing::Field;
+use super::{Budget, Held, too_many_classes};
+use crate::error::Result;
+use crate::model::ValueCount;
+use std::sync::Arc;
+
+/// Memory that roll-ups use again and again, taken from a budget.
+pub struct Scratch {
+    /// Open addressing: the number of a class, or [`EMPTY`].
+    slots: Vec<u32>,
+    entries: Vec<u64>,
+    /// The class that each source class went into.
+    target: Vec<u32>,
+    held: Held,
+}
+
+const EMPTY: u32 = u32::MAX;
+const LEAST_SLOTS: usize = 1 << 8;
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scratch(..)")
+    }
+}
+
+impl Scratch {
+    /// No memory yet.
+    pub fn new(budget: &Arc<dyn Budget>) -> Self {
+        Self { slots: Vec::new(), entries: Vec::new(), target: Vec::new(), held: Held::new(budget) }
+    }
+
+    fn account(&mut self) -> Result<()> {
+        let slots = self.slots.capacity() * size_of::<u32>();
+        let target = self.target.capacity() * size_of::<u32>();
+        self.held.at_least(slots + target + self.entries.capacity() * size_of::<u64>())
+    }
+}
+
+/// How the codes of one column change.
+pub(super) struct Step<'a> {
+    pub(super) field: Field,
+    pub(super) map: &'a [u32],
+}
+
+/// Merges the `source` entries that become equal under `steps`; `keep` has the bits of all other columns.
+/// `None` when there would be more than `at_most` classes.
+pub(super) fn roll_up(
+    source: &Classes,
+    keep: &[u64],
+    steps: &[Step<'_>],
+    at_most: usize,
+    scratch: &mut Scratch,
+) -> Result<Option<Classes>> {
+    let at_most = at_most.min(EMPTY as usize - 1);
+    let needs_target = !source.sensitive.is_empty();
+    let merge = match source.words {
+        1 => merge::<1>,
+        2 => merge::<2>,
+        4 => merge::<4>,
+        8 => merge::<8>,
+        16 => merge::<16>,
+        _ => merge::<32>,
+    };
+    if merge(&source.entries, keep, steps, at_most, needs_target, scratch).is_none() {
+        scratch.account()?;
+        if at_most == EMPTY as usize - 1 {
+            return Err(too_many_classes());
+        }
+        return Ok(None);
+    }
+    scratch.account()?;
+    let entries = scratch.entries.clone();
+    let classes = entries.len() / (source.words + 1);
+    let sensitive =
+        source.sensitive.iter().map(|histograms| histograms.regrouped(&scratch.target, classes)).collect();
+    let rolled = Classes { entries, words: source.words, sensitive, held: Held::new(source.held.budget()) };
+    rolled.accounted().map(Some)
+}
+
+impl Classes {
+    /// Takes the memory that this uses from the budget.
+    pub(super) fn accounted(mut self) -> Result<Self> {
+        let bytes = self.bytes();
+        self.held.at_least(bytes)?;
+        Ok(self)
+    }
+}
+
+/// The inner loop; leaves the result in `scratch.entries`, and in `scratch.target` where it went.
+fn merge<const W: usize>(
+    source: &[u64],
+    keep: &[u64],
+    steps: &[Step<'_>],
+    at_most: usize,
+    needs_target: bool,
+    scratch: &mut Scratch,
+) -> Option<()> {
+    let Scratch { slots, entries, target, .. } = scratch;
+    entries.clear();
+    target.clear();
+    let used = slots.len().clamp(LEAST_SLOTS, LEAST_SLOTS * 16);
+    slots.clear();
+    slots.resize(used, EMPTY);
+    let mut keep_words = [0u64; W];
+    keep_words.copy_from_slice(keep);
+    let mut count = 0usize;
+    for entry in source.chunks_exact(W + 1) {
+        let mut key = [0u64; W];
+        for (word, (from, kept)) in key.iter_mut().zip(entry.iter().zip(&keep_words)) {
+            *word = from & kept;
+        }
+        for step in steps {
+            step.field.put(&mut key, step.map[step.field.get(entry) as usize]);
+        }
+        let last = slots.len() - 1;
+        let mut at = mix(&key) & last;
+        let class = loop {
+            let slot = slots[at];
+            if slot == EMPTY {
+                if count == at_most {
+                    return None;
+                }
+                // `count` is at most EMPTY - 1, by the bound on `at_most`.
+                let class = u32::try_from(count).unwrap_or(EMPTY);
+                slots[at] = class;
+                entries.extend_from_slice(&key);
+                entries.push(entry[W]);
+                count += 1;
+                if count * 2 > slots.len() {
+                    grow::<W>(slots, entries);
+                }
+                break class;
+            }
+            let known = &mut entries[slot as usize * (W + 1)..][..=W];
+            if known[..W] == key {
+                known[W] += entry[W];
+                break slot;
+            }
+            at = (at + 1) & last;
+        };
+        if needs_target {
+            target.push(class);
+        }
+    }
+    Some(())
+}
+
+/// Four times the slots.
+fn grow<const W: usize>(slots: &mut Vec<u32>, entries: &[u64]) {
+    let len = slots.len() * 4;
+    slots.clear();
+    slots.resize(len, EMPTY);
+    for (class, entry) in (0u32..).zip(entries.chunks_exact(W + 1)) {
+        let mut key = [0u64; W];
+        key.copy_from_slice(&entry[..W]);
+        let mut at = mix(&key) & (len - 1);
+        while slots[at] != EMPTY {
+            at = (at + 1) & (len - 1);
+        }
+        slots[at] = class;
+    }
+}
+
+/// A hash of a packed key; only the speed of a roll-up depends on its quality.
+#[expect(clippy::cast_possible_truncation, reason = "a hash may lose bits")]
+fn mix<const W: usize>(key: &[u64; W]) -> usize {
+    let hash = key.iter().fold(0x9E37_79B9_7F4A_7C15u64, |hash, word| {
+        let product = u128::from(hash ^ word) * 0xD6E8_FEB8_6659_FD93;
+        (product >> 64) as u64 ^ product as u64
+    });
+    hash as usize
+}
+
+impl Histograms {
+    /// The histograms of the classes that these classes went into.
+    pub(super) fn regrouped(&self, target: &[u32], classes: usize) -> Self {
+        // Counting sort: the members of each class, side by side.
+        let mut ends = vec![0usize; classes + 1];
+        target.iter().for_each(|class| ends[*class as usize + 1] += 1);
+        (1..=classes).for_each(|class| ends[class] += ends[class - 1]);
+        let mut next = ends.clone();
+        let mut members = vec![0usize; target.len()];
+        for (member, class) in target.iter().enumerate() {
+            let place = &mut next[*class as usize];
+            members[*place] = member;
+            *place += 1;
+        }
+        let mut starts = Vec::with_capacity(classes + 1);
+        let mut counts: Vec<ValueCount> = Vec::with_capacity(self.counts.len().min(4 * classes));
+        for class in 0..classes {
+            let start = counts.len();
+            starts.push(start);
+            let members = &members[ends[class]..ends[class + 1]];
+            members.iter().for_each(|member| counts.extend_from_slice(self.of(*member)));
+            if members.len() > 1 {
+                counts[start..].sort_unstable_by_key(|count| count.value);
+                let mut last = start;
+                for at in start + 1..counts.len() {
+                    let count = counts[at];
+                    if counts[last].value == count.value {
+                        counts[last].count += count.count;
+                    } else {
+                        last += 1;
+                        counts[last] = count;
+                    }
+                }
+                counts.truncate(last + 1);
+            }
+        }
+        starts.push(counts.len());
+        counts.shrink_to_fit();
+        Self { starts, counts }
+    }
+}
+
+/// Nothing here may be wrong without a test that says so: the result is compared with a plain map.
+#[cfg(test)]
+mod tests {
+    use super::super::Unlimited;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn budget() -> Arc<dyn Budget> {
+        Arc::new(Unlimited)
+    }
+
+    /// Many classes in `words` words whose lowest word is a number below `distinct`.
+    fn source(words: usize, rows: u64, distinct: u64) -> Classes {
+        let mut entries = Vec::new();
+        for row in 0..rows {
+            let code = row * 7 % distinct;
+            entries.extend((0..words).map(|word| if word == 0 { code } else { row }));
+            entries.push(row % 3 + 1);
+        }
+        Classes { entries, words, sensitive: Vec::new(), held: Held::new(&budget()) }
+    }
+
+    #[test]
+    fn every_width_adds_up_what_becomes_equal() {
+        let mut scratch = Scratch::new(&budget());
+        for words in super::super::packing::WIDTHS {
+            for (rows, distinct) in [(0, 1), (1, 1), (5_000, 17), (5_000, 4_999)] {
+                let source = source(words, rows, distinct);
+                let map: Vec<u32> = (0..u32::try_from(distinct).unwrap()).map(|code| code / 2).collect();
+                let steps = [Step { field: Field { word: 0, shift: 0, mask: (1 << 13) - 1 }, map: &map }];
+                let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+                for entry in source.entries.chunks_exact(words + 1) {
+                    *expected.entry(entry[0] / 2).or_default() += entry[words];
+                }
+                let keep = vec![0; words];
+                let rolled = roll_up(&source, &keep, &steps, usize::MAX, &mut scratch).unwrap().unwrap();
+                let got: BTreeMap<u64, u64> =
+                    rolled.entries.chunks_exact(words + 1).map(|entry| (entry[0], entry[words])).collect();
+                assert_eq!((rolled.len(), got), (expected.len(), expected.clone()));
+                let capped = |most| roll_up(&source, &keep, &steps, most, &mut Scratch::new(&budget()));
+                assert!(capped(expected.len()).unwrap().is_some());
+                assert!(expected.is_empty() || capped(expected.len() - 1).unwrap().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn histograms_are_merged_in_the_order_of_values() {
+        let of = |value, count| ValueCount { value, count };
+        let finer = Histograms {
+            starts: vec![0, 2, 3, 5],
+            counts: vec![of(None, 1), of(Some(4), 2), of(Some(4), 5), of(Some(0), 1), of(Some(9), 1)],
+        };
+        let coarser = finer.regrouped(&[1, 0, 1], 2);
+        assert_eq!(coarser.of(0), [of(Some(4), 5)]);
+        assert_eq!(coarser.of(1), [of(None, 1), of(Some(0), 1), of(Some(4), 2), of(Some(9), 1)]);
+    }
+}

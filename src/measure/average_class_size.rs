@@ -1,0 +1,47 @@
+//! `average_class_size`: rows per class, all suppressed rows being one class.
+//!
+//! `n / (kept classes + [S > 0])`.
+//!
+//! # Contract
+//! A float in 1..=n. Grows going up when nothing is suppressed. It does not see how many rows are suppressed,
+//! only whether any is.
+
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct AverageClassSize;
+
+impl LossMeasure for AverageClassSize {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "average_class_size",
+            summary: "rows per class",
+            parameters: "",
+            example: "objective = \"average_class_size\"",
+            paper: Some(papers::LEFEVRE_2006),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::WithoutSuppression
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        let classes = node.kept_classes() + u64::from(node.suppressed_rows() > 0);
+        ratio(u128::from(node.table().total_rows()), u128::from(classes))
+    }
+
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        // Where rows are suppressed, one class at least is not kept.
+        let with_suppression = interval.kept_classes() + u64::from(interval.limit > 0);
+        let classes = with_suppression.min(interval.classes).max(1);
+        ratio(u128::from(interval.rows()), u128::from(classes))
+    }
+    fn counts_classes(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,51 @@
+//! `classification_metric`: the share of rows that a classifier by class would get wrong.
+//!
+//! `(S + sum over kept classes of the rows without the class's most frequent value) / n`, over the values of one
+//! sensitive column; NULL is a value.
+//!
+//! # Contract
+//! A share in 0..=1. Needs a table with one sensitive column; of several, a policy must leave one. It rewards
+//! homogeneous classes, which is what l-diversity forbids: useful to train models, not to protect.
+
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
+use crate::doc::Doc;
+use crate::model::Needs;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct ClassificationMetric;
+
+impl LossMeasure for ClassificationMetric {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "classification_metric",
+            summary: "share of rows suppressed or not in their class's majority",
+            parameters: "",
+            example: "objective = \"classification_metric\"",
+            paper: Some(papers::IYENGAR_2002),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::No
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::SensitiveCounts
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        let minority = |(class, rows): (usize, u64)| {
+            let counts = node.sensitive(class, 0).unwrap_or_default();
+            rows - counts.iter().map(|count| count.count).max().unwrap_or(0)
+        };
+        let wrong = node.suppressed_rows() + node.kept().map(minority).sum::<u64>();
+        ratio(u128::from(wrong), u128::from(node.table().total_rows()))
+    }
+
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        ratio(u128::from(interval.suppressed), u128::from(interval.rows()))
+    }
+}

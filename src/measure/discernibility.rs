@@ -1,0 +1,51 @@
+//! `discernibility`: each row costs the rows that it cannot be told from (discernibility metric).
+//!
+//! `sum over kept classes of rows^2, plus n S`: a suppressed row cannot be told from any row.
+//!
+//! # Contract
+//! A non-negative integer as a float, at most n^2. Grows going up when nothing is suppressed. It sees the sizes
+//! of classes only, not how coarse their labels are.
+
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct Discernibility;
+
+impl LossMeasure for Discernibility {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "discernibility",
+            summary: "rows that each row cannot be told from, summed",
+            parameters: "",
+            example: "objective = \"discernibility\"",
+            paper: Some(papers::BAYARDO_AGRAWAL_2005),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::WithoutSuppression
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        let kept: u128 = node.kept().map(|(_, rows)| u128::from(rows) * u128::from(rows)).sum();
+        let suppressed = u128::from(node.suppressed_rows()) * u128::from(node.table().total_rows());
+        ratio(kept + suppressed, 1)
+    }
+
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        let n = u128::from(interval.rows());
+        let suppressed = u128::from(interval.suppressed);
+        // A suppressed row costs n instead of the rows of its class.
+        let by_squares = interval.squares + suppressed * (n - u128::from(interval.max_failing).min(n));
+        // A kept row costs the least size at least.
+        let least = u128::from(interval.min_size).min(n);
+        ratio(by_squares.max(least * (n - suppressed) + n * suppressed), 1)
+    }
+    fn counts_classes(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,42 @@
+//! `discernibility_star`: discernibility without a penalty for suppression.
+//!
+//! `sum over all classes of rows^2`, failing classes included (DM*; ARX uses it as a bound).
+//!
+//! # Contract
+//! A non-negative integer as a float, at most n^2. Always grows going up. It does not see suppression.
+
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct DiscernibilityStar;
+
+impl LossMeasure for DiscernibilityStar {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "discernibility_star",
+            summary: "rows of each row's class, summed",
+            parameters: "",
+            example: "objective = \"discernibility_star\"",
+            paper: Some(papers::EL_EMAM_2009),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::Always
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        ratio(node.squares(), 1)
+    }
+
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        ratio(interval.squares, 1)
+    }
+    fn counts_classes(&self) -> bool {
+        true
+    }
+}

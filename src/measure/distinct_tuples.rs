@@ -1,0 +1,41 @@
+//! `distinct_tuples`: minus the number of kept classes (Samarati's maximum distribution).
+//!
+//! # Contract
+//! An integer as a float, at most 0: the more classes stay apart, the smaller. It sees neither suppression nor
+//! how coarse the labels are.
+
+use super::{Grows, Interval, LossMeasure, ratio};
+use crate::class::Judged;
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct DistinctTuples;
+
+impl LossMeasure for DistinctTuples {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "distinct_tuples",
+            summary: "minus the number of classes",
+            parameters: "",
+            example: "objective = \"distinct_tuples\"",
+            paper: Some(papers::SAMARATI_2001),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::No
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        0.0 - ratio(u128::from(node.kept_classes()), 1)
+    }
+
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        0.0 - ratio(u128::from(interval.kept_classes()), 1)
+    }
+    fn counts_classes(&self) -> bool {
+        true
+    }
+}

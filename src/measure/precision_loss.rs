@@ -1,0 +1,48 @@
+//! `precision_loss`: how far up its hierarchy an average cell is, suppressed rows at the top (one minus Sweeney's precision).
+//!
+//! `mean over columns i of (K g_i / H_i + S) / n`: a kept cell loses the share of its hierarchy that it went
+//! up, a suppressed one loses all.
+//!
+//! # Contract
+//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed. Grows going up when nothing is
+//! suppressed. It does not see how many values a level merges.
+
+use super::{Grows, Interval, LossMeasure, ratio, relative_height::sum_of_shares, rounded_down};
+use crate::class::{ClassTable, Judged};
+use crate::doc::Doc;
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct PrecisionLoss;
+
+impl LossMeasure for PrecisionLoss {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "precision_loss",
+            summary: "how far up its hierarchy an average cell is",
+            parameters: "",
+            example: "objective = \"precision_loss\"",
+            paper: Some(papers::SWEENEY_2002_PRECISION),
+        }
+    }
+
+    fn grows(&self) -> Grows {
+        Grows::WithoutSuppression
+    }
+
+    fn value(&self, node: &Judged<'_>) -> f64 {
+        loss(node.table(), node.levels(), node.suppressed_rows())
+    }
+
+    fn bound(&self, interval: &Interval<'_>) -> f64 {
+        rounded_down(loss(interval.table, interval.low, interval.suppressed))
+    }
+}
+
+fn loss(table: &ClassTable, levels: &[usize], suppressed: u64) -> f64 {
+    let mean = sum_of_shares(table, levels) / ratio(levels.len() as u128, 1);
+    let rows = table.total_rows();
+    let [kept, suppressed] = [rows - suppressed, suppressed].map(|n| ratio(u128::from(n), u128::from(rows)));
+    kept * mean + suppressed
+}

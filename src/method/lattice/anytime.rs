@@ -1,0 +1,125 @@
+//! `anytime`: the best node that a given effort finds, for lattices too large to finish.
+//!
+//! 1. Greedy: from the lowest levels up, always the column with the most labels, to the first anonymous node
+//!    (as Datafly, Sweeney 1998).
+//! 2. Descent: while a column one level lower, or that and another one level higher, is anonymous and loses
+//!    less, go there.
+//! 3. Branch and bound as `optimal`, with a descent from every better node it meets, until the effort is spent.
+//!
+//! # Contract
+//! Never worse than the greedy node, once that is found. The outcome says whether it is proven best, and if not,
+//! a bound below which no anonymous node loses. Under an effort in nodes the same nodes are evaluated each time;
+//! under an effort in seconds the answer may differ from run to run.
+
+use std::time::{Duration, Instant};
+
+use super::branch_and_bound::Search;
+use super::evaluate::Purpose;
+use crate::doc::Doc;
+use crate::error::Result;
+use crate::method::{Effort, Method, Outcome, Problem, RecodingKind};
+use crate::papers;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct Anytime;
+
+impl Method for Anytime {
+    fn doc(&self) -> &'static Doc {
+        &Doc {
+            name: "anytime",
+            summary: "the best node that an effort in seconds or nodes finds, with a bound",
+            parameters: "",
+            example: "method = \"anytime\"",
+            paper: Some(papers::SWEENEY_1998),
+        }
+    }
+
+    fn recoding(&self) -> RecodingKind {
+        RecodingKind::Levels
+    }
+
+    fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
+        let begun = Instant::now();
+        let mut enough = |evaluated: u64| match problem.effort {
+            Effort::Seconds(seconds) => begun.elapsed() >= Duration::from_secs(seconds),
+            Effort::Nodes(nodes) => evaluated >= nodes,
+        };
+        let mut search = Search::new(problem);
+        greedy(problem, &mut search, &mut enough)?;
+        loop {
+            descend(problem, &mut search, &mut enough)?;
+            let before = search.best.found.first().cloned();
+            search.run(true, &mut enough)?;
+            if search.best.found.first() == before.as_ref() || enough(search.evaluated()) {
+                return Ok(search.outcome());
+            }
+        }
+    }
+}
+
+/// The first anonymous node on the way up that always generalizes the column with the most labels.
+fn greedy(problem: &Problem<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
+    let mut levels: Vec<usize> = problem.ranges.iter().map(|range| *range.start()).collect();
+    loop {
+        search.evaluate(std::slice::from_ref(&levels), Purpose::Verdict)?;
+        if search.is_anonymous(&levels) || enough(search.evaluated()) {
+            return Ok(());
+        }
+        let labels = |column: usize| problem.table.columns()[column].level(levels[column]).leaves().len();
+        let below_top = (0..levels.len()).filter(|column| levels[*column] < *problem.ranges[*column].end());
+        // The first of the widest: `max_by_key` takes the last.
+        let Some(widest) = below_top.rev().max_by_key(|column| labels(*column)) else { return Ok(()) };
+        levels[widest] += 1;
+    }
+}
+
+/// Goes from the best node to better neighbours as long as there are any.
+fn descend(
+    problem: &Problem<'_>,
+    search: &mut Search<'_>,
+    enough: &mut dyn FnMut(u64) -> bool,
+) -> Result<()> {
+    while let Some(best) = search.best.found.first().cloned() {
+        for neighbour in neighbours(problem, &best.levels) {
+            if enough(search.evaluated()) {
+                return Ok(());
+            }
+            if !search.is_worse(&neighbour) {
+                search.evaluate(std::slice::from_ref(&neighbour), Purpose::Verdict)?;
+                if search.best.found.first() != Some(&best) {
+                    break;
+                }
+            }
+        }
+        if search.best.found.first() == Some(&best) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// One column one level lower; then that and another column one level higher.
+fn neighbours(problem: &Problem<'_>, levels: &[usize]) -> Vec<Vec<usize>> {
+    let columns = || 0..levels.len();
+    let lower: Vec<Vec<usize>> = columns()
+        .filter(|column| levels[*column] > *problem.ranges[*column].start())
+        .map(|column| {
+            let mut lower = levels.to_vec();
+            lower[column] -= 1;
+            lower
+        })
+        .collect();
+    let mut all = lower.clone();
+    for lower in lower {
+        let higher = columns().filter(|column| {
+            lower[*column] == levels[*column] && levels[*column] < *problem.ranges[*column].end()
+        });
+        all.extend(higher.map(|column| {
+            let mut swapped = lower.clone();
+            swapped[column] += 1;
+            swapped
+        }));
+    }
+    all
+}

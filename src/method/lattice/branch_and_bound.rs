@@ -1,0 +1,334 @@
+//! Branch and bound over intervals of the lattice: what `optimal` runs to the end and `anytime` until its effort
+//! is spent.
+//!
+//! An interval is all nodes between a lowest and a highest one. Of the highest it is known what every node
+//! below suppresses too: when that is too much, no node of the interval is anonymous. Of the lowest it is known
+//! what every node above loses, and from both the measure makes a lower bound. An interval whose bound is above
+//! the best loss is dropped, one that may hold a best node is cut in two, the one with the least bound first.
+//! Before its highest node is evaluated, an interval is narrowed: levels at which the bound alone is too high
+//! are cut off.
+//!
+//! ```text
+//! [low, high]  cut off the top level t of the column where that raises the bound most:
+//!     [low, high with t - 1]    more is suppressed at its high: often all of it is refused
+//!     [low with t, high]        more is lost at its low: often all of it is too expensive
+//! ```
+//! The intervals partition the nodes that are not decided, so a search may stop at any time and say the least
+//! loss that is still possible.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::evaluate::{Evaluator, Facts, Purpose};
+use super::{Best, count_nodes, height, is_below};
+use crate::error::Result;
+use crate::measure::Interval;
+use crate::method::{Outcome, Problem};
+
+/// A search and what it knows.
+pub(super) struct Search<'a> {
+    problem: &'a Problem<'a>,
+    evaluator: Evaluator<'a>,
+    pub(super) best: Best,
+    /// Nodes below which none is anonymous; the newest last.
+    refused: Vec<Vec<usize>>,
+    open: BinaryHeap<Open>,
+    cuts: u64,
+    nodes: u64,
+    /// The nodes in intervals that are open.
+    undecided: f64,
+}
+
+/// More refused nodes are not remembered: each is only a chance to skip an evaluation.
+const MOST_REFUSED: usize = 4096;
+
+/// An interval that may hold a best node.
+#[derive(Debug, Clone)]
+struct Open {
+    bound: f64,
+    low: Vec<usize>,
+    high: Vec<usize>,
+    /// Every node suppresses at least these rows.
+    suppressed: u64,
+    /// Every node has at most so many classes; the sum of their squared sizes is at least that.
+    classes: (u64, u128),
+    number: u64,
+}
+
+impl Ord for Open {
+    /// The one to take first is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let least = other.bound.total_cmp(&self.bound);
+        least
+            .then_with(|| height(&other.low).cmp(&height(&self.low)))
+            .then_with(|| other.low.cmp(&self.low))
+            .then_with(|| self.number.cmp(&other.number))
+    }
+}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Open {}
+
+impl Open {
+    fn nodes(&self) -> f64 {
+        self.low
+            .iter()
+            .zip(&self.high)
+            .map(|(low, high)| crate::measure::ratio((high - low + 1) as u128, 1))
+            .product()
+    }
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(problem: &'a Problem<'a>) -> Self {
+        let (low, high): (Vec<usize>, Vec<usize>) =
+            problem.ranges.iter().map(|range| (*range.start(), *range.end())).unzip();
+        let mut search = Self {
+            problem,
+            evaluator: Evaluator::new(problem),
+            best: Best::new(problem.top),
+            refused: Vec::new(),
+            open: BinaryHeap::new(),
+            cuts: 0,
+            nodes: count_nodes(problem),
+            undecided: 0.0,
+        };
+        let classes = (problem.table.base().len() as u64, 0);
+        search.open(Open { bound: f64::NEG_INFINITY, low, high, suppressed: 0, classes, number: 0 });
+        search
+    }
+
+    /// The nodes whose classes were computed.
+    pub(super) fn evaluated(&self) -> u64 {
+        self.evaluator.evaluated()
+    }
+
+    /// Narrows what is open down to nothing, until `enough` says so of the evaluated nodes, or, when that is
+    /// wanted, until a better node is found.
+    pub(super) fn run(&mut self, until_better: bool, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
+        let before = self.best.found.first().cloned();
+        while !enough(self.evaluated()) {
+            if until_better && self.best.found.first() != before.as_ref() {
+                break;
+            }
+            let round = self.next_round();
+            if round.is_empty() {
+                break;
+            }
+            let highs: Vec<Vec<usize>> = round.iter().map(|open| open.high.clone()).collect();
+            self.evaluate(&highs, Purpose::Verdict)?;
+            let mut lows = Vec::new();
+            let mut wide = Vec::new();
+            for mut open in round {
+                if self.narrowed_by_high(&mut open) {
+                    lows.push(open.low.clone());
+                    wide.push(open);
+                } else {
+                    self.undecided -= open.nodes();
+                }
+            }
+            self.evaluate(&lows, Purpose::Classes)?;
+            for mut open in wide {
+                self.undecided -= open.nodes();
+                if self.narrowed_by_low(&mut open) {
+                    self.cut(&open);
+                }
+            }
+            let decided = crate::measure::ratio(self.nodes.into(), 1) - self.undecided;
+            self.problem.watch.progress(share_of(self.nodes, decided), self.nodes);
+        }
+        Ok(())
+    }
+
+    /// The next intervals that may hold a best node, narrowed.
+    fn next_round(&mut self) -> Vec<Open> {
+        let mut round = Vec::new();
+        while round.len() < self.evaluator.width() {
+            let Some(mut open) = self.open.pop() else { break };
+            let before = open.nodes();
+            if self.may_hold_best(&open) {
+                self.narrow(&mut open);
+                if !self.is_refused(&open.high) {
+                    self.undecided -= before - open.nodes();
+                    round.push(open);
+                    continue;
+                }
+            }
+            self.undecided -= before;
+        }
+        round
+    }
+
+    fn may_hold_best(&self, open: &Open) -> bool {
+        self.best.can_enter(open.bound, &open.low)
+    }
+
+    /// Cuts off the levels at which the bound alone rules all nodes out.
+    fn narrow(&self, open: &mut Open) {
+        let mut low = open.low.clone();
+        for column in 0..low.len() {
+            while open.high[column] > open.low[column] {
+                low[column] = open.high[column];
+                if self.best.can_enter(self.bound(&low, open).max(open.bound), &low) {
+                    break;
+                }
+                open.high[column] -= 1;
+            }
+            low[column] = open.low[column];
+        }
+    }
+
+    /// The bound of the nodes of `open` that are nowhere below `low`.
+    fn bound(&self, low: &[usize], open: &Open) -> f64 {
+        let table = self.problem.table;
+        let labels = table.columns().iter().zip(low);
+        let combinations = labels.fold(1u64, |product, (column, level)| {
+            product.saturating_mul(column.level(*level).leaves().len() as u64)
+        });
+        let classes = open.classes.0.min(combinations).max(1);
+        let rows = u128::from(table.total_rows());
+        self.problem.objective.bound(&Interval {
+            table,
+            low,
+            suppressed: open.suppressed,
+            limit: self.problem.limit,
+            classes,
+            squares: open.classes.1.max(rows * rows / u128::from(classes)),
+            min_size: self.evaluator.min_size,
+            max_failing: self.evaluator.max_failing,
+        })
+    }
+
+    fn is_refused(&self, levels: &[usize]) -> bool {
+        self.refused.iter().rev().any(|above| is_below(levels, above))
+    }
+
+    /// What the highest node says of the interval; whether a best node may be in it.
+    fn narrowed_by_high(&self, open: &mut Open) -> bool {
+        let Some(facts) = self.evaluator.known(&open.high) else { return true };
+        if facts.refuses_below {
+            return false;
+        }
+        open.suppressed = open.suppressed.max(facts.suppressed_below);
+        open.bound = open.bound.max(self.bound(&open.low, open));
+        open.low != open.high && self.may_hold_best(open)
+    }
+
+    /// What the lowest node says of the interval; whether a best node may be in it.
+    fn narrowed_by_low(&self, open: &mut Open) -> bool {
+        let Some(facts) = self.evaluator.known(&open.low) else { return true };
+        if let Some((classes, squares)) = facts.classes {
+            open.classes = (open.classes.0.min(classes), open.classes.1.max(squares));
+        }
+        let least = facts.least_above.unwrap_or(f64::NEG_INFINITY);
+        open.bound = open.bound.max(self.bound(&open.low, open)).max(least);
+        self.may_hold_best(open)
+    }
+
+    /// Cuts an interval in two.
+    fn cut(&mut self, open: &Open) {
+        let mut low = open.low.clone();
+        let mut cut: Option<(f64, f64, usize)> = None;
+        for column in (0..low.len()).filter(|column| open.low[*column] < open.high[*column]) {
+            low[column] = open.high[column];
+            let labels =
+                |level: usize| self.problem.table.columns()[column].level(level).leaves().len() as u128;
+            let merged = crate::measure::ratio(labels(open.low[column]), labels(open.high[column]));
+            let gain = self.bound(&low, open);
+            if cut
+                .is_none_or(|(best, labels, _)| gain.total_cmp(&best).then(merged.total_cmp(&labels)).is_gt())
+            {
+                cut = Some((gain, merged, column));
+            }
+            low[column] = open.low[column];
+        }
+        let Some((gain, _, column)) = cut else { return };
+        let mut lower = open.clone();
+        lower.high[column] -= 1;
+        let mut upper = open.clone();
+        upper.low[column] = open.high[column];
+        upper.bound = open.bound.max(gain);
+        for mut part in [upper, lower] {
+            self.cuts += 1;
+            part.number = self.cuts;
+            if self.may_hold_best(&part) {
+                self.open(part);
+            }
+        }
+    }
+
+    fn open(&mut self, open: Open) {
+        self.undecided += open.nodes();
+        self.open.push(open);
+    }
+
+    /// Evaluates nodes and remembers what they say of others.
+    pub(super) fn evaluate(&mut self, nodes: &[Vec<usize>], purpose: Purpose) -> Result<()> {
+        let Self { evaluator, best, refused, .. } = self;
+        evaluator.evaluate(nodes, purpose, |levels, facts: &Facts| {
+            if let Some(found) = &facts.anonymous {
+                best.offer(found.clone());
+            }
+            // A lowest node has nothing below it that is still open.
+            if facts.refuses_below && purpose == Purpose::Verdict {
+                refused.retain(|known| !is_below(known, levels));
+                refused.push(levels.to_vec());
+                if refused.len() > MOST_REFUSED {
+                    refused.remove(0);
+                }
+            }
+        })
+    }
+
+    /// Whether a node is known to be anonymous.
+    pub(super) fn is_anonymous(&self, levels: &[usize]) -> bool {
+        self.evaluator.known(levels).is_some_and(|facts| facts.anonymous.is_some())
+    }
+
+    /// Whether it can be said without evaluating it that a node is no better than the best.
+    pub(super) fn is_worse(&self, levels: &[usize]) -> bool {
+        let alone = Open {
+            bound: f64::NEG_INFINITY,
+            low: levels.to_vec(),
+            high: levels.to_vec(),
+            suppressed: 0,
+            classes: (self.problem.table.base().len() as u64, 0),
+            number: 0,
+        };
+        self.evaluator.known(levels).is_some()
+            || self.is_refused(levels)
+            || !self.best.can_enter(self.bound(levels, &alone), levels)
+    }
+
+    /// What was found; proven when no open interval may hold anything better.
+    pub(super) fn outcome(mut self) -> Outcome {
+        while self.open.peek().is_some_and(|open| !self.may_hold_best(open)) {
+            self.open.pop();
+        }
+        let open = self.open.peek().map(|open| open.bound);
+        Outcome {
+            nodes: self.nodes,
+            evaluated: self.evaluated(),
+            proven: open.is_none(),
+            bound: open.or_else(|| self.best.found.first().map(|found| found.loss)),
+            best: self.best.found,
+        }
+    }
+}
+
+/// A float count as an integer of at most `most`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
+fn share_of(most: u64, count: f64) -> u64 {
+    (count.max(0.0) as u64).min(most)
+}

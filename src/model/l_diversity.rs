@@ -1,0 +1,137 @@
+//! `l_diversity`: every class holds at least l different values of a sensitive column.
+//!
+//! A class holds iff its distinct non-NULL sensitive values are at least l (distinct l-diversity,
+//! Machanavajjhala et al. 2006). NULL is no value: a class of NULLs has the diversity 0.
+//!
+//! # Contract
+//! Takes an integer l of at least 1 and one sensitive column; the quantity is the number of distinct values of
+//! a class, the least one is what a table reached. Implies classes of at least l. Survives merging with any
+//! class. It protects against homogeneity: no class gives away a value for sure. It does not see how often the
+//! values occur (99 of 100 rows may share one), nor that values can mean the same (gastritis, stomach ulcer),
+//! nor what an attacker knows besides.
+//!
+//! ```
+//! use datafusion_kanon::model::{Class, ClassModel, ValueCount, l_diversity::LDiversity};
+//! let model = LDiversity::new(2)?;
+//! let class = |values: &[Option<u32>]| {
+//!     let sensitive: Vec<_> = values.iter().map(|v| ValueCount { value: *v, count: 1 }).collect();
+//!     model.holds(model.value(&Class { size: values.len() as u64, sensitive: &sensitive }))
+//! };
+//! assert!(class(&[Some(0), Some(7)]));
+//! assert!(!class(&[None, Some(7)]));
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use super::{Class, ClassModel, Merge, Model, ModelRow, Needs, Quantity, Worst};
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+use crate::papers;
+
+/// The table row of this model.
+pub const ROW: ModelRow = ModelRow {
+    doc: DOC,
+    parameters: &["l"],
+    make: |mut parameters| {
+        let l = parameters.take_count("l")?;
+        parameters.finish(DOC)?;
+        Ok(Model::Class(Box::new(LDiversity::new(l)?)))
+    },
+};
+
+const DOC: &Doc = &Doc {
+    name: "l_diversity",
+    summary: "every class has at least l different sensitive values",
+    parameters: "l",
+    example: "l_diversity(diagnosis, age, sex, zip)",
+    paper: Some(papers::MACHANAVAJJHALA_2006),
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LDiversity {
+    l: u64,
+}
+
+impl LDiversity {
+    /// The model for this l.
+    ///
+    /// # Errors
+    /// A policy error for l = 0.
+    pub fn new(l: u64) -> Result<Self> {
+        match i64::try_from(l) {
+            Ok(1..) => Ok(Self { l }),
+            _ => Err(Error::policy(format!("l: expected an integer of at least 1, found {l}"))),
+        }
+    }
+}
+
+impl ClassModel for LDiversity {
+    fn doc(&self) -> &'static Doc {
+        DOC
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::SensitiveCounts
+    }
+
+    fn merge(&self) -> Merge {
+        Merge::Any
+    }
+
+    fn min_size(&self) -> u64 {
+        self.l
+    }
+
+    fn value(&self, class: &Class<'_>) -> Quantity {
+        Quantity::Count(class.sensitive.iter().filter(|count| count.value.is_some()).count() as u64)
+    }
+
+    fn worst(&self) -> Worst {
+        Worst::Least
+    }
+
+    fn holds(&self, value: Quantity) -> bool {
+        matches!(value, Quantity::Count(distinct) if distinct >= self.l)
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Decimal)> {
+        vec![("l", self.required())]
+    }
+
+    fn required(&self) -> Decimal {
+        Decimal::integer(i64::try_from(self.l).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Parameters, ValueCount, make};
+
+    #[test]
+    fn only_values_count() {
+        let model = LDiversity::new(2).unwrap();
+        let of = |counts: &[(Option<u32>, u64)]| {
+            let sensitive: Vec<_> =
+                counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect();
+            let size = sensitive.iter().map(|count| count.count).sum();
+            model.value(&Class { size, sensitive: &sensitive })
+        };
+        assert_eq!(of(&[]), Quantity::Count(0));
+        assert_eq!(of(&[(None, 9)]), Quantity::Count(0));
+        assert_eq!(of(&[(None, 1), (Some(3), 100)]), Quantity::Count(1));
+        assert_eq!(of(&[(Some(0), 1), (Some(3), 100)]), Quantity::Count(2));
+        assert!(model.holds(Quantity::Count(2)) && !model.holds(Quantity::Count(1)));
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        let l =
+            |n: &str| make("l_diversity", Parameters::new(vec![("l".into(), Decimal::parse(n).unwrap())]));
+        assert!(l("2").is_ok());
+        for wrong in ["0", "-1", "2.5"] {
+            assert!(l(wrong).is_err(), "{wrong}");
+        }
+    }
+}
