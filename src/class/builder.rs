@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, new_empty_array};
 
 use super::classes::{Classes, Histograms};
 use super::coded::CodedColumn;
-use super::intern::Interner;
+use super::intern::Coder;
 use super::packing::Packing;
 use super::roll_up::{Scratch, roll_up};
-use super::{Budget, ClassTable, Held, QuasiColumn};
+use super::{Budget, ClassTable, Held, QuasiColumn, too_many_classes};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, Value};
 use crate::model::ValueCount;
@@ -28,21 +28,16 @@ pub struct ClassTableBuilder {
 
 /// One column on its way to codes.
 struct Coding {
-    interner: Option<Interner>,
+    coder: Coder,
     codes: Vec<u32>,
 }
 
 impl Coding {
-    fn bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<u32>() + self.interner.as_ref().map_or(0, Interner::bytes)
-    }
-
-    /// The distinct values in their order; the codes are then their places.
-    fn finish(&mut self) -> Result<ArrayRef> {
-        let interner = self.interner.take().ok_or_else(|| Error::internal("a column coded twice"))?;
-        let (values, ranks) = interner.finish()?;
+    /// The distinct values in their order; the codes are then their places. `None` without a row.
+    fn finish(&mut self) -> Result<Option<ArrayRef>> {
+        let Some((values, ranks)) = self.coder.finish()? else { return Ok(None) };
         self.codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
-        Ok(values)
+        Ok(Some(values))
     }
 }
 
@@ -56,7 +51,7 @@ impl ClassTableBuilder {
             return Err(Error::policy("no quasi-identifier: give at least one column the role `quasi`"));
         }
         let coding = (0..columns.len() + sensitive.len())
-            .map(|_| Coding { interner: None, codes: Vec::new() })
+            .map(|_| Coding { coder: Coder::new(budget), codes: Vec::new() })
             .collect();
         let (rows, held) = (Vec::new(), Held::new(budget));
         Ok(Self { columns, sensitive, coding, rows, held, show_values: false })
@@ -69,24 +64,34 @@ impl ClassTableBuilder {
         self
     }
 
+    /// What codes the values for [`add_coded`](Self::add_coded): one a quasi-identifier, then one a sensitive
+    /// column, in order.
+    pub fn coders(&self) -> Vec<Coder> {
+        self.coding.iter().map(|coding| coding.coder.clone()).collect()
+    }
+
     /// Adds groups: one array a quasi-identifier and then one a sensitive column, in order, and the rows of
     /// each group. No group may come twice.
     ///
     /// # Errors
     /// A data error when memory runs out or a type cannot be grouped.
     pub fn add(&mut self, values: &[ArrayRef], rows: &[u64]) -> Result<()> {
-        if values.len() != self.coding.len() || values.iter().any(|array| array.len() != rows.len()) {
+        let coded = self.coding.iter().zip(values).map(|(coding, values)| coding.coder.code(values));
+        let coded: Vec<Vec<u32>> = coded.collect::<Result<_>>()?;
+        self.add_coded(&coded.iter().map(Vec::as_slice).collect::<Vec<_>>(), rows)
+    }
+
+    /// As [`add`](Self::add), with the codes of the [`coders`](Self::coders) in place of values.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub fn add_coded(&mut self, codes: &[&[u32]], rows: &[u64]) -> Result<()> {
+        if codes.len() != self.coding.len() || codes.iter().any(|codes| codes.len() != rows.len()) {
             return Err(Error::internal("a class table batch of another shape"));
         }
-        for (coding, array) in self.coding.iter_mut().zip(values) {
-            let interner = match &mut coding.interner {
-                Some(interner) => interner,
-                none => none.insert(Interner::new(array.data_type())?),
-            };
-            interner.add(array, &mut coding.codes)?;
-        }
+        self.coding.iter_mut().zip(codes).for_each(|(coding, codes)| coding.codes.extend_from_slice(codes));
         self.rows.extend_from_slice(rows);
-        let coded: usize = self.coding.iter().map(Coding::bytes).sum();
+        let coded: usize = self.coding.iter().map(|coding| coding.codes.capacity() * size_of::<u32>()).sum();
         self.held.at_least(coded + self.rows.capacity() * size_of::<u64>())
     }
 
@@ -101,10 +106,8 @@ impl ClassTableBuilder {
         let heaviest = self.columns.iter().map(|c| c.weight).fold(0.0, f64::max);
         let mut columns: Vec<CodedColumn> = Vec::with_capacity(self.columns.len());
         for (column, coding) in self.columns.drain(..).zip(&mut self.coding) {
-            if coding.interner.is_none() {
-                coding.interner = Some(Interner::new(column.hierarchy.input_type())?);
-            }
             let values = coding.finish()?;
+            let values = values.unwrap_or_else(|| new_empty_array(column.hierarchy.input_type()));
             let mut frequency = vec![0; values.len()];
             coding.codes.iter().zip(&self.rows).for_each(|(code, rows)| frequency[*code as usize] += rows);
             let name = column.name.clone();
@@ -142,22 +145,49 @@ impl ClassTableBuilder {
                 field.put(entry, code);
             }
         }
+        // In the order of their keys, so that a roll-up finds again what it has just touched.
+        held.at_least(2 * entries.len() * size_of::<u64>() + groups * size_of::<(u128, u32)>())?;
+        let order = in_order(&entries, words)?;
+        let sorted = order.iter().flat_map(|group| &entries[*group as usize * (words + 1)..][..=words]);
+        let entries: Vec<u64> = sorted.copied().collect();
         let mut sensitive = Vec::new();
-        for coding in self.coding.iter_mut().skip(quasi).filter(|coding| coding.interner.is_some()) {
-            let null = u32::from(coding.finish()?.null_count() > 0);
-            let value = |code: u32| code.checked_sub(null);
-            let codes = std::mem::take(&mut coding.codes).into_iter().zip(&self.rows);
-            let counts = codes.map(|(code, rows)| ValueCount { value: value(code), count: *rows });
-            sensitive.push(Histograms { starts: (0..=groups).collect(), counts: counts.collect() });
+        for coding in self.coding.iter_mut().skip(quasi) {
+            let Some(values) = coding.finish()? else { continue };
+            let null = u32::from(values.null_count() > 0);
+            let count = |group: &u32| {
+                let (code, rows) = (coding.codes[*group as usize], self.rows[*group as usize]);
+                ValueCount { value: code.checked_sub(null), count: rows }
+            };
+            sensitive.push(Histograms {
+                starts: (0..=groups).collect(),
+                counts: order.iter().map(count).collect(),
+            });
+            coding.codes = Vec::new();
         }
+        drop(held);
+        let held = Held::new(budget);
         if sensitive.is_empty() && self.sensitive.is_empty() {
-            return Ok(Classes { entries, words, sensitive, held });
+            return Classes { entries, words, sensitive, held }.accounted();
         }
         sensitive.resize(self.sensitive.len(), Histograms::default());
         let groups = Classes { entries, words, sensitive, held }.accounted()?;
         let merged = roll_up(&groups, &vec![u64::MAX; words], &[], usize::MAX, &mut Scratch::new(budget))?;
         merged.ok_or_else(|| Error::internal("base classes without a bound"))
     }
+}
+
+/// The groups in the order of the two highest words of their keys.
+fn in_order(entries: &[u64], words: usize) -> Result<Vec<u32>> {
+    let key = |entry: &[u64]| {
+        let below = if words > 1 { entry[words - 2] } else { 0 };
+        u128::from(entry[words - 1]) << 64 | u128::from(below)
+    };
+    if u32::try_from(entries.len() / (words + 1)).is_err() {
+        return Err(too_many_classes());
+    }
+    let mut order: Vec<(u128, u32)> = entries.chunks_exact(words + 1).map(key).zip(0u32..).collect();
+    order.sort_unstable();
+    Ok(order.into_iter().map(|(_, group)| group).collect())
 }
 
 /// The values that no level covers, for an error of a user who asked to see them.

@@ -1,11 +1,12 @@
 //! A quasi-identifier in codes: its distinct values, and its labels at every level.
 
 use std::fmt;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 
-use super::QuasiColumn;
-use super::intern::Interner;
+use super::intern::Coder;
+use super::{Budget, QuasiColumn, Unlimited};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
 use crate::measure::ratio;
@@ -171,13 +172,10 @@ impl CodedColumn {
 
 /// The distinct labels in order and the code of each label given.
 fn code(labels: &ArrayRef) -> Result<(ArrayRef, Vec<u32>)> {
-    let mut interner = Interner::new(labels.data_type())?;
-    let mut codes = Vec::new();
-    interner.add(labels, &mut codes)?;
-    let (distinct, ranks) = interner.finish()?;
-    for code in &mut codes {
-        *code = ranks[*code as usize];
-    }
+    let coder = Coder::new(&(Arc::new(Unlimited) as Arc<dyn Budget>));
+    let mut codes = coder.code(labels)?;
+    let Some((distinct, ranks)) = coder.finish()? else { return Ok((ArrayRef::clone(labels), codes)) };
+    codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
     Ok((distinct, codes))
 }
 

@@ -1,48 +1,93 @@
 //! Distinct values to codes, for any column type, through Arrow's row format (whose bytes sort like the
 //! values, NULL first).
 
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex};
+
 use arrow::array::ArrayRef;
-use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
-use std::hash::BuildHasher;
 
+use super::{Budget, Held, too_many_classes};
 use crate::error::{Error, Result};
 
 /// Gives each distinct value a code in the order of arrival.
-pub(super) struct Interner {
-    converter: RowConverter,
-    distinct: Rows,
+#[derive(Default)]
+struct Interner {
+    known: Option<(RowConverter, Rows)>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
-impl Interner {
-    pub(super) fn new(data_type: &DataType) -> Result<Self> {
-        let converter = RowConverter::new(vec![SortField::new(data_type.clone())])
-            .map_err(|_| Error::data(format!("values of type {data_type} cannot be grouped")))?;
-        let distinct = converter.empty_rows(0, 0);
-        Ok(Self { converter, distinct, index: HashTable::new(), hasher: DefaultHashBuilder::default() })
+/// The codes of one column's values, shared by all who code them.
+#[derive(Clone)]
+pub struct Coder(Arc<Mutex<(Interner, Held)>>);
+
+impl std::fmt::Debug for Coder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Coder(..)")
+    }
+}
+
+impl Coder {
+    /// No code yet; memory comes out of `budget`.
+    pub fn new(budget: &Arc<dyn Budget>) -> Self {
+        Self(Arc::new(Mutex::new((Interner::default(), Held::new(budget)))))
     }
 
-    /// Appends the code of each value to `codes`.
-    pub(super) fn add(&mut self, values: &ArrayRef, codes: &mut Vec<u32>) -> Result<()> {
-        let rows = self
-            .converter
-            .convert_columns(std::slice::from_ref(values))
-            .map_err(|_| Error::internal("a column changed its type between batches"))?;
-        codes.reserve(rows.num_rows());
+    /// The code of each value: a new one for a value that was never seen.
+    ///
+    /// # Errors
+    /// A data error when memory runs out or the type cannot be grouped.
+    pub fn code(&self, values: &ArrayRef) -> Result<Vec<u32>> {
+        let mut coder = self.0.lock().map_err(|_| Error::internal("a thread failed while it coded"))?;
+        let (interner, held) = &mut *coder;
+        let codes = interner.add(values)?;
+        held.at_least(interner.bytes())?;
+        Ok(codes)
+    }
+
+    /// The code of each value, `None` for a value that was never seen.
+    ///
+    /// # Errors
+    /// An internal error when the type is another one.
+    pub fn find(&self, values: &ArrayRef) -> Result<Vec<Option<u32>>> {
+        let coder = self.0.lock().map_err(|_| Error::internal("a thread failed while it coded"))?;
+        coder.0.find(values)
+    }
+
+    /// The distinct values in their order, NULL first, and for each code its place in that order; `None` when
+    /// no value was coded. The coder is then empty.
+    pub(super) fn finish(&self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
+        let mut coder = self.0.lock().map_err(|_| Error::internal("a thread failed while it coded"))?;
+        std::mem::take(&mut coder.0).finish()
+    }
+}
+
+impl Interner {
+    fn add(&mut self, values: &ArrayRef) -> Result<Vec<u32>> {
+        let known = match self.known.take() {
+            Some(known) => known,
+            None => {
+                let data_type = values.data_type();
+                let converter = RowConverter::new(vec![SortField::new(data_type.clone())])
+                    .map_err(|_| Error::data(format!("values of type {data_type} cannot be grouped")))?;
+                let distinct = converter.empty_rows(0, 0);
+                (converter, distinct)
+            }
+        };
+        let (converter, distinct) = self.known.insert(known);
+        let rows = converted(converter, values)?;
+        let mut codes = Vec::with_capacity(rows.num_rows());
         for row in &rows {
             let hash = self.hasher.hash_one(row.data());
-            let distinct = &self.distinct;
-            let known = self.index.find(hash, |at| distinct.row(*at as usize) == row);
-            let code = match known {
+            let found = self.index.find(hash, |at| distinct.row(*at as usize) == row);
+            let code = match found {
                 Some(code) => *code,
                 None => {
-                    let code =
-                        u32::try_from(self.distinct.num_rows()).map_err(|_| super::too_many_classes())?;
-                    self.distinct.push(row);
-                    let (distinct, hasher) = (&self.distinct, &self.hasher);
+                    let code = u32::try_from(distinct.num_rows()).map_err(|_| too_many_classes())?;
+                    distinct.push(row);
+                    let hasher = &self.hasher;
                     self.index
                         .insert_unique(hash, code, |at| hasher.hash_one(distinct.row(*at as usize).data()));
                     code
@@ -50,27 +95,42 @@ impl Interner {
             };
             codes.push(code);
         }
-        Ok(())
+        Ok(codes)
     }
 
-    /// The bytes this takes.
-    pub(super) fn bytes(&self) -> usize {
-        self.distinct.size() + self.index.capacity() * size_of::<u32>()
+    fn find(&self, values: &ArrayRef) -> Result<Vec<Option<u32>>> {
+        let Some((converter, distinct)) = &self.known else { return Ok(vec![None; values.len()]) };
+        let rows = converted(converter, values)?;
+        let find = |row: arrow::row::Row<'_>| {
+            let hash = self.hasher.hash_one(row.data());
+            self.index.find(hash, |at| distinct.row(*at as usize) == row).copied()
+        };
+        Ok(rows.iter().map(find).collect())
     }
 
-    /// The distinct values in their order, NULL first, and for each code of arrival its place in that order.
-    pub(super) fn finish(self) -> Result<(ArrayRef, Vec<u32>)> {
-        let mut order: Vec<u32> =
-            (0..u32::try_from(self.distinct.num_rows()).map_err(Error::internal)?).collect();
-        order.sort_unstable_by(|a, b| self.distinct.row(*a as usize).cmp(&self.distinct.row(*b as usize)));
+    fn bytes(&self) -> usize {
+        let distinct = self.known.as_ref().map_or(0, |(_, distinct)| distinct.size());
+        distinct + self.index.capacity() * size_of::<u32>()
+    }
+
+    fn finish(self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
+        let Some((converter, distinct)) = self.known else { return Ok(None) };
+        let mut order: Vec<u32> = (0..u32::try_from(distinct.num_rows()).map_err(Error::internal)?).collect();
+        order.sort_unstable_by(|a, b| distinct.row(*a as usize).cmp(&distinct.row(*b as usize)));
         let mut ranks = vec![0u32; order.len()];
         for (rank, code) in (0u32..).zip(&order) {
             ranks[*code as usize] = rank;
         }
-        let sorted = order.iter().map(|code| self.distinct.row(*code as usize));
+        let sorted = order.iter().map(|code| distinct.row(*code as usize));
         let mut columns =
-            self.converter.convert_rows(sorted).map_err(|_| Error::internal("codes back to values"))?;
+            converter.convert_rows(sorted).map_err(|_| Error::internal("codes back to values"))?;
         let values = columns.pop().ok_or_else(|| Error::internal("no column in the row format"))?;
-        Ok((values, ranks))
+        Ok(Some((values, ranks)))
     }
+}
+
+fn converted(converter: &RowConverter, values: &ArrayRef) -> Result<Rows> {
+    converter
+        .convert_columns(std::slice::from_ref(values))
+        .map_err(|_| Error::internal("a column changed its type between batches"))
 }

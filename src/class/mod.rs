@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub use builder::ClassTableBuilder;
 pub use classes::Classes;
 pub use coded::{CodedColumn, CodedLevel};
+pub use intern::Coder;
 pub use judged::Judged;
 pub use roll_up::Scratch;
 

@@ -1,7 +1,7 @@
 //! Packed keys: the codes of one class in as few 64-bit words as its columns need.
 
-/// Where each column's code sits. A code never straddles two words; levels above 0 have fewer labels than
-/// level 0 has values, so one layout serves every node.
+/// Where each column's code sits, the column with the most values lowest. A code never straddles two words;
+/// levels above 0 have fewer labels than level 0 has values, so one layout serves every node.
 #[derive(Debug)]
 pub(super) struct Packing {
     fields: Vec<Field>,
@@ -22,20 +22,20 @@ pub(super) const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 impl Packing {
     /// A layout for columns with so many distinct values each; `None` when no key is wide enough.
     pub(super) fn new(distinct: impl Iterator<Item = usize>) -> Option<Self> {
+        let mut columns: Vec<(usize, usize)> = distinct.enumerate().collect();
+        columns.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let mut fields = vec![Field { word: 0, shift: 0, mask: 0 }; columns.len()];
         let (mut word, mut used) = (0, 0);
-        let fields = distinct
-            .map(|count| {
-                let bits = usize::BITS - count.saturating_sub(1).leading_zeros();
-                let bits = bits.max(1);
-                if used + bits > u64::BITS {
-                    word += 1;
-                    used = 0;
-                }
-                let field = Field { word, shift: used, mask: u64::MAX >> (u64::BITS - bits) };
-                used += bits;
-                field
-            })
-            .collect();
+        for (column, count) in columns {
+            let bits = usize::BITS - count.saturating_sub(1).leading_zeros();
+            let bits = bits.max(1);
+            if used + bits > u64::BITS {
+                word += 1;
+                used = 0;
+            }
+            fields[column] = Field { word, shift: used, mask: u64::MAX >> (u64::BITS - bits) };
+            used += bits;
+        }
         let words = WIDTHS.into_iter().find(|width| *width > word)?;
         Some(Self { fields, words })
     }

@@ -111,6 +111,7 @@ fn merge<const W: usize>(
     let mut keep_words = [0u64; W];
     keep_words.copy_from_slice(keep);
     let mut count = 0usize;
+    let mut last_class = EMPTY;
     for entry in source.chunks_exact(W + 1) {
         let mut key = [0u64; W];
         for (word, (from, kept)) in key.iter_mut().zip(entry.iter().zip(&keep_words)) {
@@ -118,6 +119,17 @@ fn merge<const W: usize>(
         }
         for step in steps {
             step.field.put(&mut key, step.map[step.field.get(entry) as usize]);
+        }
+        // Classes come in the order of their keys, so that equal ones are often neighbours.
+        if last_class != EMPTY {
+            let known = &mut entries[last_class as usize * (W + 1)..][..=W];
+            if known[..W] == key {
+                known[W] += entry[W];
+                if needs_target {
+                    target.push(last_class);
+                }
+                continue;
+            }
         }
         let last = slots.len() - 1;
         let mut at = mix(&key) & last;
@@ -145,6 +157,7 @@ fn merge<const W: usize>(
             }
             at = (at + 1) & last;
         };
+        last_class = class;
         if needs_target {
             target.push(class);
         }

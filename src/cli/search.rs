@@ -15,14 +15,15 @@ use crate::method::{Found, Outcome};
 use crate::model::Needs;
 use crate::policy::Policy;
 use crate::release::input::Input;
-use crate::release::{Run, load, open, search};
+use crate::release::{Run, load, open, search, search_minimal};
 
 /// Find the best generalizations and say what each loses; write nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kanon search patients.parquet --policy patients.toml
-  kanon search patients.parquet --policy patients.toml --top 3 --format json")]
+  kanon search patients.parquet --policy patients.toml --top 3 --format json
+  kanon search patients.parquet --policy patients.toml --minimal")]
 pub(crate) struct Search {
     /// A file, folder or glob of Parquet or CSV files.
     input: String,
@@ -32,6 +33,10 @@ pub(crate) struct Search {
     /// How many of the best nodes to show.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
+    /// Show all minimal nodes instead: those below which nothing satisfies the policy, each with its distance
+    /// vector (the levels of the columns in policy order).
+    #[arg(long, conflicts_with = "top")]
+    minimal: bool,
 }
 
 impl Search {
@@ -41,6 +46,9 @@ impl Search {
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
+        if self.minimal {
+            return minimal(run, policy, &classes);
+        }
         let top = self.top.into();
         let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
 
@@ -54,19 +62,11 @@ impl Search {
             proven(&outcome),
         );
         if outcome.best.is_empty() {
-            text +=
-                "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
+            text += NOTHING;
         }
         let mut best = Vec::new();
         for found in &outcome.best {
-            text += &format!(
-                "{objective} {:.6}  suppressed {} ({})  classes {}  {}\n",
-                found.loss,
-                grouped(found.suppressed_rows),
-                percent_of(found.suppressed_rows, classes.total_rows()),
-                grouped(found.classes),
-                said_levels(policy, &found.levels),
-            );
+            text += &told(policy, &classes, found);
             best.push(node(policy, &classes, found)?);
         }
         let json = json!({
@@ -80,6 +80,54 @@ impl Search {
         });
         Ok(Done { text, json, holds: !outcome.best.is_empty() })
     }
+}
+
+const NOTHING: &str =
+    "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
+
+/// All minimal nodes.
+fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done> {
+    let (found, evaluated) = tokio::task::block_in_place(|| search_minimal(run, policy, classes))?;
+    let nodes = policy.ranges().into_iter().fold(1u64, |n, range| n.saturating_mul(range.count() as u64));
+    let mut text = format!(
+        "read      {} rows, {} base classes\nsearch    {} nodes, {} evaluated, {} minimal\n",
+        grouped(classes.total_rows()),
+        grouped(classes.base().len() as u64),
+        grouped(nodes),
+        grouped(evaluated),
+        grouped(found.len() as u64),
+    );
+    if found.is_empty() {
+        text += NOTHING;
+    }
+    let mut minimal = Vec::new();
+    for one in &found {
+        let distance: Vec<String> = one.levels.iter().map(ToString::to_string).collect();
+        text += &format!("[{}]  {}", distance.join(","), told(policy, classes, one));
+        let mut node = node(policy, classes, one)?;
+        node["distance"] = json!(one.levels);
+        minimal.push(node);
+    }
+    let json = json!({
+        "objective": policy.objective.doc().name,
+        "nodes": nodes,
+        "evaluated": evaluated,
+        "minimal": minimal,
+    });
+    Ok(Done { text, json, holds: !found.is_empty() })
+}
+
+/// A node in one line.
+fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
+    format!(
+        "{} {:.6}  suppressed {} ({})  classes {}  {}\n",
+        policy.objective.doc().name,
+        found.loss,
+        grouped(found.suppressed_rows),
+        percent_of(found.suppressed_rows, classes.total_rows()),
+        grouped(found.classes),
+        said_levels(policy, &found.levels),
+    )
 }
 
 /// `proven best`, or the bound.

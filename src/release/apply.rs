@@ -1,31 +1,35 @@
 //! Apply: the recoding as an ordinary plan, rows ordered by class and hash.
 //!
 //! ```text
-//! rows -> labels by expressions -> inner join with the kept classes (NULL = NULL, small side left)
-//!      -> class number, hash of the released row, columns as they are -> sort by the two integers
+//! rows -> class number by expression (codes of the quasi-identifiers, then the kept class that has them)
+//!      -> only rows of kept classes -> class number, hash of what else is released, that itself
+//!      -> sort by the two integers
 //! ```
-//! The join drops the rows of failing classes and numbers the others in one pass. The labels do not travel
-//! through the sort: the writer takes them from the kept classes by number.
+//! The labels do not travel through the sort: the writer takes them from the kept classes by number.
 
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema};
-use arrow::record_batch::RecordBatch;
-use datafusion::common::{Column, JoinType, NullEquality};
-use datafusion::datasource::MemTable;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
-use datafusion::prelude::{DataFrame, SessionContext};
+use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::datatypes::DataType;
+use datafusion::error::Result as EngineResult;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::prelude::DataFrame;
 
-use super::chosen::{Chosen, KeptClasses};
-use super::engine::{Doing, column};
-use super::functions::{Evaluation, level, row_hash};
-use crate::error::Result;
+use super::chosen::KeptClasses;
+use super::distinct;
+use super::engine::{Doing, column, into_engine};
+use super::functions::row_hash;
+use crate::class::{Budget, ClassTable, Coder};
+use crate::error::{Error, Result};
 use crate::policy::Policy;
 
 /// The column that numbers the class of a row.
 pub const CLASS: &str = "kanon_class";
-/// The column that holds the hash of the released row.
+/// The column that holds the hash of what is released of the row beside its labels.
 const HASH: &str = "kanon_hash";
 /// Fixed: the order within a class is a function of the released rows alone.
 const ORDER_KEY: [u64; 2] = [0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72];
@@ -34,76 +38,145 @@ const ORDER_KEY: [u64; 2] = [0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72];
 ///
 /// # Errors
 /// A data error when the plan cannot be built.
-pub fn apply(
-    session: &SessionContext,
-    table: DataFrame,
-    policy: &Policy,
-    chosen: &Chosen,
-    kept: &KeptClasses,
-) -> Result<DataFrame> {
+pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result<DataFrame> {
     let doing = "planning the release";
-    let released: Vec<Expr> = policy
-        .released()
-        .map(|(name, _)| match policy.quasi_index(name) {
-            Some(index) => {
-                let generalizer = Arc::clone(&chosen.generalizers[index]);
-                level(generalizer, name, Evaluation::Columnar, column(name)).alias(label_name(index))
-            }
-            None => column(name).alias(as_is_name(name)),
-        })
-        .collect();
-    let labelled = table.select(released).doing(doing)?;
-
-    let classes = session.read_table(Arc::new(class_list(kept)?)).doing(doing)?;
-    let keys = |prefix: fn(usize) -> String| -> Vec<Column> {
-        (0..kept.labels.len()).map(|index| Column::from_name(prefix(index))).collect()
-    };
-    let (state, rows) = labelled.into_parts();
-    let joined = LogicalPlanBuilder::from(classes.into_unoptimized_plan())
-        .join_detailed(
-            rows,
-            JoinType::Inner,
-            (keys(kept_name), keys(label_name)),
-            None,
-            NullEquality::NullEqualsNull,
-        )
-        .and_then(LogicalPlanBuilder::build)
-        .doing(doing)?;
-    let joined = DataFrame::new(state, joined);
-
-    let hashed = policy.released().map(|(name, _)| match policy.quasi_index(name) {
-        Some(index) => column(label_name(index)),
-        None => column(as_is_name(name)),
+    let names: Vec<&str> = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
+    let quasi = names.iter().map(|name| column(*name)).collect();
+    let class = ScalarUDF::new_from_impl(ClassNumber {
+        numbers: Arc::new(numbers),
+        // Else the filter below would compute it a second time.
+        signature: Signature::variadic_any(Volatility::Volatile),
     });
-    let mut columns = vec![column(CLASS), row_hash(ORDER_KEY, hashed.collect()).alias(HASH)];
-    let as_is = policy.released().filter(|(name, _)| policy.quasi_index(name).is_none());
-    columns.extend(as_is.map(|(name, _)| column(as_is_name(name))));
-    let numbered = joined.select(columns).doing(doing)?;
-    numbered.sort(vec![column(CLASS).sort(true, true), column(HASH).sort(true, true)]).doing(doing)
-}
+    let as_is: Vec<&str> =
+        policy.released().map(|(name, _)| name).filter(|name| policy.quasi_index(name).is_none()).collect();
+    let as_is = || as_is.iter().copied();
 
-/// The kept classes as a table with exact statistics: their number and their labels.
-fn class_list(kept: &KeptClasses) -> Result<MemTable> {
-    let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values((0u64..).take(kept.rows.len())));
-    let mut fields = vec![Field::new(CLASS, DataType::UInt64, false)];
-    let mut columns = vec![numbers];
-    for (index, labels) in kept.labels.iter().enumerate() {
-        fields.push(Field::new(kept_name(index), labels.data_type().clone(), true));
-        columns.push(Arc::clone(labels));
-    }
-    let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).doing("listing the kept classes")?;
-    MemTable::try_new(schema, vec![vec![batch]]).doing("listing the kept classes")
-}
-
-fn kept_name(index: usize) -> String {
-    format!("kanon_kept_{index}")
-}
-
-fn label_name(index: usize) -> String {
-    format!("kanon_label_{index}")
+    let mut columns: Vec<Expr> = vec![class.call(quasi).alias(CLASS)];
+    columns.extend(as_is().map(|name| column(name).alias(as_is_name(name))));
+    let numbered = table.select(columns).doing(doing)?;
+    let kept = numbered.filter(column(CLASS).is_not_null()).doing(doing)?;
+    let others: Vec<Expr> = as_is().map(|name| column(as_is_name(name))).collect();
+    let mut columns = vec![column(CLASS), row_hash(ORDER_KEY, others.clone()).alias(HASH)];
+    columns.extend(others);
+    let kept = kept.select(columns).doing(doing)?;
+    kept.sort(vec![column(CLASS).sort(true, true), column(HASH).sort(true, true)]).doing(doing)
 }
 
 fn as_is_name(name: &str) -> String {
     format!("kanon_as_is_{name}")
+}
+
+/// The number of the kept class that a row belongs to, from the values of its quasi-identifiers.
+pub struct ClassNumbers {
+    columns: Vec<LabelCodes>,
+    /// By the label codes of the class.
+    numbers: HashMap<Box<[u32]>, u64>,
+}
+
+/// The label code of each value of one quasi-identifier.
+struct LabelCodes {
+    name: String,
+    coder: Coder,
+    /// By the coder's code.
+    of_value: Vec<u32>,
+}
+
+impl ClassNumbers {
+    /// The kept classes of a node at `levels`.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub fn new(
+        table: &ClassTable,
+        levels: &[usize],
+        kept: &KeptClasses,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Self> {
+        let columns = table.columns().iter().zip(levels).map(|(coded, level)| {
+            let coder = Coder::new(budget);
+            // The values are distinct and in order: the codes are their places.
+            coder.code(coded.values())?;
+            Ok(LabelCodes {
+                name: coded.name().to_owned(),
+                coder,
+                of_value: coded.level(*level).of_value().to_vec(),
+            })
+        });
+        let columns: Vec<LabelCodes> = columns.collect::<Result<_>>()?;
+        let codes: usize = columns.iter().map(|column| column.of_value.len() * size_of::<u32>()).sum();
+        let class = size_of::<(Box<[u32]>, u64)>() + columns.len() * size_of::<u32>();
+        budget.grow(codes + kept.codes.len() * class * 2)?;
+        let numbers = (0u64..).zip(&kept.codes).map(|(number, codes)| (codes.clone(), number)).collect();
+        Ok(Self { columns, numbers })
+    }
+
+    fn of(&self, quasi: &[ArrayRef]) -> Result<UInt64Array> {
+        let rows = quasi.first().map_or(0, |values| values.len());
+        let mut codes = Vec::with_capacity(quasi.len());
+        for (column, values) in self.columns.iter().zip(quasi) {
+            let (values, places) = distinct::of_batch(values).doing("generalizing the rows")?;
+            let known: Option<Vec<u32>> = (column.coder.find(&values)?.into_iter())
+                .map(|code| code.and_then(|code| column.of_value.get(code as usize).copied()))
+                .collect();
+            let known = known.ok_or_else(|| {
+                Error::data("a value was not there when the input was profiled: it changed while it was read")
+                    .at(format!("column `{}`", column.name))
+            })?;
+            codes.push((known, places));
+        }
+        let mut key = vec![0u32; codes.len()];
+        let numbers = (0..rows).map(|row| {
+            for (code, (known, places)) in key.iter_mut().zip(&codes) {
+                *code =
+                    usize::try_from(places.value(row)).ok().and_then(|place| known.get(place).copied())?;
+            }
+            self.numbers.get(key.as_slice()).copied()
+        });
+        Ok(numbers.collect())
+    }
+}
+
+struct ClassNumber {
+    numbers: Arc<ClassNumbers>,
+    signature: Signature,
+}
+
+impl std::fmt::Debug for ClassNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(CLASS)
+    }
+}
+
+impl PartialEq for ClassNumber {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.numbers, &other.numbers)
+    }
+}
+
+impl Eq for ClassNumber {}
+
+impl Hash for ClassNumber {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        CLASS.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ClassNumber {
+    fn name(&self) -> &'static str {
+        CLASS
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> EngineResult<DataType> {
+        Ok(DataType::UInt64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
+        let quasi = ColumnarValue::values_to_arrays(&arguments.args)?;
+        let numbers = self.numbers.of(&quasi).map_err(into_engine)?;
+        Ok(ColumnarValue::Array(Arc::new(numbers)))
+    }
 }

@@ -31,6 +31,8 @@ pub struct Chosen {
 pub struct KeptClasses {
     /// For each quasi-identifier the label of every class.
     pub labels: Vec<ArrayRef>,
+    /// The label codes of every class.
+    pub codes: Vec<Box<[u32]>>,
     /// The rows of every class.
     pub rows: Vec<u64>,
 }
@@ -47,9 +49,11 @@ impl KeptClasses {
         self.rows.iter().copied().collect()
     }
 
-    /// The bytes that the labels take.
+    /// The bytes that this takes.
     pub fn bytes(&self) -> usize {
-        self.labels.iter().map(Array::get_array_memory_size).sum()
+        let labels: usize = self.labels.iter().map(Array::get_array_memory_size).sum();
+        let codes = self.labels.len() * size_of::<u32>() + size_of::<Box<[u32]>>();
+        labels + self.rows.len() * (codes + size_of::<u64>())
     }
 
     /// All rows.
@@ -82,10 +86,15 @@ pub fn choose(policy: &Policy, input: &Schema, node: &Judged<'_>) -> Result<(Cho
         .iter()
         .map(|column| take(column, &order, None).doing("ordering the kept classes"))
         .collect::<Result<_>>()?;
-    let rows = order.values().iter().map(|class| classes[*class as usize].1).collect();
+    let (mut codes, mut rows) = (Vec::with_capacity(classes.len()), Vec::with_capacity(classes.len()));
+    for place in order.values() {
+        let (class, size) = classes[*place as usize];
+        codes.push((0..table.columns().len()).map(|column| node.code(class, column)).collect());
+        rows.push(size);
+    }
     let schema = Arc::new(released_schema(policy, input, &generalizers)?);
     let chosen = Chosen { levels: node.levels().to_vec(), generalizers, schema };
-    Ok((chosen, KeptClasses { labels, rows }))
+    Ok((chosen, KeptClasses { labels, codes, rows }))
 }
 
 /// The generalizer of a level, padded for the labels of `codes`, and all its labels in code order.

@@ -1,69 +1,85 @@
-//! The functions that our plans call: one level of a hierarchy, a row's hash, canonical floats.
+//! The functions that our plans call: something of each distinct value, a row's hash, canonical floats.
 
-use std::any::Any;
 use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, UInt64Array};
+use arrow::compute::take;
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type};
+use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 use siphasher::sip::SipHasher13;
 
+use super::distinct::{self, Distinct};
 use super::engine::into_engine;
-use crate::generalize::{Generalizer, Value, apply};
 
-/// How a level is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Evaluation {
-    /// Column by column, for the release.
-    Columnar,
-    /// Value by value with the naive generalizers, for verification.
-    Naive,
+/// Computes something of the values of one column, once for each distinct value of a batch.
+pub(super) trait OfValues: Send + Sync {
+    /// The name under which plans show it.
+    fn name(&self) -> &'static str;
+
+    /// The type of what is computed of values of this type.
+    ///
+    /// # Errors
+    /// When there is nothing to compute of them.
+    fn of_type(&self, values: &DataType) -> crate::error::Result<DataType>;
+
+    /// The distinct values of a batch.
+    ///
+    /// # Errors
+    /// Those of Arrow.
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch(values)
+    }
+
+    /// What is computed of each value.
+    ///
+    /// # Errors
+    /// That a value cannot be computed.
+    fn of(&self, values: &ArrayRef) -> crate::error::Result<ArrayRef>;
 }
 
-/// `level(column)`: the labels of one level.
-pub fn level(generalizer: Arc<dyn Generalizer>, column: &str, how: Evaluation, value: Expr) -> Expr {
-    let function = LevelFunction {
-        generalizer,
-        column: column.to_owned(),
-        how,
-        signature: Signature::any(1, Volatility::Immutable),
-    };
-    ScalarUDF::new_from_impl(function).call(vec![value])
+/// `what(column)`, as a column.
+pub(super) fn of_values(what: Arc<dyn OfValues>, column: &str, values: Expr) -> Expr {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let function = OfColumn { what, column: column.to_owned(), signature };
+    ScalarUDF::new_from_impl(function).call(vec![values])
 }
 
-#[derive(Debug)]
-struct LevelFunction {
-    generalizer: Arc<dyn Generalizer>,
+struct OfColumn {
+    what: Arc<dyn OfValues>,
     column: String,
-    how: Evaluation,
     signature: Signature,
 }
 
-/// Equal only when it is the same generalizer on the same column: labels alone do not tell two files apart.
-impl PartialEq for LevelFunction {
+impl std::fmt::Debug for OfColumn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({})", self.what.name(), self.column)
+    }
+}
+
+/// Equal only when it is the same object on the same column.
+impl PartialEq for OfColumn {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.generalizer, &other.generalizer)
-            && self.column == other.column
-            && self.how == other.how
+        Arc::ptr_eq(&self.what, &other.what) && self.column == other.column
     }
 }
 
-impl Eq for LevelFunction {}
+impl Eq for OfColumn {}
 
-impl Hash for LevelFunction {
+impl Hash for OfColumn {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (&self.column, self.how).hash(state);
+        self.column.hash(state);
     }
 }
 
-impl ScalarUDFImpl for LevelFunction {
+impl ScalarUDFImpl for OfColumn {
     fn name(&self) -> &'static str {
-        "kanon_level"
+        self.what.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -71,28 +87,23 @@ impl ScalarUDFImpl for LevelFunction {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.generalizer.output_type(&arguments[0]).map_err(into_engine)
+        self.what.of_type(&arguments[0]).map_err(into_engine)
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let values = arguments.args[0].to_array(arguments.number_rows)?;
-        let labels = match self.how {
-            Evaluation::Columnar => apply(&*self.generalizer, &values),
-            Evaluation::Naive => naive(&*self.generalizer, &values),
-        };
-        labels.map(ColumnarValue::Array).map_err(|e| into_engine(e.at(format!("column `{}`", self.column))))
+        let (distinct, places) = self.what.distinct(&values)?;
+        let of_distinct = self.what.of(&distinct);
+        let of_distinct = of_distinct.map_err(|e| into_engine(e.at(format!("column `{}`", self.column))))?;
+        Ok(ColumnarValue::Array(take(&of_distinct, &places, None)?))
     }
 }
 
-fn naive(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Result<ArrayRef> {
-    let labels: Vec<Value> = (0..values.len())
-        .map(|row| generalizer.one(&Value::read(values, row)?))
-        .collect::<crate::error::Result<_>>()?;
-    Value::build(&labels, &generalizer.output_type(values.data_type())?)
-}
-
-/// `hash(columns...)`: 64 bits of every row, equal for equal rows whatever their encoding.
+/// `hash(columns...)`: 64 bits of every row, equal for equal rows whatever their encoding; 0 for no columns.
 pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
+    if columns.is_empty() {
+        return lit(0u64);
+    }
     ScalarUDF::new_from_impl(RowHash { key, signature: Signature::variadic_any(Volatility::Immutable) })
         .call(columns)
 }
@@ -172,9 +183,4 @@ pub fn canonical(values: &ArrayRef) -> ArrayRef {
 fn map<T: ArrowPrimitiveType>(values: &dyn Array, f: impl Fn(T::Native) -> T::Native) -> ArrayRef {
     let canonical: PrimitiveArray<T> = values.as_primitive::<T>().unary(f);
     Arc::new(canonical)
-}
-
-/// The generalizer inside a level function, for plan tests.
-pub fn is_level(function: &ScalarUDF) -> bool {
-    (function.inner().as_ref() as &dyn Any).is::<LevelFunction>()
 }

@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod chosen;
 pub mod digest;
+mod distinct;
 pub mod engine;
 pub mod files;
 pub mod functions;
@@ -32,9 +33,11 @@ pub use check_release::{Checked, check_release};
 use crate::class::{Budget, ClassTable, Judged};
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
-use crate::method::{self, Outcome, Problem, Watch};
+use crate::method::lattice::minimal::minimal;
+use crate::method::{self, Found, Outcome, Problem, Watch};
 use crate::model::{Class, ClassModel, Merge, Requirement};
 use crate::policy::{Files, Policy, Said};
+use crate::release::apply::ClassNumbers;
 use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources, column};
 use crate::release::input::Input;
@@ -189,6 +192,28 @@ pub fn search(
     classes: &ClassTable,
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
+    ask(run, policy, classes, top, |problem| {
+        let method = method::choose(&policy.method, problem)?;
+        Ok((method.doc().name, method.search(problem)?))
+    })
+}
+
+/// Searches for all minimal nodes; returns how many nodes were evaluated as well.
+///
+/// # Errors
+/// Those of [`minimal()`].
+pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
+    ask(run, policy, classes, 1, minimal)
+}
+
+/// Makes a problem of a policy and its class table.
+fn ask<T>(
+    run: &Run<'_>,
+    policy: &Policy,
+    classes: &ClassTable,
+    top: usize,
+    answer: impl FnOnce(&Problem<'_>) -> Result<T>,
+) -> Result<T> {
     let ranges = policy.ranges();
     let problem = Problem {
         table: classes,
@@ -203,8 +228,7 @@ pub fn search(
     };
     let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
     run.listener.begin(Phase::Search, nodes);
-    let method = method::choose(&policy.method, &problem)?;
-    Ok((method.doc().name, method.search(&problem)?))
+    answer(&problem)
 }
 
 /// L, the rows that may be suppressed.
@@ -272,12 +296,13 @@ pub async fn release(
         return Err(Error::internal("the method chose a level that the policy does not allow"));
     }
     let (chosen, kept) = choose(policy, loaded.schema(), &classes, &best.levels)?;
-    drop(classes);
-    let memory = PoolBudget::new(&loaded.session, "kept classes");
+    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     memory.grow(kept.bytes())?;
+    let numbers = ClassNumbers::new(&classes, &chosen.levels, &kept, &memory)?;
+    drop(classes);
 
     run.listener.begin(Phase::Write, kept.total_rows());
-    let plan = apply::apply(&loaded.session, loaded.table.clone(), policy, &chosen, &kept)?;
+    let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
     let rows = plan.execute_stream().await.doing("planning the release")?;
     let footer = write::footer(&said_models(&policy.requirements));
     let listener = run.listener;

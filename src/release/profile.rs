@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::Int64Type;
+use arrow::array::{ArrayRef, AsArray, UInt32Array};
+use arrow::datatypes::{DataType, Int64Type, UInt32Type};
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::lit;
+use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use super::Run;
 use super::engine::{Doing, PoolBudget, column};
+use super::functions::{OfValues, of_values};
 use super::per_class::{PerClass, Position, by_class, random_keys};
 use super::stop::Stop;
-use crate::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn};
+use crate::class::{Budget, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 use crate::model::ValueCount;
@@ -30,22 +31,45 @@ pub async fn profile(
     run: &Run<'_>,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
-    let names: Vec<&str> = quasi.iter().map(|q| q.name.as_str()).chain(sensitive.iter().copied()).collect();
-    let grouped = grouped(table, &names)?;
-    let mut stream = grouped.execute_stream().await.doing(doing)?;
+    let names: Vec<String> =
+        quasi.iter().map(|q| q.name.clone()).chain(sensitive.iter().map(|name| (*name).to_owned())).collect();
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
     let sensitive = sensitive.iter().map(|name| (*name).to_owned()).collect();
     let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
+    let keys = names.iter().zip(builder.coders());
+    let keys = keys.map(|(name, coder)| of_values(Arc::new(Code(coder)), name, column(name)));
+    let mut stream = grouped(table, keys)?.execute_stream().await.doing(doing)?;
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
         let batch = batch.doing(doing)?;
-        let (counts, values) =
+        let (counts, codes) =
             batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
-        builder.add(values, &counted(counts)?)?;
+        let code =
+            |codes: &'_ ArrayRef| codes.as_primitive_opt::<UInt32Type>().map(|codes| codes.values().to_vec());
+        let codes: Option<Vec<Vec<u32>>> = codes.iter().map(code).collect();
+        let codes = codes.ok_or_else(|| Error::internal("codes of another type"))?;
+        builder.add_coded(&codes.iter().map(Vec::as_slice).collect::<Vec<_>>(), &counted(counts)?)?;
     }
     tokio::task::spawn_blocking(move || builder.finish())
         .await
         .map_err(|_| Error::internal("coding the classes"))?
+}
+
+/// Values as the codes of the class table: what is grouped are small integers.
+struct Code(Coder);
+
+impl OfValues for Code {
+    fn name(&self) -> &'static str {
+        "kanon_code"
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(Arc::new(UInt32Array::from(self.0.code(values)?)))
+    }
 }
 
 const ROWS: &str = "rows";
@@ -55,12 +79,12 @@ fn key(index: usize) -> String {
 }
 
 /// The classes of some columns, under names that are none of the table's, and their rows.
-fn grouped(table: DataFrame, names: &[&str]) -> Result<DataFrame> {
+fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>) -> Result<DataFrame> {
     let doing = "grouping the input by its quasi-identifiers";
-    let keys = names.iter().enumerate().map(|(index, name)| column(*name).alias(key(index)));
-    let table = table.select(keys.collect::<Vec<_>>()).doing(doing)?;
-    let keys = (0..names.len()).map(|index| column(key(index))).collect();
-    table.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).doing(doing)
+    let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
+    let names = (0..keys.len()).map(|index| column(key(index))).collect();
+    let table = table.select(keys).doing(doing)?;
+    table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).doing(doing)
 }
 
 fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
@@ -79,7 +103,9 @@ fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
 /// A data error when reading fails or memory runs out.
 pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<ClassSizes> {
     let doing = "grouping the input by its quasi-identifiers";
-    let sizes = grouped(table.clone(), names)?.select(vec![column(ROWS)]).doing(doing)?;
+    let sizes = grouped(table.clone(), names.iter().map(|name| column(*name)))?
+        .select(vec![column(ROWS)])
+        .doing(doing)?;
     let mut stream = sizes.execute_stream().await.doing(doing)?;
     let mut all = ClassSizes::default();
     while let Some(batch) = stream.next().await {
@@ -107,7 +133,8 @@ pub async fn for_every_class(
         sizes.histogram().for_each(|(size, classes)| (0..classes).for_each(|_| see(size, &[])));
         return Ok(());
     }
-    let grouped = grouped(table.clone(), &[names, sensitive].concat())?;
+    let columns = names.iter().chain(sensitive).map(|name| column(*name));
+    let grouped = grouped(table.clone(), columns)?;
     let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
     let (labels, values) = (keys(0..names.len()), keys(names.len()..names.len() + sensitive.len()));
     let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;

@@ -5,24 +5,28 @@
 //! either side and an order-free 128-bit sum of row hashes under a random key:
 //!
 //! ```text
-//! UNION ALL of (labels, 1, 0, hashes of the row as it must be released, 0)   from the input
-//!              (values, 0, 1, 0, hashes of the row as it was written)        from the output
+//! UNION ALL of (labels, 1, 0, hashes of what else must be released, 0)   from the input
+//!              (values, 0, 1, 0, hashes of what else was written)        from the output
 //! GROUP BY labels -> rows and hash sums on either side
 //! ```
 //! Where a model looks at sensitive columns, their values are grouped by as well and the groups of a class are
 //! brought together by a sort. A class that holds every model must be equal on both sides; one that fails must be absent from the output.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex};
 
-use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::UInt64Type;
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::datatypes::{DataType, TimeUnit, UInt32Type, UInt64Type};
+use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
+use super::distinct::{self, Distinct};
 use super::engine::{Doing, column};
-use super::functions::{Evaluation, level, row_hash};
+use super::functions::{OfValues, of_values, row_hash};
 use super::per_class::{PerClass, Position, by_class, random_keys};
 use super::stop::Stop;
 use crate::decimal::Decimal;
@@ -45,6 +49,11 @@ impl Expected<'_> {
     /// The places of the quasi-identifiers.
     fn quasi(&self) -> impl Iterator<Item = usize> {
         (0..self.columns.len()).filter(|index| self.columns[*index].1.is_some())
+    }
+
+    /// A numbering of labels for each quasi-identifier.
+    fn labels(&self) -> Vec<Option<Arc<Labels>>> {
+        self.columns.iter().map(|(_, quasi)| quasi.as_ref().map(|_| Arc::default())).collect()
     }
 
     /// The places of the columns that models look at.
@@ -121,7 +130,8 @@ pub async fn verify(
     let doing = "verifying the release";
     let with_input = input.is_some();
     let sensitive = expected.sensitive();
-    let plan = counting_plan(output, input, expected)?;
+    let labels = expected.labels();
+    let plan = counting_plan(output, input, expected, &labels)?;
     let mut stream = plan.execute_stream().await.doing(doing)?;
     let mut judge = Judge::new(expected, with_input)?;
     let mut fold = PerClass::new(sensitive.len());
@@ -133,7 +143,9 @@ pub async fn verify(
             true => (None, batch.columns()),
             false => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
         };
-        let (labels, columns) = columns.split_at(judge.quasi.len());
+        let (numbers, columns) = columns.split_at(expected.quasi().count());
+        // All rows were grouped before the first group came: every label is known.
+        let wrong = wrong_labels(numbers, expected, &labels)?;
         let (values, counts) = columns.split_at(sensitive.len());
         let values = fold.values(values)?;
         for row in 0..batch.num_rows() {
@@ -143,9 +155,7 @@ pub async fn verify(
                 judge.judge(&std::mem::take(&mut class), &fold.take());
             }
             let group = Counts::read(counts, row);
-            if group.out_rows > 0 && !class.no_label {
-                class.no_label = !judge.are_labels(labels, row)?;
-            }
+            class.no_label |= group.out_rows > 0 && wrong[row];
             fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows });
             class.add(&group);
         }
@@ -174,6 +184,24 @@ pub async fn verify(
         suppressed_rows: with_input.then(|| input_rows - kept_rows),
         reached: values.into_iter().map(|all| all.first().copied()).collect(),
     })
+}
+
+/// For each row of a batch whether one of its labels is none of its level.
+fn wrong_labels(
+    numbers: &[ArrayRef],
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+) -> Result<Vec<bool>> {
+    let rows = numbers.first().map_or(0, |numbers| numbers.len());
+    let mut wrong = vec![false; rows];
+    let quasi =
+        expected.columns.iter().zip(labels).filter_map(|((_, g), l)| Some((g.as_ref()?, l.as_ref()?)));
+    for (numbers, (generalizer, labels)) in numbers.iter().zip(quasi) {
+        let right = labels.are_labels(&**generalizer)?;
+        let numbers = numbers.as_primitive::<UInt32Type>();
+        wrong.iter_mut().zip(numbers.values()).for_each(|(wrong, number)| *wrong |= !right[*number as usize]);
+    }
+    Ok(wrong)
 }
 
 /// What was counted of one class, or of one of its groups.
@@ -217,7 +245,6 @@ struct Judge<'a> {
     requirements: &'a [Requirement],
     /// For each requirement the place of its column among the sensitive ones.
     looks_at: Vec<Option<usize>>,
-    quasi: Vec<&'a Arc<dyn Generalizer>>,
     with_input: bool,
     wrong: Wrong,
     sizes: ClassSizes,
@@ -241,7 +268,6 @@ impl<'a> Judge<'a> {
         Ok(Self {
             requirements,
             looks_at: looks_at.collect::<Result<_>>()?,
-            quasi: expected.columns.iter().filter_map(|(_, generalizer)| generalizer.as_ref()).collect(),
             with_input,
             wrong: Wrong::default(),
             sizes: ClassSizes::default(),
@@ -249,15 +275,6 @@ impl<'a> Judge<'a> {
             input_rows: 0,
             kept_rows: 0,
         })
-    }
-
-    fn are_labels(&self, labels: &[ArrayRef], row: usize) -> Result<bool> {
-        for (label, generalizer) in labels.iter().zip(&self.quasi) {
-            if !generalizer.is_label(&Value::read(label, row)?) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     fn judge(&mut self, class: &Counts, sensitive: &[Vec<ValueCount>]) {
@@ -300,13 +317,18 @@ impl<'a> Judge<'a> {
 }
 
 /// The one plan of a verification.
-fn counting_plan(output: DataFrame, input: Option<DataFrame>, expected: &Expected<'_>) -> Result<DataFrame> {
+fn counting_plan(
+    output: DataFrame,
+    input: Option<DataFrame>,
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+) -> Result<DataFrame> {
     let doing = "planning the verification";
     let keys = random_keys(doing)?;
     let positions = random_keys(doing)?;
-    let mut rows = side(output, expected, None, keys)?;
+    let mut rows = side(output, expected, false, labels, keys)?;
     if let Some(input) = input {
-        rows = rows.union(side(input, expected, Some(Evaluation::Naive), keys)?).doing(doing)?;
+        rows = rows.union(side(input, expected, true, labels, keys)?).doing(doing)?;
     }
     let labels: Vec<Expr> = expected.quasi().map(|index| column(label_name(index))).collect();
     let values: Vec<Expr> = expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
@@ -323,30 +345,118 @@ fn counting_plan(output: DataFrame, input: Option<DataFrame>, expected: &Expecte
 fn side(
     table: DataFrame,
     expected: &Expected<'_>,
-    recode: Option<Evaluation>,
+    from_input: bool,
+    labels: &[Option<Arc<Labels>>],
     keys: [[u64; 2]; 2],
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
-    let released = expected.columns.iter().enumerate().map(|(index, (name, generalizer))| {
-        let value = column(name);
-        let value = match (generalizer, recode) {
-            (Some(generalizer), Some(how)) => level(Arc::clone(generalizer), name, how, value),
-            _ => value,
+    let columns = expected.columns.iter().zip(labels).enumerate();
+    let columns = columns.map(|(index, ((name, generalizer), labels))| {
+        let value = match (generalizer, labels) {
+            (Some(generalizer), Some(labels)) => {
+                let recode = from_input.then(|| Arc::clone(generalizer));
+                of_values(Arc::new(Number { recode, labels: Arc::clone(labels) }), name, column(name))
+            }
+            _ => column(name),
         };
         value.alias(label_name(index))
     });
-    let released = table.select(released.collect::<Vec<_>>()).doing(doing)?;
-    let all: Vec<Expr> = (0..expected.columns.len()).map(|index| column(label_name(index))).collect();
-    let hash = |key: [u64; 2]| row_hash(key, all.clone());
+    let rows = table.select(columns.collect::<Vec<_>>()).doing(doing)?;
+    // Within a class the labels are equal: what else a row holds is hashed.
+    let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
+    let others: Vec<Expr> = others.map(|index| column(label_name(index))).collect();
+    let hash = |key: [u64; 2]| row_hash(key, others.clone());
     let nothing = || lit(0u64);
-    let counts = match recode {
-        Some(_) => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
-        None => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
+    let counts = match from_input {
+        true => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
+        false => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
     };
     let grouped = expected.quasi().chain(expected.sensitive());
     let mut columns: Vec<Expr> = grouped.map(|index| column(label_name(index))).collect();
     columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
-    released.select(columns).doing(doing)
+    rows.select(columns).doing(doing)
+}
+
+/// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
+/// recoded by the naive generalizer before.
+struct Number {
+    recode: Option<Arc<dyn Generalizer>>,
+    labels: Arc<Labels>,
+}
+
+impl OfValues for Number {
+    fn name(&self) -> &'static str {
+        "kanon_label"
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch_by_arrow(values)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let recode = |row: usize| {
+            let value = Value::read(values, row)?;
+            self.recode.as_ref().map_or(Ok(value.clone()), |generalizer| generalizer.one(&value))
+        };
+        let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))
+    }
+}
+
+/// The labels of one quasi-identifier on both sides, in the order of arrival.
+#[derive(Default)]
+struct Labels(Mutex<(HashMap<Exact, u32>, Vec<Value>)>);
+
+/// A label by kind and bits: what is not the same to the last bit is another label.
+#[derive(PartialEq, Eq, Hash)]
+enum Exact {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float(u64),
+    Text(String),
+    Date(i32),
+    Timestamp(i64, TimeUnit),
+}
+
+impl Exact {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Float(value) => Self::Float(value.to_bits()),
+            Value::Text(value) => Self::Text(value.clone()),
+            Value::Date(value) => Self::Date(*value),
+            Value::Timestamp(value, unit) => Self::Timestamp(*value, *unit),
+        }
+    }
+}
+
+impl Labels {
+    fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
+        let mut known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
+        let (numbers, all) = &mut *known;
+        let number = |label: Value| match numbers.entry(Exact::of(&label)) {
+            Entry::Occupied(number) => Ok(*number.get()),
+            Entry::Vacant(free) => {
+                let number = u32::try_from(all.len()).map_err(|_| Error::data("too many labels"))?;
+                all.push(label);
+                Ok(*free.insert(number))
+            }
+        };
+        labels.into_iter().map(number).collect()
+    }
+
+    /// Whether each label so far is one of the generalizer's.
+    fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
+        let known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
+        Ok(known.1.iter().map(|label| generalizer.is_label(label)).collect())
+    }
 }
 
 fn label_name(index: usize) -> String {
@@ -452,8 +562,11 @@ mod tests {
             requirements: &requirements,
             suppression_limit: None,
         };
-        let plan =
-            counting_plan(rows(), Some(rows()), &expected).unwrap().create_physical_plan().await.unwrap();
+        let plan = counting_plan(rows(), Some(rows()), &expected, &expected.labels())
+            .unwrap()
+            .create_physical_plan()
+            .await
+            .unwrap();
         let shown = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
         let operators: std::collections::BTreeSet<&str> =
             shown.lines().filter_map(|line| line.trim().split([':', ' ']).next()).collect();

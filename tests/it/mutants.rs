@@ -11,11 +11,12 @@ use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Float64Array, LargeStr
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Date32Type, Field, Float64Type, Schema};
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::class::Judged;
+use datafusion_kanon::class::{Budget, Judged, Unlimited};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, Said};
-use datafusion_kanon::release::chosen::{self, Chosen, KeptClasses};
-use datafusion_kanon::release::engine::Resources;
+use datafusion_kanon::release::apply::ClassNumbers;
+use datafusion_kanon::release::chosen::{self, KeptClasses};
+use datafusion_kanon::release::engine::{self, Resources};
 use datafusion_kanon::release::input::Input;
 use datafusion_kanon::release::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::stop::Stop;
@@ -857,7 +858,8 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             arrow::compute::take(values, &arrow::array::UInt32Array::from(which.to_vec()), None).unwrap()
         };
         let rows = which.iter().map(|class| kept.rows[*class as usize]).collect();
-        KeptClasses { labels: kept.labels.iter().map(take).collect(), rows }
+        let codes = which.iter().map(|class| kept.codes[*class as usize].clone()).collect();
+        KeptClasses { labels: kept.labels.iter().map(take).collect(), codes, rows }
     };
     let all: Vec<u32> = (0..u32::try_from(kept.rows.len()).unwrap()).collect();
     let altered = |from: &str, to: &str| -> KeptClasses {
@@ -876,48 +878,54 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             other => *other,
         })
         .collect();
-    let mut finer: Chosen = right.clone();
-    finer.generalizers[1] = Arc::clone(&policy.quasi[1].hierarchy.levels()[1]);
+    let doubled: Vec<u32> = all.iter().map(|class| if *class == 3 { 4 } else { *class }).collect();
+    let coarser: Vec<usize> =
+        levels.iter().zip(policy.ranges()).map(|(level, range)| (level + 1).min(*range.end())).collect();
 
-    // What the join and what the labelling of rows get, and what verification finds.
-    let recodings: [(&str, &Chosen, KeptClasses, KeptClasses, Must); 10] = [
-        ("the right one", &right, kept.clone(), kept.clone(), Pass),
-        (
-            "a class twice",
-            &right,
-            only(&[&all[..], &[3]].concat()),
-            only(&[&all[..], &[3]].concat()),
-            Refuse("1 class have more rows"),
-        ),
-        (
-            "all classes twice",
-            &right,
-            only(&[&all[..], &all].concat()),
-            only(&[&all[..], &all].concat()),
-            Refuse("25 classes have more rows"),
-        ),
-        ("a class forgotten", &right, only(&all[1..]), only(&all[1..]), Refuse("1 class miss rows")),
+    // The levels at which rows find their class, the classes they find, the labels they get, how often the rows are
+    // taken, and what verification finds.
+    let recodings: [(&str, &[usize], KeptClasses, KeptClasses, usize, Must); 9] = [
+        ("the right one", &levels, kept.clone(), kept.clone(), 1, Pass),
+        ("all rows twice", &levels, kept.clone(), kept.clone(), 2, Refuse("classes have more rows")),
+        ("a class forgotten", &levels, only(&all[1..]), only(&all[1..]), 1, Refuse("1 class miss rows")),
         (
             "a failing class kept",
-            &right,
+            &levels,
             choose(&weak).1,
             choose(&weak).1,
+            1,
             Refuse("2 classes fail a required model"),
         ),
-        ("a label altered", &right, altered("021*", "022*"), altered("021*", "022*"), Refuse("miss rows")),
+        ("a label altered", &levels, kept.clone(), altered("021*", "022*"), 1, Refuse("no input row")),
         (
-            "a label altered after the join",
-            &right,
+            "no label at all",
+            &levels,
             kept.clone(),
-            altered("021*", "022*"),
-            Refuse("no input row"),
+            altered("021*", "02139"),
+            1,
+            Refuse("no label of its level"),
         ),
-        ("no label at all", &right, kept.clone(), altered("021*", "02139"), Refuse("no label of its level")),
-        ("two classes exchanged", &right, kept.clone(), only(&swapped), Refuse("verification refused")),
-        ("another level applied", &finer, kept.clone(), kept.clone(), Refuse("miss rows")),
+        ("two classes exchanged", &levels, kept.clone(), only(&swapped), 1, Refuse("verification refused")),
+        (
+            "a class in another's place",
+            &levels,
+            kept.clone(),
+            only(&doubled),
+            1,
+            Refuse("verification refused"),
+        ),
+        ("another level applied", &coarser, kept.clone(), kept.clone(), 1, Refuse("miss rows")),
     ];
-    for (what, applied, joined, labelled, must) in recodings {
-        let plan = apply::apply(&loaded.session, loaded.table.clone(), policy, applied, &joined).unwrap();
+    for (what, applied, found, labelled, times, must) in recodings {
+        let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+        let numbers = || ClassNumbers::new(&table, applied, &found, &budget).unwrap();
+        let rows = || apply::apply(loaded.table.clone(), policy, numbers()).unwrap();
+        let mut plan = rows();
+        for _ in 1..times {
+            plan = plan.union(rows()).unwrap();
+        }
+        let order = [apply::CLASS, "kanon_hash"].map(|name| engine::column(name).sort(true, true));
+        let plan = plan.sort(order.to_vec()).unwrap();
         let out = tempfile::tempdir().unwrap();
         let footer = write::footer("k_anonymity(5)");
         let rows = plan.execute_stream().await.unwrap();

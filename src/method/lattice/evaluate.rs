@@ -1,6 +1,6 @@
 //! Evaluating nodes: each once, from the fewest classes that are known below it, several at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,10 +41,15 @@ pub(super) enum Purpose {
     Classes,
 }
 
+/// What is known of a node and its classes; `None` when it was given up before anything was known.
+type Evaluated = Option<(Facts, Option<Classes>)>;
+
 /// Evaluates nodes of one problem.
 pub(super) struct Evaluator<'a> {
     problem: &'a Problem<'a>,
     known: HashMap<Vec<usize>, Facts>,
+    /// Nodes whose classes are hardly fewer than those they are rolled up from, and that is all that is known.
+    hardly_coarser: HashSet<Vec<usize>>,
     finer: Finer,
     scratch: Vec<Mutex<Scratch>>,
     /// More classes than these cannot all be kept, nor be suppressed within the limit.
@@ -78,6 +83,7 @@ impl<'a> Evaluator<'a> {
         Self {
             problem,
             known: HashMap::new(),
+            hardly_coarser: HashSet::new(),
             finer: Finer::new(problem),
             scratch: (0..threads).map(|_| Mutex::new(problem.table.scratch())).collect(),
             most_classes: limit + (rows - limit) / min_size,
@@ -96,7 +102,7 @@ impl<'a> Evaluator<'a> {
 
     /// The nodes whose classes were computed.
     pub(super) fn evaluated(&self) -> u64 {
-        self.known.len() as u64
+        (self.known.len() + self.hardly_coarser.len()) as u64
     }
 
     /// What is known of a node.
@@ -113,11 +119,12 @@ impl<'a> Evaluator<'a> {
     ) -> Result<()> {
         let mut new: Vec<&Vec<usize>> = Vec::new();
         for levels in nodes {
-            if !self.known.contains_key(levels) && !new.contains(&levels) {
+            let tried = purpose == Purpose::Classes && self.hardly_coarser.contains(levels);
+            if !tried && !self.known.contains_key(levels) && !new.contains(&levels) {
                 new.push(levels);
             }
         }
-        let results: Vec<Result<(Facts, Option<Classes>)>> = if new.len() == 1 || self.scratch.len() == 1 {
+        let results: Vec<Result<Evaluated>> = if new.len() == 1 || self.scratch.len() == 1 {
             new.iter().map(|levels| self.one(levels, purpose, &self.scratch[0])).collect()
         } else {
             let next = AtomicUsize::new(0);
@@ -140,22 +147,21 @@ impl<'a> Evaluator<'a> {
             done.into_iter().map(|(_, result)| result).collect()
         };
         for (levels, result) in new.into_iter().zip(results) {
-            let (facts, classes) = result?;
+            let Some((facts, classes)) = result? else {
+                self.hardly_coarser.insert(levels.clone());
+                continue;
+            };
             if let Some(classes) = classes {
                 self.finer.keep(levels.clone(), classes);
             }
             see(levels, &facts);
+            self.hardly_coarser.remove(levels);
             self.known.insert(levels.clone(), facts);
         }
         Ok(())
     }
 
-    fn one(
-        &self,
-        levels: &[usize],
-        purpose: Purpose,
-        scratch: &Mutex<Scratch>,
-    ) -> Result<(Facts, Option<Classes>)> {
+    fn one(&self, levels: &[usize], purpose: Purpose, scratch: &Mutex<Scratch>) -> Result<Evaluated> {
         if self.problem.watch.stopped() {
             return Err(Error::interrupted());
         }
@@ -163,19 +169,19 @@ impl<'a> Evaluator<'a> {
         let base = vec![0; levels.len()];
         let (from, source) = self.finer.below(levels).unwrap_or((&base, table.base()));
         let most = usize::try_from(self.most_classes).unwrap_or(usize::MAX);
-        let most = match purpose {
+        let enough = match purpose {
             Purpose::Verdict => most,
             Purpose::Classes if self.problem.objective.counts_classes() => usize::MAX,
             // Classes that are hardly fewer save nothing.
-            Purpose::Classes => most.max(source.len() / 2),
+            Purpose::Classes => source.len() / 2,
         };
         let mut scratch = scratch.lock().map_err(|_| Error::internal("a search thread failed"))?;
-        let Some(classes) = table.roll_up_at_most(source, from, levels, most, &mut scratch)? else {
-            return Ok((Facts::TOO_FINE, None));
+        let Some(classes) = table.roll_up_at_most(source, from, levels, enough, &mut scratch)? else {
+            return Ok((enough >= most).then_some((Facts::TOO_FINE, None)));
         };
         let node = Judged::new(table, levels, &classes, self.problem.requirements);
         let facts = self.facts(&node);
-        Ok((facts, Some(classes)))
+        Ok(Some((facts, Some(classes))))
     }
 
     fn facts(&self, node: &Judged<'_>) -> Facts {
