@@ -6,9 +6,9 @@ use arrow::array::{Array, ArrayRef};
 
 use super::QuasiColumn;
 use super::intern::Interner;
+use crate::decimal::ratio;
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
-use crate::measure::ratio;
 
 /// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
 /// NULL first. Its `Debug` shows no cell.

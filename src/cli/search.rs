@@ -54,8 +54,12 @@ impl Search {
             proven(&outcome),
         );
         if outcome.best.is_empty() {
-            text +=
-                "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
+            text += match outcome.proven {
+                true => {
+                    "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n"
+                }
+                false => "found     nothing within the effort: raise effort\n",
+            };
         }
         let mut best = Vec::new();
         for found in &outcome.best {
@@ -82,12 +86,16 @@ impl Search {
     }
 }
 
-/// `proven best`, or the bound.
+/// `proven best`, or the bound where there is one yet.
 fn proven(outcome: &Outcome) -> String {
     match outcome.bound {
         _ if outcome.proven => "proven best".to_owned(),
-        Some(bound) => format!("not proven best: none loses less than {bound:.6}"),
-        None => "not proven best".to_owned(),
+        Some(bound) if bound.is_finite() => {
+            // A bound is rounded down, which at 0 would show as -0.000000.
+            let shown = if bound.abs() < 5e-7 { 0.0 } else { bound };
+            format!("not proven best: none loses less than {shown:.6}")
+        }
+        _ => "not proven best".to_owned(),
     }
 }
 
