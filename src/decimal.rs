@@ -163,6 +163,12 @@ impl Ord for Decimal {
     }
 }
 
+/// `a / b` as the nearest float, 0 for 0/0.
+#[expect(clippy::cast_precision_loss, reason = "the one place where counts become a share")]
+pub fn ratio(a: u128, b: u128) -> f64 {
+    if a == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,9 +7,9 @@ use arrow::array::{Array, ArrayRef};
 
 use super::intern::Coder;
 use super::{Budget, QuasiColumn, Unlimited};
+use crate::decimal::ratio;
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
-use crate::measure::ratio;
 
 /// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
 /// NULL first. Its `Debug` shows no cell.

@@ -20,8 +20,7 @@ use crate::release::{Phase, Run, open};
 Examples:
   kanon check patients.parquet --quasi age,sex,zip --k 5
   kanon check 'lake/*.parquet' --policy patients.toml --format json
-  kanon check patients_safe --quasi age,sex,zip --require 'k_anonymity(10)' \\
-      --require 'l_diversity(2, diagnosis)'")]
+  kanon check patients_safe --quasi age,sex,zip --k 10 --require 'l_diversity(2, diagnosis)'")]
 pub(crate) struct Check {
     /// A file, folder or glob of Parquet or CSV files.
     input: String,

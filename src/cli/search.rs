@@ -62,7 +62,8 @@ impl Search {
             proven(&outcome),
         );
         if outcome.best.is_empty() {
-            text += NOTHING;
+            text +=
+                if outcome.proven { NOTHING } else { "found     nothing within the effort: raise effort\n" };
         }
         let mut best = Vec::new();
         for found in &outcome.best {
@@ -130,12 +131,16 @@ fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
     )
 }
 
-/// `proven best`, or the bound.
+/// `proven best`, or the bound where there is one yet.
 fn proven(outcome: &Outcome) -> String {
     match outcome.bound {
         _ if outcome.proven => "proven best".to_owned(),
-        Some(bound) => format!("not proven best: none loses less than {bound:.6}"),
-        None => "not proven best".to_owned(),
+        Some(bound) if bound.is_finite() => {
+            // A bound is rounded down, which at 0 would show as -0.000000.
+            let shown = if bound.abs() < 5e-7 { 0.0 } else { bound };
+            format!("not proven best: none loses less than {shown:.6}")
+        }
+        _ => "not proven best".to_owned(),
     }
 }
 

@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crate::class::{ClassTable, Judged};
+pub use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::model::Needs;
 
@@ -197,12 +198,6 @@ pub const RISKS: &[RiskRow] = &[
 /// A bound that went through other roundings than the loss, below any of their errors.
 fn rounded_down(bound: f64) -> f64 {
     bound - bound.abs() * 1e-12
-}
-
-/// `a / b` as the nearest float, 0 for 0/0.
-#[expect(clippy::cast_precision_loss, reason = "the one place where counts become a share")]
-pub fn ratio(a: u128, b: u128) -> f64 {
-    if a == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
 /// A number for JSON: whole ones without a point.

@@ -56,7 +56,8 @@ pub struct Problem<'a> {
 pub enum Effort {
     /// So many seconds of wall time.
     Seconds(u64),
-    /// So many evaluated nodes; the answer is then the same each time.
+    /// So many evaluated nodes, and up to three more in a large table, where they are taken four at a time; the
+    /// answer is the same each time.
     Nodes(u64),
 }
 
@@ -128,7 +129,7 @@ pub struct Outcome {
     pub nodes: u64,
     /// The nodes whose classes were computed.
     pub evaluated: u64,
-    /// Whether it is proven that no node is better.
+    /// Whether it is proven that no node is better than these.
     pub proven: bool,
     /// No anonymous node loses less; `None` when it is proven that there is none.
     pub bound: Option<f64>,

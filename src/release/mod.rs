@@ -291,7 +291,7 @@ pub async fn release(
     let limit = limit_rows(policy, &classes);
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
-    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit))?;
+    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit, &outcome))?;
     if !best.levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
         return Err(Error::internal("the method chose a level that the policy does not allow"));
     }
@@ -366,7 +366,14 @@ async fn check_individuals(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-fn nothing_found(policy: &Policy, limit: u64) -> Error {
+fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
+    if !outcome.proven {
+        return Error::unmet(format!(
+            "nothing was found in {} of {} combinations of levels; raise effort, or let the search end with \
+             method = \"auto\"",
+            outcome.evaluated, outcome.nodes
+        ));
+    }
     Error::unmet(format!(
         "no combination of levels satisfies {} with at most {limit} suppressed rows; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",

@@ -261,7 +261,7 @@ impl<'a> Judge<'a> {
             None => Ok(None),
             Some(name) => {
                 let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
-                let why = || Error::unmet(format!("verification refused: `{name}` is not in the release"));
+                let why = || Error::unmet(format!("verification refused: `{name}` is not released as it is"));
                 at.map(Some).ok_or_else(why)
             }
         });

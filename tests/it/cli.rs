@@ -184,6 +184,253 @@ fn json_for_programs() {
     keys(&serde_json::from_str(&error).unwrap(), &["error"]);
 }
 
+/// Classes by zip: 98512 (flu, flu, flu), 98513 (flu, gout), 98527 (two without a diagnosis), 98528 (gout, asthma
+/// and one without). By area two classes of 5, both with two diagnoses and both wards.
+const WARDS: &str = "zip,area,ward,diagnosis\n\
+    98512,west,north,flu\n98512,west,north,flu\n98512,west,south,flu\n\
+    98513,west,north,flu\n98513,west,north,gout\n\
+    98527,east,south,\n98527,east,,\n\
+    98528,east,north,gout\n98528,east,south,\n98528,east,south,asthma\n";
+
+/// The policy of [`WARDS`] with 2-diversity of both sensitive columns.
+const DIVERSE: &str = r#"
+    k = 2
+    rows_are_individuals = true
+    others = "drop"
+    [[require]]
+    model = "l_diversity"
+    l = 2
+    sensitive = "diagnosis"
+    [[require]]
+    model = "l_diversity"
+    l = 2
+    sensitive = "ward"
+    [columns]
+    zip       = { role = "quasi", hierarchy = { prefix = [4] } }
+    ward      = { role = "sensitive" }
+    diagnosis = { role = "sensitive" }
+"#;
+
+#[test]
+fn check_looks_at_sensitive_columns() {
+    let place = Place::new();
+    place.write("in.csv", WARDS);
+    let diagnosis = "--require 'l_diversity(2, diagnosis)'";
+    let ran = place.run(&format!("check in.csv --quasi zip {diagnosis}")).exit(1);
+    let next = "next      kanon search INPUT --policy POLICY shows what generalization would do\n";
+    let counted = "counted   in rows: each of the 10 counts as a person\n";
+    assert_eq!(
+        ran.out,
+        format!(
+            "read      10 rows in 4 classes over zip\n\
+             FAILS     l_diversity(2, diagnosis) required, 0 reached; 2 classes with 5 rows fail\n{next}{counted}"
+        )
+    );
+    let ran = place.run(&format!("check in.csv --quasi area {diagnosis}")).exit(0);
+    assert_eq!(
+        ran.out,
+        format!(
+            "read      10 rows in 2 classes over area\n\
+             holds     l_diversity(2, diagnosis) required, 2 reached\n{counted}"
+        )
+    );
+
+    // Two columns and two values of l at once, beside k; each class is judged by each.
+    let line = "check in.csv --quasi zip --k 2 --require 'l_diversity(1, diagnosis)' --require \
+                'l_diversity(2,ward)' --require 'l_diversity(3, diagnosis)' --format json";
+    let json = place.run(line).exit(1).json();
+    assert_eq!((&json["classes"], &json["rows"]), (&4.into(), &10.into()));
+    let judged = |model: &Value| {
+        let numbers = ["required", "reached", "failing_classes", "failing_rows"];
+        assert_eq!(model["holds"], Value::Bool(model["failing_classes"] == 0));
+        (model["sensitive"].as_str().map(str::to_owned), numbers.map(|key| model[key].as_u64().unwrap()))
+    };
+    let of = |column: &str| Some(column.to_owned());
+    assert_eq!(
+        json["models"].as_array().unwrap().iter().map(judged).collect::<Vec<_>>(),
+        [
+            (None, [2, 2, 0, 0]),
+            (of("diagnosis"), [1, 0, 1, 2]),
+            (of("ward"), [2, 1, 2, 4]),
+            (of("diagnosis"), [3, 0, 4, 10]),
+        ]
+    );
+    keys(&json["models"][1], &["model", "sensitive", "required", "reached", "holds"]);
+    let line =
+        format!("check in.csv --quasi area {diagnosis} --require 'l_diversity(2, ward)' --format json");
+    let json = place.run(&line).exit(0).json();
+    assert_eq!(
+        json["models"].as_array().unwrap().iter().map(judged).collect::<Vec<_>>(),
+        [(of("diagnosis"), [2, 2, 0, 0]), (of("ward"), [2, 2, 0, 0])]
+    );
+    // What stands for NULL is said by the policy; a text that is not named is a value.
+    place.write("p.toml", format!("{DIVERSE}\n[input]\nnulls = [\"?\"]"));
+    let json = place.run("check in.csv --policy p.toml --format json").exit(1).json();
+    assert_eq!(
+        json["models"].as_array().unwrap().iter().map(judged).collect::<Vec<_>>(),
+        [(None, [2, 2, 0, 0]), (of("diagnosis"), [2, 1, 2, 5]), (of("ward"), [2, 1, 1, 2])]
+    );
+
+    let refused = |require: &str, part: &str| {
+        let ran = place.run(&format!("check in.csv --quasi zip --require '{require}'")).exit(2).says(part);
+        assert!(!ran.err.contains("gout"), "{ran:?}");
+    };
+    refused("l_diversity(2, diagnosys)", "the input has no column `diagnosys`; did you mean `diagnosis`?");
+    refused("l_diversity(2)", "l_diversity takes (l, sensitive column)");
+    refused("l_diversity(2, diagnosis, ward)", "l_diversity takes (l, sensitive column)");
+    refused("l_diversity(0, diagnosis)", "l: expected an integer of at least 1");
+    refused("l_diversty(2, diagnosis)", "did you mean `l_diversity`?");
+    refused("k_anonymity(2, diagnosis)", "k_anonymity takes (k)");
+}
+
+/// Values are told apart as everywhere: -0.0 is 0.0, there is one NaN, a dictionary is its values.
+#[test]
+fn sensitive_columns_of_every_type() {
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let one: [(&str, ArrayRef); 5] = [
+        ("zeros", Arc::new(Float64Array::from(vec![0.0, -0.0]))),
+        ("nans", Arc::new(Float32Array::from(vec![f32::NAN, f32::from_bits(0x7fc0_0001)]))),
+        ("null", Arc::new(BooleanArray::from(vec![Some(true), None]))),
+        ("days", Arc::new(Date32Array::from(vec![7, 7]))),
+        ("words", cast(&strings(["a", "a"]), &dictionary).unwrap()),
+    ];
+    let two: [(&str, ArrayRef); 5] = [
+        ("floats", Arc::new(Float64Array::from(vec![0.0, f64::NAN]))),
+        ("truths", Arc::new(BooleanArray::from(vec![true, false]))),
+        ("dates", Arc::new(Date64Array::from(vec![0, 86_400_000]))),
+        ("others", cast(&strings(["a", ""]), &dictionary).unwrap()),
+        ("decimals", cast(&numbers([1, 2]), &DataType::Decimal128(12, 2)).unwrap()),
+    ];
+    for (columns, diversity) in [(one, 1), (two, 2)] {
+        for (name, array) in columns {
+            let place = Place::new();
+            place.parquet("in.parquet", &table([("q", numbers([1, 1])), (name, array)]));
+            let require =
+                format!("check in.parquet --quasi q --format json --require 'l_diversity(2, {name})'");
+            let ran = place.run(&require).exit(2 - diversity);
+            assert_eq!(ran.json()["models"][0]["reached"], diversity, "{name}");
+            let policy = |l: i32| {
+                format!(
+                    "k = 2\nrows_are_individuals = true\n[[require]]\nmodel = \"l_diversity\"\nl = {l}\n\
+                     [columns]\nq = {{ role = \"quasi\", max_level = 0 }}\n{name} = {{ role = \"sensitive\" }}\n"
+                )
+            };
+            place.write("p.toml", policy(diversity + 1));
+            let cannot = format!("cannot be met: all rows together reach only {diversity}");
+            let cannot = if diversity == 1 { cannot.as_str() } else { "the input has only 2 rows" };
+            refused(&place, "release in.parquet --policy p.toml --to out", 1, cannot);
+            place.write("p.toml", policy(diversity));
+            place.run("release in.parquet --policy p.toml --to out").exit(0);
+            let verify = place.run("verify out --input in.parquet --format json").exit(0).json();
+            assert_eq!(verify["models"][1]["reached"], diversity, "{name}");
+            place.run("verify out").exit(0);
+        }
+    }
+}
+
+#[test]
+fn a_release_that_is_diverse() {
+    let place = Place::new();
+    place.write("in.csv", WARDS);
+    place.write("p.toml", DIVERSE);
+    let ran = place.run("release in.csv --policy p.toml --to out").exit(0);
+    let verified = "verified  k_anonymity 2 required, 5 reached; l_diversity of diagnosis 2 required, 2 reached; \
+                    l_diversity of ward 2 required, 2 reached\n";
+    assert!(ran.out.contains(verified) && ran.out.contains("zip first 4"), "{ran:?}");
+    let record: Value = serde_json::from_slice(&place.files("out")["_kanon.json"]).unwrap();
+    let l_diversity = |column: &str| {
+        serde_json::json!({
+            "model": "l_diversity", "parameters": { "l": "2" }, "sensitive": column, "required": 2, "reached": 2
+        })
+    };
+    let k_anonymity = serde_json::json!({
+        "model": "k_anonymity", "parameters": { "k": "2" }, "required": 2, "reached": 5
+    });
+    assert_eq!(
+        record["models"],
+        Value::Array(vec![k_anonymity, l_diversity("diagnosis"), l_diversity("ward")])
+    );
+    for line in ["verify out", "verify out --input in.csv", "verify out --input in.csv --policy p.toml"] {
+        let ran = place.run(line).exit(0);
+        assert!(ran.out.contains("holds     l_diversity of ward 2 required, 2 reached\n"), "{ran:?}");
+        let json = place.run(&format!("{line} --format json")).exit(0).json();
+        assert_eq!(json["models"], record["models"]);
+    }
+    place.run("check out --quasi zip --require 'l_diversity(2, diagnosis)'").exit(0);
+
+    // With zip as it is only 98528 holds both models: three classes with seven rows are suppressed whole.
+    let as_is = DIVERSE.replace("prefix = [4] }", "prefix = [4] }, max_level = 0");
+    place.write("p.toml", as_is.replace("others", "suppression_limit = 0.7\n    others"));
+    place.run("release in.csv --policy p.toml --to few").exit(0);
+    let json = place.run("verify few --input in.csv --format json").exit(0).json();
+    assert_eq!((&json["rows"], &json["suppressed_rows"]), (&3.into(), &7.into()));
+    assert_eq!(texts(&place.released("few"), "zip"), ["98528"; 3]);
+    place.write("p.toml", as_is.replace("others", "suppression_limit = 0.6\n    others"));
+    refused(
+        &place,
+        "release in.csv --policy p.toml --to none",
+        1,
+        "l_diversity(2, ward) with at most 6 suppressed rows",
+    );
+    place.write("p.toml", DIVERSE.replacen("l = 2", "l = 4", 1));
+    let cannot = "l_diversity(4, diagnosis) cannot be met: all rows together reach only 3";
+    refused(&place, "release in.csv --policy p.toml --to none", 1, cannot);
+    place.write("p.toml", DIVERSE.replacen("l = 2", "l = 11", 1));
+    let cannot = "l_diversity(11, diagnosis) cannot be met: the input has only 10 rows";
+    refused(&place, "release in.csv --policy p.toml --to none", 1, cannot);
+    place.write("p.toml", DIVERSE.replacen("    sensitive = \"diagnosis\"\n", "", 1));
+    refused(
+        &place,
+        "release in.csv --policy p.toml --to none",
+        2,
+        "say which: sensitive = one of ward, diagnosis",
+    );
+}
+
+#[test]
+fn an_effort_that_is_spent() {
+    let place = scene();
+    let with = |effort: &str| {
+        POLICY.replace("[columns]", &format!("method = \"anytime\"\neffort = {effort}\n[columns]"))
+    };
+    place.write("p.toml", with("{ nodes = 1 }"));
+    let ran = place.run("search in.parquet --policy p.toml").exit(1);
+    assert!(
+        ran.out.contains("1 evaluated by anytime, not proven best\nfound     nothing within the effort"),
+        "{ran:?}"
+    );
+    let json = place.run("search in.parquet --policy p.toml --format json").exit(1).json();
+    assert_eq!((&json["optimal"], &json["best"]), (&false.into(), &Value::Array(vec![])));
+    refused(&place, RELEASE, 1, "nothing was found in 1 of 32 combinations of levels; raise effort");
+    // Never worse with more effort, proven in the end, and the same each time.
+    let best = |effort: &str, threads: u32| {
+        place.write("p.toml", with(effort));
+        let line = format!("search in.parquet --policy p.toml --top 1 --format json --threads {threads}");
+        place.run(&line).json()
+    };
+    let optimal = {
+        place.write("p.toml", POLICY);
+        place.run("search in.parquet --policy p.toml --top 1 --format json").exit(0).json()
+    };
+    let mut before = f64::INFINITY;
+    for nodes in 1..=32 {
+        let effort = format!("{{ nodes = {nodes} }}");
+        let found = best(&effort, 1);
+        assert_eq!(found, best(&effort, 3), "{nodes}");
+        // A step that was begun, the highest and the lowest node of an interval, is ended.
+        assert!(found["evaluated"].as_u64().unwrap() <= nodes + 1, "{nodes}: {found:#}");
+        let loss = found["best"][0]["value"].as_f64().unwrap_or(f64::INFINITY);
+        assert!(loss <= before, "{nodes}: {found:#}");
+        before = loss;
+        let bound = found["bound"].as_f64().unwrap_or(f64::NEG_INFINITY);
+        assert!(bound <= optimal["best"][0]["value"].as_f64().unwrap(), "{nodes}: {found:#}");
+        if found["optimal"] == true {
+            assert_eq!(found["best"][0], optimal["best"][0], "{nodes}");
+        }
+        assert!(nodes < 32 || found["optimal"] == true, "{found:#}");
+    }
+}
+
 #[test]
 fn nothing_but_results_in_a_pipe() {
     let place = scene();

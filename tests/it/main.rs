@@ -21,6 +21,7 @@ mod house;
 mod kill;
 mod laws;
 mod mutants;
+mod mutants_sensitive;
 mod papers;
 mod releases;
 mod same_bytes;

@@ -30,7 +30,7 @@ use crate::releases::{
 
 /// Whether a release is refused, and the words that say why.
 #[derive(Debug, Clone, Copy)]
-enum Must {
+pub(crate) enum Must {
     Pass,
     Refuse(&'static str),
 }
@@ -38,7 +38,7 @@ use Must::{Pass, Refuse};
 
 /// Verifies the release by itself and in the two forms that hold it against its input.
 #[track_caller]
-fn verify(lab: &Lab, what: &str, alone: Must, against: Must) {
+pub(crate) fn verify(lab: &Lab, what: &str, alone: Must, against: Must) {
     let before = lab.files();
     for (ran, must) in lab.verify().into_iter().zip([alone, against, against]) {
         match must {
@@ -53,15 +53,15 @@ fn verify(lab: &Lab, what: &str, alone: Must, against: Must) {
 }
 
 /// The released rows with what a forger looks at.
-struct Rows {
-    rows: RecordBatch,
+pub(crate) struct Rows {
+    pub(crate) rows: RecordBatch,
     /// The class of every row.
-    class: Vec<usize>,
-    lab: Lab,
+    pub(crate) class: Vec<usize>,
+    pub(crate) lab: Lab,
 }
 
 impl Rows {
-    fn of(lab: Lab) -> Self {
+    pub(crate) fn of(lab: Lab) -> Self {
         let rows = read_parquet(&lab.out().join(PART));
         let class = classes(&rows, &record(&lab));
         Self { rows, class, lab }
@@ -72,12 +72,12 @@ impl Rows {
     }
 
     /// The rows of a class.
-    fn of_class(&self, class: usize) -> Vec<u32> {
+    pub(crate) fn of_class(&self, class: usize) -> Vec<u32> {
         self.all().into_iter().filter(|row| self.class[*row as usize] == class).collect()
     }
 
     /// A class of exactly k rows.
-    fn smallest(&self) -> usize {
+    pub(crate) fn smallest(&self) -> usize {
         (0..=26).find(|class| self.of_class(*class).len() == 5).unwrap()
     }
 

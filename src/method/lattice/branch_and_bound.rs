@@ -105,7 +105,9 @@ impl<'a> Search<'a> {
             undecided: 0.0,
         };
         let classes = (problem.table.base().len() as u64, 0);
-        search.open(Open { bound: f64::NEG_INFINITY, low, high, suppressed: 0, classes, number: 0 });
+        let mut all = Open { bound: f64::NEG_INFINITY, low, high, suppressed: 0, classes, number: 0 };
+        all.bound = search.bound(&all.low, &all);
+        search.open(all);
         search
     }
 
@@ -138,7 +140,9 @@ impl<'a> Search<'a> {
                     self.undecided -= open.nodes();
                 }
             }
-            self.evaluate(&lows, Purpose::Classes)?;
+            if !enough(self.evaluated()) {
+                self.evaluate(&lows, Purpose::Classes)?;
+            }
             for mut open in wide {
                 self.undecided -= open.nodes();
                 if self.narrowed_by_low(&mut open) {
@@ -317,11 +321,12 @@ impl<'a> Search<'a> {
             self.open.pop();
         }
         let open = self.open.peek().map(|open| open.bound);
+        let best = self.best.found.first().map(|found| found.loss);
         Outcome {
             nodes: self.nodes,
             evaluated: self.evaluated(),
             proven: open.is_none(),
-            bound: open.or_else(|| self.best.found.first().map(|found| found.loss)),
+            bound: open.into_iter().chain(best).min_by(f64::total_cmp),
             best: self.best.found,
         }
     }
