@@ -111,7 +111,7 @@ impl ClassNumbers {
     }
 
     fn of(&self, quasi: &[ArrayRef]) -> Result<UInt64Array> {
-        let rows = quasi.first().map_or(0, |values| values.len());
+        let rows = quasi.first().map_or(0, Array::len);
         let mut codes = Vec::with_capacity(quasi.len());
         for (column, values) in self.columns.iter().zip(quasi) {
             let (values, places) = distinct::of_batch(values).doing("generalizing the rows")?;

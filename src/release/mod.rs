@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod chosen;
+mod counting;
 pub mod digest;
 mod distinct;
 pub mod engine;
@@ -14,6 +15,7 @@ pub mod input;
 mod per_class;
 pub mod profile;
 pub mod record;
+mod recording;
 pub mod staging;
 pub mod stop;
 pub mod verify;
@@ -41,13 +43,11 @@ use crate::release::apply::ClassNumbers;
 use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources, column};
 use crate::release::input::Input;
-use crate::release::record::{
-    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord,
-    SearchRecord,
-};
+use crate::release::record::{LevelRecord, PrivateRecord, PublicRecord};
+use crate::release::recording::{private_record, public_levels, public_record};
 use crate::release::staging::Staging;
 use crate::release::stop::Stop;
-use crate::release::verify::{Expected, Verified};
+use crate::release::verify::Expected;
 use crate::role::Role;
 
 /// What is going on, for a progress display.
@@ -420,97 +420,4 @@ fn expected<'a>(policy: &'a Policy, chosen: &Chosen) -> Expected<'a> {
         requirements: &policy.requirements,
         suppression_limit: Some(policy.suppression_limit),
     }
-}
-
-fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
-    let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
-    levels
-        .map(|((quasi, level), generalizer)| LevelRecord {
-            level: *level,
-            of: quasi.hierarchy.height(),
-            by: generalizer.label(),
-        })
-        .collect()
-}
-
-fn public_record(
-    policy: &Policy,
-    chosen: &Chosen,
-    verified: &Verified,
-    parts: &[write::Part],
-    folder: &Path,
-) -> Result<PublicRecord> {
-    let levels = public_levels(policy, chosen);
-    let models =
-        policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
-            model: requirement.model.doc().name.to_owned(),
-            parameters: said_parameters(&*requirement.model),
-            sensitive: requirement.sensitive.clone(),
-            required: requirement.model.required().to_f64(),
-            reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
-        });
-    let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
-        name: name.to_owned(),
-        role: role.word().to_owned(),
-        data_type: field.data_type().to_string(),
-        generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
-    });
-    PublicRecord {
-        format: 1,
-        tool: write::CREATED_BY.to_owned(),
-        models: models.collect(),
-        counted_in: "rows".to_owned(),
-        columns: columns.collect(),
-        rows: verified.sizes.individuals(),
-        classes: verified.sizes.classes(),
-        risk: risks(&verified.sizes)?,
-        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
-        digest: String::new(),
-    }
-    .sealed()
-}
-
-#[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
-fn private_record(
-    source: &PolicySource<'_>,
-    policy: &Policy,
-    input: &Input,
-    public: &PublicRecord,
-    before: &ClassSizes,
-    verified: &Verified,
-    (input_rows, limit): (u64, u64),
-    method: &str,
-    outcome: &Outcome,
-) -> Result<PrivateRecord> {
-    let mut key = [0u8; 32];
-    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
-        .map_err(|_| Error::data("no random numbers can be had from the system"))?;
-    let hierarchies =
-        source.said.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
-    let files = input.files.iter().map(|file| {
-        let path = std::fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
-        Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
-    });
-    Ok(PrivateRecord {
-        format: 1,
-        release: public.digest.clone(),
-        policy: source.text.to_owned(),
-        hierarchies: hierarchies.collect::<Result<_>>()?,
-        input: input.said.clone(),
-        files: files.collect::<Result<_>>()?,
-        digest_key: digest::hex(&key),
-        input_rows,
-        suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
-        suppression_limit_rows: limit,
-        risk_before: risks(before)?,
-        search: SearchRecord {
-            method: method.to_owned(),
-            objective: policy.objective.doc().name.to_owned(),
-            nodes: outcome.nodes,
-            evaluated: outcome.evaluated,
-            proven: outcome.proven,
-            bound: outcome.bound,
-            best: outcome.best.iter().map(|found| (found.levels.clone(), found.loss)).collect(),
-        },
-    })
 }

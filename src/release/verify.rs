@@ -12,26 +12,20 @@
 //! Where a model looks at sensitive columns, their values are grouped by as well and the groups of a class are
 //! brought together by a sort. A class that holds every model must be equal on both sides; one that fails must be absent from the output.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
-use arrow::datatypes::{DataType, TimeUnit, UInt32Type, UInt64Type};
-use arrow::error::ArrowError;
-use datafusion::functions_aggregate::expr_fn::sum;
-use datafusion::logical_expr::{Expr, lit};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{UInt32Type, UInt64Type};
 use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
-use super::distinct::{self, Distinct};
-use super::engine::{Doing, column};
-use super::functions::{OfValues, of_values, row_hash};
-use super::per_class::{PerClass, Position, by_class, random_keys};
+use super::counting::{Labels, counting_plan};
+use super::engine::Doing;
+use super::per_class::{PerClass, Position};
 use super::stop::Stop;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::{Generalizer, Value};
+use crate::generalize::Generalizer;
 use crate::measure::ClassSizes;
 use crate::model::{Class, Quantity, Requirement, ValueCount};
 
@@ -47,7 +41,7 @@ pub struct Expected<'a> {
 
 impl Expected<'_> {
     /// The places of the quasi-identifiers.
-    fn quasi(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn quasi(&self) -> impl Iterator<Item = usize> {
         (0..self.columns.len()).filter(|index| self.columns[*index].1.is_some())
     }
 
@@ -57,7 +51,7 @@ impl Expected<'_> {
     }
 
     /// The places of the columns that models look at.
-    fn sensitive(&self) -> Vec<usize> {
+    pub(super) fn sensitive(&self) -> Vec<usize> {
         let looked_at = |name: &String| self.requirements.iter().any(|r| r.sensitive.as_ref() == Some(name));
         let columns = self.columns.iter().enumerate();
         columns
@@ -114,9 +108,6 @@ impl Wrong {
     }
 }
 
-/// The columns of the counting plan behind the quasi-identifiers.
-const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
-
 /// Judges the rows of `output`, with `input` against the input's, without it by themselves.
 ///
 /// # Errors
@@ -148,14 +139,14 @@ pub async fn verify(
         let wrong = wrong_labels(numbers, expected, &labels)?;
         let (values, counts) = columns.split_at(sensitive.len());
         let values = fold.values(values)?;
-        for row in 0..batch.num_rows() {
+        for (row, wrong) in wrong.into_iter().enumerate() {
             // Without sensitive columns every row is a class.
             let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
             if begins && class.any() {
                 judge.judge(&std::mem::take(&mut class), &fold.take());
             }
             let group = Counts::read(counts, row);
-            class.no_label |= group.out_rows > 0 && wrong[row];
+            class.no_label |= group.out_rows > 0 && wrong;
             fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows });
             class.add(&group);
         }
@@ -192,7 +183,7 @@ fn wrong_labels(
     expected: &Expected<'_>,
     labels: &[Option<Arc<Labels>>],
 ) -> Result<Vec<bool>> {
-    let rows = numbers.first().map_or(0, |numbers| numbers.len());
+    let rows = numbers.first().map_or(0, Array::len);
     let mut wrong = vec![false; rows];
     let quasi =
         expected.columns.iter().zip(labels).filter_map(|((_, g), l)| Some((g.as_ref()?, l.as_ref()?)));
@@ -215,7 +206,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// The counts of one group, in the order of [`COUNTS`].
+    /// The counts of one group, in the order of the counting plan.
     fn read(counts: &[ArrayRef], row: usize) -> Self {
         let count = |index: usize| counts[index].as_primitive::<UInt64Type>().value(row);
         Self {
@@ -316,160 +307,15 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The one plan of a verification.
-fn counting_plan(
-    output: DataFrame,
-    input: Option<DataFrame>,
-    expected: &Expected<'_>,
-    labels: &[Option<Arc<Labels>>],
-) -> Result<DataFrame> {
-    let doing = "planning the verification";
-    let keys = random_keys(doing)?;
-    let positions = random_keys(doing)?;
-    let mut rows = side(output, expected, false, labels, keys)?;
-    if let Some(input) = input {
-        rows = rows.union(side(input, expected, true, labels, keys)?).doing(doing)?;
-    }
-    let labels: Vec<Expr> = expected.quasi().map(|index| column(label_name(index))).collect();
-    let values: Vec<Expr> = expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
-    let sums = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
-    let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).doing(doing)?;
-    if values.is_empty() {
-        return Ok(groups);
-    }
-    let counts = COUNTS.iter().map(|name| column(*name)).collect();
-    by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
-}
-
-/// One side of the comparison: labels, then the counts that this side contributes.
-fn side(
-    table: DataFrame,
-    expected: &Expected<'_>,
-    from_input: bool,
-    labels: &[Option<Arc<Labels>>],
-    keys: [[u64; 2]; 2],
-) -> Result<DataFrame> {
-    let doing = "planning the verification";
-    let columns = expected.columns.iter().zip(labels).enumerate();
-    let columns = columns.map(|(index, ((name, generalizer), labels))| {
-        let value = match (generalizer, labels) {
-            (Some(generalizer), Some(labels)) => {
-                let recode = from_input.then(|| Arc::clone(generalizer));
-                of_values(Arc::new(Number { recode, labels: Arc::clone(labels) }), name, column(name))
-            }
-            _ => column(name),
-        };
-        value.alias(label_name(index))
-    });
-    let rows = table.select(columns.collect::<Vec<_>>()).doing(doing)?;
-    // Within a class the labels are equal: what else a row holds is hashed.
-    let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
-    let others: Vec<Expr> = others.map(|index| column(label_name(index))).collect();
-    let hash = |key: [u64; 2]| row_hash(key, others.clone());
-    let nothing = || lit(0u64);
-    let counts = match from_input {
-        true => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
-        false => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
-    };
-    let grouped = expected.quasi().chain(expected.sensitive());
-    let mut columns: Vec<Expr> = grouped.map(|index| column(label_name(index))).collect();
-    columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
-    rows.select(columns).doing(doing)
-}
-
-/// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
-/// recoded by the naive generalizer before.
-struct Number {
-    recode: Option<Arc<dyn Generalizer>>,
-    labels: Arc<Labels>,
-}
-
-impl OfValues for Number {
-    fn name(&self) -> &'static str {
-        "kanon_label"
-    }
-
-    fn of_type(&self, _values: &DataType) -> Result<DataType> {
-        Ok(DataType::UInt32)
-    }
-
-    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
-        distinct::of_batch_by_arrow(values)
-    }
-
-    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let recode = |row: usize| {
-            let value = Value::read(values, row)?;
-            self.recode.as_ref().map_or(Ok(value.clone()), |generalizer| generalizer.one(&value))
-        };
-        let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))
-    }
-}
-
-/// The labels of one quasi-identifier on both sides, in the order of arrival.
-#[derive(Default)]
-struct Labels(Mutex<(HashMap<Exact, u32>, Vec<Value>)>);
-
-/// A label by kind and bits: what is not the same to the last bit is another label.
-#[derive(PartialEq, Eq, Hash)]
-enum Exact {
-    Null,
-    Bool(bool),
-    Int(i128),
-    Float(u64),
-    Text(String),
-    Date(i32),
-    Timestamp(i64, TimeUnit),
-}
-
-impl Exact {
-    fn of(value: &Value) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(value) => Self::Bool(*value),
-            Value::Int(value) => Self::Int(*value),
-            Value::Float(value) => Self::Float(value.to_bits()),
-            Value::Text(value) => Self::Text(value.clone()),
-            Value::Date(value) => Self::Date(*value),
-            Value::Timestamp(value, unit) => Self::Timestamp(*value, *unit),
-        }
-    }
-}
-
-impl Labels {
-    fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
-        let mut known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
-        let (numbers, all) = &mut *known;
-        let number = |label: Value| match numbers.entry(Exact::of(&label)) {
-            Entry::Occupied(number) => Ok(*number.get()),
-            Entry::Vacant(free) => {
-                let number = u32::try_from(all.len()).map_err(|_| Error::data("too many labels"))?;
-                all.push(label);
-                Ok(*free.insert(number))
-            }
-        };
-        labels.into_iter().map(number).collect()
-    }
-
-    /// Whether each label so far is one of the generalizer's.
-    fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
-        let known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
-        Ok(known.1.iter().map(|label| generalizer.is_label(label)).collect())
-    }
-}
-
-fn label_name(index: usize) -> String {
-    format!("kanon_column_{index}")
-}
-
 /// Whether a sum of hashes wraps in the engine is pinned by a test: a sum that failed would refuse, never pass.
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::engine::column;
     use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
     use arrow::datatypes::DataType;
     use arrow::record_batch::RecordBatch;
+    use datafusion::functions_aggregate::expr_fn::sum;
     use datafusion::prelude::SessionContext;
 
     use crate::generalize::{AsIs, suppress::Suppress};

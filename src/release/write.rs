@@ -60,6 +60,7 @@ pub async fn write(
     stop: &Stop,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
+    let labels = labels(policy, chosen, kept)?;
     let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new() };
     let mut even = BatchCoalescer::new(Arc::clone(&chosen.schema), BATCH_ROWS);
     let mut written = 0;
@@ -69,7 +70,7 @@ pub async fn write(
         let batch = batch.doing("generalizing and ordering the rows")?;
         last = in_order(&batch, last)?;
         written += batch.num_rows() as u64;
-        even.push_batch(labelled(&batch, policy, chosen, kept)?).doing("writing the release")?;
+        even.push_batch(labelled(&batch, policy, chosen, &labels)?).doing("writing the release")?;
         while let Some(full) = even.next_completed_batch() {
             parts.write(&full)?;
         }
@@ -129,12 +130,22 @@ fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
     Ok(last)
 }
 
+/// The labels of the kept classes in the types that are written, one array a quasi-identifier in policy order.
+fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<ArrayRef>> {
+    let typed = policy.quasi.iter().zip(&kept.labels).map(|(quasi, labels)| {
+        let field = chosen.schema.field_with_name(&quasi.name);
+        let field = field.map_err(|_| Error::internal("a released column is gone"))?;
+        cast(labels, field.data_type()).doing("writing the release")
+    });
+    typed.collect()
+}
+
 /// The released batch: labels by class number, the other columns as they came.
 fn labelled(
     batch: &RecordBatch,
     policy: &Policy,
     chosen: &Chosen,
-    kept: &KeptClasses,
+    labels: &[ArrayRef],
 ) -> Result<RecordBatch> {
     let lost = || Error::internal("the plan of the release lost a column");
     let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
@@ -144,7 +155,7 @@ fn labelled(
         .zip(chosen.schema.fields())
         .map(|((name, _), field)| {
             let values: ArrayRef = match policy.quasi_index(name) {
-                Some(index) => take(&kept.labels[index], classes, None).doing("labelling the rows")?,
+                Some(index) => take(&labels[index], classes, None).doing("labelling the rows")?,
                 None => Arc::clone(as_is.next().ok_or_else(lost)?),
             };
             if values.data_type() == field.data_type() {

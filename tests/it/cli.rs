@@ -396,7 +396,9 @@ fn an_effort_that_is_spent() {
     place.write("p.toml", with("{ nodes = 1 }"));
     let ran = place.run("search in.parquet --policy p.toml").exit(1);
     assert!(
-        ran.out.contains("1 evaluated by anytime, not proven best\nfound     nothing within the effort"),
+        ran.out.contains(
+            "1 evaluated by anytime, not proven best: none loses less than 0.000000\nfound     nothing within"
+        ),
         "{ran:?}"
     );
     let json = place.run("search in.parquet --policy p.toml --format json").exit(1).json();

@@ -1,0 +1,170 @@
+//! The one plan of a verification: `GROUP BY` over input and output together, labels as numbers.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex};
+
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::datatypes::{DataType, TimeUnit};
+use arrow::error::ArrowError;
+use datafusion::functions_aggregate::expr_fn::sum;
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::prelude::DataFrame;
+
+use super::distinct::{self, Distinct};
+use super::engine::{Doing, column};
+use super::functions::{OfValues, of_values, row_hash};
+use super::per_class::{by_class, random_keys};
+use super::verify::Expected;
+use crate::error::{Error, Result};
+use crate::generalize::{Generalizer, Value};
+
+/// The columns of the counting plan behind the quasi-identifiers.
+const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
+
+/// The one plan of a verification.
+pub(super) fn counting_plan(
+    output: DataFrame,
+    input: Option<DataFrame>,
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+) -> Result<DataFrame> {
+    let doing = "planning the verification";
+    let keys = random_keys(doing)?;
+    let positions = random_keys(doing)?;
+    let mut rows = side(output, expected, false, labels, keys)?;
+    if let Some(input) = input {
+        rows = rows.union(side(input, expected, true, labels, keys)?).doing(doing)?;
+    }
+    let labels: Vec<Expr> = expected.quasi().map(|index| column(label_name(index))).collect();
+    let values: Vec<Expr> = expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
+    let sums = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
+    let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).doing(doing)?;
+    if values.is_empty() {
+        return Ok(groups);
+    }
+    let counts = COUNTS.iter().map(|name| column(*name)).collect();
+    by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
+}
+
+/// One side of the comparison: labels, then the counts that this side contributes.
+fn side(
+    table: DataFrame,
+    expected: &Expected<'_>,
+    from_input: bool,
+    labels: &[Option<Arc<Labels>>],
+    keys: [[u64; 2]; 2],
+) -> Result<DataFrame> {
+    let doing = "planning the verification";
+    let columns = expected.columns.iter().zip(labels).enumerate();
+    let columns = columns.map(|(index, ((name, generalizer), labels))| {
+        let value = match (generalizer, labels) {
+            (Some(generalizer), Some(labels)) => {
+                let recode = from_input.then(|| Arc::clone(generalizer));
+                of_values(Arc::new(Number { recode, labels: Arc::clone(labels) }), name, column(name))
+            }
+            _ => column(name),
+        };
+        value.alias(label_name(index))
+    });
+    let rows = table.select(columns.collect::<Vec<_>>()).doing(doing)?;
+    // Within a class the labels are equal: what else a row holds is hashed.
+    let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
+    let others: Vec<Expr> = others.map(|index| column(label_name(index))).collect();
+    let hash = |key: [u64; 2]| row_hash(key, others.clone());
+    let nothing = || lit(0u64);
+    let counts = match from_input {
+        true => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
+        false => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
+    };
+    let grouped = expected.quasi().chain(expected.sensitive());
+    let mut columns: Vec<Expr> = grouped.map(|index| column(label_name(index))).collect();
+    columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
+    rows.select(columns).doing(doing)
+}
+
+/// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
+/// recoded by the naive generalizer before.
+struct Number {
+    recode: Option<Arc<dyn Generalizer>>,
+    labels: Arc<Labels>,
+}
+
+impl OfValues for Number {
+    fn name(&self) -> &'static str {
+        "kanon_label"
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch_plainly(values)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let recode = |row: usize| {
+            let value = Value::read(values, row)?;
+            self.recode.as_ref().map_or(Ok(value.clone()), |generalizer| generalizer.one(&value))
+        };
+        let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))
+    }
+}
+
+/// The labels of one quasi-identifier on both sides, in the order of arrival.
+#[derive(Default)]
+pub(super) struct Labels(Mutex<(HashMap<Exact, u32>, Vec<Value>)>);
+
+/// A label by kind and bits: what is not the same to the last bit is another label.
+#[derive(PartialEq, Eq, Hash)]
+enum Exact {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float(u64),
+    Text(String),
+    Date(i32),
+    Timestamp(i64, TimeUnit),
+}
+
+impl Exact {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Float(value) => Self::Float(value.to_bits()),
+            Value::Text(value) => Self::Text(value.clone()),
+            Value::Date(value) => Self::Date(*value),
+            Value::Timestamp(value, unit) => Self::Timestamp(*value, *unit),
+        }
+    }
+}
+
+impl Labels {
+    fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
+        let mut known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
+        let (numbers, all) = &mut *known;
+        let number = |label: Value| match numbers.entry(Exact::of(&label)) {
+            Entry::Occupied(number) => Ok(*number.get()),
+            Entry::Vacant(free) => {
+                let number = u32::try_from(all.len()).map_err(|_| Error::data("too many labels"))?;
+                all.push(label);
+                Ok(*free.insert(number))
+            }
+        };
+        labels.into_iter().map(number).collect()
+    }
+
+    /// Whether each label so far is one of the generalizer's.
+    pub(super) fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
+        let known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
+        Ok(known.1.iter().map(|label| generalizer.is_label(label)).collect())
+    }
+}
+
+fn label_name(index: usize) -> String {
+    format!("kanon_column_{index}")
+}

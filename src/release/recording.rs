@@ -1,0 +1,113 @@
+//! What a run writes into its two records.
+
+use std::path::Path;
+
+use super::chosen::Chosen;
+use super::engine::Doing;
+use super::input::Input;
+use super::record::{
+    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord,
+    SearchRecord,
+};
+use super::verify::Verified;
+use super::{PolicySource, digest, risks, said_parameters, write};
+use crate::error::{Error, Result};
+use crate::measure::ClassSizes;
+use crate::method::Outcome;
+use crate::policy::Policy;
+
+/// The chosen level of each quasi-identifier, in policy order.
+pub(super) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
+    let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
+    levels
+        .map(|((quasi, level), generalizer)| LevelRecord {
+            level: *level,
+            of: quasi.hierarchy.height(),
+            by: generalizer.label(),
+        })
+        .collect()
+}
+
+/// What everybody may know.
+pub(super) fn public_record(
+    policy: &Policy,
+    chosen: &Chosen,
+    verified: &Verified,
+    parts: &[write::Part],
+    folder: &Path,
+) -> Result<PublicRecord> {
+    let levels = public_levels(policy, chosen);
+    let models =
+        policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
+            model: requirement.model.doc().name.to_owned(),
+            parameters: said_parameters(&*requirement.model),
+            sensitive: requirement.sensitive.clone(),
+            required: requirement.model.required().to_f64(),
+            reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
+        });
+    let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
+        name: name.to_owned(),
+        role: role.word().to_owned(),
+        data_type: field.data_type().to_string(),
+        generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
+    });
+    PublicRecord {
+        format: 1,
+        tool: write::CREATED_BY.to_owned(),
+        models: models.collect(),
+        counted_in: "rows".to_owned(),
+        columns: columns.collect(),
+        rows: verified.sizes.individuals(),
+        classes: verified.sizes.classes(),
+        risk: risks(&verified.sizes)?,
+        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
+        digest: String::new(),
+    }
+    .sealed()
+}
+
+/// What stays with its maker.
+#[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
+pub(super) fn private_record(
+    source: &PolicySource<'_>,
+    policy: &Policy,
+    input: &Input,
+    public: &PublicRecord,
+    before: &ClassSizes,
+    verified: &Verified,
+    (input_rows, limit): (u64, u64),
+    method: &str,
+    outcome: &Outcome,
+) -> Result<PrivateRecord> {
+    let mut key = [0u8; 32];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
+        .map_err(|_| Error::data("no random numbers can be had from the system"))?;
+    let hierarchies =
+        source.said.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
+    let files = input.files.iter().map(|file| {
+        let path = std::fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
+        Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
+    });
+    Ok(PrivateRecord {
+        format: 1,
+        release: public.digest.clone(),
+        policy: source.text.to_owned(),
+        hierarchies: hierarchies.collect::<Result<_>>()?,
+        input: input.said.clone(),
+        files: files.collect::<Result<_>>()?,
+        digest_key: digest::hex(&key),
+        input_rows,
+        suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
+        suppression_limit_rows: limit,
+        risk_before: risks(before)?,
+        search: SearchRecord {
+            method: method.to_owned(),
+            objective: policy.objective.doc().name.to_owned(),
+            nodes: outcome.nodes,
+            evaluated: outcome.evaluated,
+            proven: outcome.proven,
+            bound: outcome.bound,
+            best: outcome.best.iter().map(|found| (found.levels.clone(), found.loss)).collect(),
+        },
+    })
+}
