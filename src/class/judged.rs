@@ -46,7 +46,7 @@ impl<'a> Judged<'a> {
             let survives = |r: &&&Requirement| r.model.merge() == Merge::Any;
             Verdict {
                 holds: size >= least && of_size.iter().all(holds),
-                may_hold_below: size >= least && of_size.iter().filter(survives).all(|r| holds(r)),
+                may_hold_below: size >= least && of_size.iter().filter(survives).all(holds),
             }
         };
         let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();

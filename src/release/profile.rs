@@ -120,12 +120,12 @@ pub async fn for_every_class(
         let (class, columns) = Position::split(&batch)?;
         let (counts, values) = columns.split_last().ok_or_else(|| Error::internal("no counts"))?;
         let (counts, values) = (counted(counts)?, fold.values(values)?);
-        for row in 0..batch.num_rows() {
+        for (row, count) in counts.iter().enumerate() {
             if fold.begins(class.at(row)) {
                 see(std::mem::take(&mut rows), &fold.take());
             }
-            rows += counts[row];
-            fold.add(row, &values, counts[row]);
+            rows += *count;
+            fold.add(row, &values, *count);
         }
     }
     if rows > 0 {
