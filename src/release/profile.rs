@@ -151,7 +151,7 @@ pub async fn for_every_class(
             if fold.begins(class.at(row)) {
                 see(std::mem::take(&mut rows), &fold.take());
             }
-            rows += count;
+            rows += *count;
             fold.add(row, &values, *count);
         }
     }
