@@ -158,10 +158,9 @@ impl ClassTableBuilder {
                 let (code, rows) = (coding.codes[*group as usize], self.rows[*group as usize]);
                 ValueCount { value: code.checked_sub(null), count: rows }
             };
-            sensitive.push(Histograms {
-                starts: (0..=groups).collect(),
-                counts: order.iter().map(count).collect(),
-            });
+            let counts = order.iter().map(count).collect();
+            let values = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
+            sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values });
             coding.codes = Vec::new();
         }
         drop(held);

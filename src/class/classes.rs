@@ -20,6 +20,8 @@ pub(super) struct Histograms {
     /// Where each class's counts begin, and where the last one's end.
     pub(super) starts: Vec<usize>,
     pub(super) counts: Vec<ValueCount>,
+    /// The numbers of values are below this.
+    pub(super) values: u32,
 }
 
 impl std::fmt::Debug for Classes {

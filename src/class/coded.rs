@@ -27,6 +27,7 @@ pub struct CodedLevel {
     labels: ArrayRef,
     of_value: Vec<u32>,
     leaves: Vec<u64>,
+    rows: Vec<u64>,
     most_leaves: u64,
     covered: u128,
     entropy: f64,
@@ -54,6 +55,11 @@ impl CodedLevel {
     /// The leaves below each label, by code.
     pub fn leaves(&self) -> &[u64] {
         &self.leaves
+    }
+
+    /// The rows of the input with each label, by code.
+    pub fn rows(&self) -> &[u64] {
+        &self.rows
     }
 
     /// The label code of each level-0 code.
@@ -89,8 +95,19 @@ impl CodedColumn {
                 .map(|(label, rows)| u128::from(*rows) * u128::from(leaves[*label as usize]))
                 .sum();
             let most_leaves = leaves.iter().copied().max().unwrap_or(0);
-            let entropy = entropy(&of_value, labels.len(), frequency);
-            levels.push(CodedLevel { labels, of_value, leaves, most_leaves, covered, entropy, to_coarser });
+            let mut rows = vec![0u64; labels.len()];
+            of_value.iter().zip(frequency).for_each(|(label, n)| rows[*label as usize] += n);
+            let entropy = entropy(&of_value, &rows, frequency);
+            levels.push(CodedLevel {
+                labels,
+                of_value,
+                leaves,
+                rows,
+                most_leaves,
+                covered,
+                entropy,
+                to_coarser,
+            });
         }
         Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total })
     }
@@ -156,7 +173,7 @@ impl CodedColumn {
         let of_level = |level: &CodedLevel| {
             let maps: usize = level.to_coarser.iter().map(|map| map.capacity() * size_of::<u32>()).sum();
             let codes =
-                level.of_value.capacity() * size_of::<u32>() + level.leaves.capacity() * size_of::<u64>();
+                level.of_value.capacity() * size_of::<u32>() + 2 * level.leaves.capacity() * size_of::<u64>();
             maps + codes + level.labels.get_array_memory_size()
         };
         self.values.get_array_memory_size() + self.levels.iter().map(of_level).sum::<usize>()
@@ -194,9 +211,7 @@ fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> 
 }
 
 /// See [`CodedColumn::entropy`]; summed in the order of values.
-fn entropy(of_value: &[u32], labels: usize, frequency: &[u64]) -> f64 {
-    let mut below = vec![0u64; labels];
-    of_value.iter().zip(frequency).for_each(|(label, rows)| below[*label as usize] += rows);
+fn entropy(of_value: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
     let bits = of_value.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
         let rows = u128::from(*rows);
         -ratio(rows, 1) * ratio(rows, u128::from(below[*label as usize])).log2()

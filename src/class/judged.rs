@@ -158,6 +158,34 @@ impl<'a> Judged<'a> {
         self.all().filter(|(_, _, kept)| !*kept).map(|(class, rows, _)| (class, rows))
     }
 
+    /// For each column the suppressed rows by label code.
+    pub fn suppressed_by_label(&self) -> Vec<Vec<u64>> {
+        let columns = self.table.columns.iter().zip(self.levels);
+        let rows = columns.map(|(column, level)| column.level(*level).rows().to_vec());
+        // The rows of the fewer classes are looked at.
+        if self.kept_classes * 2 > self.classes() {
+            return self.rows_by_label(false);
+        }
+        let kept = self.rows_by_label(true);
+        let without = |(rows, kept): (Vec<u64>, Vec<u64>)| {
+            rows.iter().zip(&kept).map(|(rows, kept)| rows - kept).collect()
+        };
+        rows.zip(kept).map(without).collect()
+    }
+
+    /// For each column the rows of kept or of failing classes by label code.
+    fn rows_by_label(&self, of_kept: bool) -> Vec<Vec<u64>> {
+        let columns = self.table.columns.iter().zip(self.levels);
+        let mut rows: Vec<Vec<u64>> =
+            columns.map(|(column, level)| vec![0; column.level(*level).leaves().len()]).collect();
+        for (class, size, _) in self.all().filter(|(_, _, kept)| *kept == of_kept) {
+            for (column, rows) in rows.iter_mut().enumerate() {
+                rows[self.code(class, column) as usize] += size;
+            }
+        }
+        rows
+    }
+
     /// All classes: number, rows, and whether the class is kept.
     pub fn all(&self) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
         self.classes.rows().zip(&self.kept).enumerate().map(|(class, (rows, kept))| (class, rows, *kept))

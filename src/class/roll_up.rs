@@ -194,6 +194,40 @@ fn mix<const W: usize>(key: &[u64; W]) -> usize {
 impl Histograms {
     /// The histograms of the classes that these classes went into.
     pub(super) fn regrouped(&self, target: &[u32], classes: usize) -> Self {
+        // NULL has a column of its own.
+        let width = self.values as usize + 1;
+        match classes.checked_mul(width) {
+            Some(cells) if cells <= 4 * self.counts.len() + 4096 => {
+                self.regrouped_in_a_table(target, classes, width)
+            }
+            _ => self.regrouped_by_members(target, classes),
+        }
+    }
+
+    /// Where a table of all classes and values is small.
+    fn regrouped_in_a_table(&self, target: &[u32], classes: usize, width: usize) -> Self {
+        let mut table = vec![0u64; classes * width];
+        for (member, class) in target.iter().enumerate() {
+            let row = &mut table[*class as usize * width..][..width];
+            for count in self.of(member) {
+                row[count.value.map_or(0, |value| value as usize + 1)] += count.count;
+            }
+        }
+        let mut starts = Vec::with_capacity(classes + 1);
+        let mut counts = Vec::with_capacity(self.counts.len().min(table.len()));
+        for row in table.chunks_exact(width) {
+            starts.push(counts.len());
+            let null = row.first().map(|count| (None, *count));
+            let values = (0u32..).zip(row.iter().skip(1)).map(|(value, count)| (Some(value), *count));
+            let there = null.into_iter().chain(values).filter(|(_, count)| *count > 0);
+            counts.extend(there.map(|(value, count)| ValueCount { value, count }));
+        }
+        starts.push(counts.len());
+        counts.shrink_to_fit();
+        Self { starts, counts, values: self.values }
+    }
+
+    fn regrouped_by_members(&self, target: &[u32], classes: usize) -> Self {
         // Counting sort: the members of each class, side by side.
         let mut ends = vec![0usize; classes + 1];
         target.iter().for_each(|class| ends[*class as usize + 1] += 1);
@@ -229,7 +263,7 @@ impl Histograms {
         }
         starts.push(counts.len());
         counts.shrink_to_fit();
-        Self { starts, counts }
+        Self { starts, counts, values: self.values }
     }
 }
 
@@ -285,9 +319,13 @@ mod tests {
         let finer = Histograms {
             starts: vec![0, 2, 3, 5],
             counts: vec![of(None, 1), of(Some(4), 2), of(Some(4), 5), of(Some(0), 1), of(Some(9), 1)],
+            values: 10,
         };
-        let coarser = finer.regrouped(&[1, 0, 1], 2);
-        assert_eq!(coarser.of(0), [of(Some(4), 5)]);
-        assert_eq!(coarser.of(1), [of(None, 1), of(Some(0), 1), of(Some(4), 2), of(Some(9), 1)]);
+        let target = [1, 0, 1];
+        let both = [finer.regrouped_by_members(&target, 2), finer.regrouped_in_a_table(&target, 2, 11)];
+        for coarser in both.iter().chain([&finer.regrouped(&target, 2)]) {
+            assert_eq!(coarser.of(0), [of(Some(4), 5)]);
+            assert_eq!(coarser.of(1), [of(None, 1), of(Some(0), 1), of(Some(4), 2), of(Some(9), 1)]);
+        }
     }
 }

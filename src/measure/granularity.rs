@@ -55,11 +55,19 @@ pub(super) fn of_columns(node: &Judged<'_>) -> Vec<f64> {
     let missing: Vec<(&[u64], u64)> = (table.columns().iter().zip(node.levels()))
         .map(|(c, level)| (c.level(*level).leaves(), c.leaves()))
         .collect();
+    // The rows of the fewer classes are looked at.
+    let by_kept = node.kept_classes() * 2 < node.classes();
     let mut added = vec![0u128; missing.len()];
-    for (class, rows) in node.suppressed() {
+    for (class, rows, _) in node.all().filter(|(_, _, kept)| *kept == by_kept) {
         for (column, (sum, (leaves, all))) in added.iter_mut().zip(&missing).enumerate() {
             *sum +=
                 u128::from(rows) * u128::from(all.saturating_sub(leaves[node.code(class, column) as usize]));
+        }
+    }
+    if by_kept {
+        for (sum, (column, level)) in added.iter_mut().zip(table.columns().iter().zip(node.levels())) {
+            let all = u128::from(table.total_rows()) * u128::from(column.leaves());
+            *sum = (all - column.covered(*level)) - *sum;
         }
     }
     let columns = table.columns().iter().zip(node.levels()).zip(added);

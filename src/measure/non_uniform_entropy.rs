@@ -33,19 +33,14 @@ impl LossMeasure for NonUniformEntropy {
     }
 
     fn value(&self, node: &Judged<'_>) -> f64 {
-        let columns = node.table().columns().iter().zip(node.levels()).enumerate();
+        let columns = node.table().columns().iter().zip(node.levels());
+        let labels = node.suppressed_by_label();
         let suppressed = u128::from(node.suppressed_rows());
-        columns.fold(0.0, |sum, (number, (column, level))| {
-            let mut rows = vec![0u128; column.level(*level).leaves().len()];
-            if suppressed > 0 {
-                for (class, suppressed) in node.suppressed() {
-                    rows[node.code(class, number) as usize] += u128::from(suppressed);
-                }
-            }
-            let told = rows
-                .iter()
-                .filter(|rows| **rows > 0)
-                .fold(0.0, |sum, rows| sum - ratio(*rows, 1) * ratio(*rows, suppressed).log2());
+        columns.zip(&labels).fold(0.0, |sum, ((column, level), labels)| {
+            let told = labels.iter().filter(|rows| **rows > 0).fold(0.0, |sum, rows| {
+                let rows = u128::from(*rows);
+                sum - ratio(rows, 1) * ratio(rows, suppressed).log2()
+            });
             sum + (column.entropy(*level) + told)
         })
     }
