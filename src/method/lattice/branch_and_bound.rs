@@ -313,15 +313,18 @@ impl<'a> Search<'a> {
 
     /// What was found; proven when no open interval may hold anything better.
     pub(super) fn outcome(mut self) -> Outcome {
-        while self.open.peek().is_some_and(|open| !self.may_hold_best(open)) {
+        let all_seen = self.evaluated() >= self.nodes;
+        while self.open.peek().is_some_and(|open| all_seen || !self.may_hold_best(open)) {
             self.open.pop();
         }
         let open = self.open.peek().map(|open| open.bound);
+        let best = self.best.found.first().map(|found| found.loss);
         Outcome {
             nodes: self.nodes,
             evaluated: self.evaluated(),
             proven: open.is_none(),
-            bound: open.or_else(|| self.best.found.first().map(|found| found.loss)),
+            // What is open may only hold a second best, above the best.
+            bound: open.into_iter().chain(best).min_by(f64::total_cmp),
             best: self.best.found,
         }
     }
