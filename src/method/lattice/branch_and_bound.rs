@@ -317,7 +317,8 @@ impl<'a> Search<'a> {
 
     /// What was found; proven when no open interval may hold anything better.
     pub(super) fn outcome(mut self) -> Outcome {
-        while self.open.peek().is_some_and(|open| !self.may_hold_best(open)) {
+        let all_seen = self.evaluated() >= self.nodes;
+        while self.open.peek().is_some_and(|open| all_seen || !self.may_hold_best(open)) {
             self.open.pop();
         }
         let open = self.open.peek().map(|open| open.bound);
@@ -326,6 +327,7 @@ impl<'a> Search<'a> {
             nodes: self.nodes,
             evaluated: self.evaluated(),
             proven: open.is_none(),
+            // What is open may only hold a second best, above the best.
             bound: open.into_iter().chain(best).min_by(f64::total_cmp),
             best: self.best.found,
         }

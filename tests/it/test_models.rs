@@ -1,0 +1,208 @@
+//! Class models for the search laws: those of the table and some that exist in tests only, one for each way a
+//! model can survive merging. Each also judges plain values, which is the oracle's side.
+
+use std::collections::BTreeMap;
+
+use datafusion_kanon::decimal::Decimal;
+use datafusion_kanon::doc::Doc;
+use datafusion_kanon::model::k_anonymity::KAnonymity;
+use datafusion_kanon::model::l_diversity::LDiversity;
+use datafusion_kanon::model::{Class, ClassModel, Merge, Needs, Quantity, Requirement, Worst};
+use proptest::prelude::*;
+
+/// A requirement of a random problem.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    /// `k_anonymity`: any.
+    Size(u64),
+    /// `l_diversity`: any.
+    Diverse(u64),
+    /// No value has more than this share of the class, in percent: both. The alpha of alpha-k-anonymity.
+    Share(u64),
+    /// An even size: both, by sizes alone.
+    Even,
+    /// An odd size: none, by sizes alone.
+    Odd,
+    /// Not exactly two different values: none, by values.
+    NotTwoValues,
+    /// At least so many rows: any, but it says of itself only a smaller size.
+    LooseSize { least: u64, said: u64 },
+    /// At least so many rows whose value is missing: any, and no size is said.
+    Missing(u64),
+}
+
+/// All sets of requirements that the laws try.
+pub(crate) fn rule_sets() -> impl Strategy<Value = Vec<Rule>> {
+    use Rule::{Diverse, Even, LooseSize, Missing, NotTwoValues, Odd, Share, Size};
+    let percent = prop::sample::select(vec![34, 50, 60, 75, 100]);
+    (0..14u8, 1..=6u64, 1..=4u64, percent, 0..=3u64).prop_map(|(set, k, l, percent, less)| {
+        let loose = LooseSize { least: k + 1, said: (k + 1).saturating_sub(less) };
+        match set {
+            0 | 1 => vec![Size(k)],
+            2 => vec![Diverse(l)],
+            3 => vec![Size(k), Diverse(l)],
+            4 => vec![Share(percent)],
+            5 => vec![Size(k), Share(percent)],
+            6 => vec![Share(percent), Diverse(l), Size(k)],
+            7 => vec![Odd],
+            8 => vec![Size(k), Even],
+            9 => vec![NotTwoValues, Size(k)],
+            10 => vec![loose],
+            11 => vec![loose, Share(percent)],
+            12 => vec![Missing(l), Size(k)],
+            _ => vec![Odd, Share(percent), Size(k)],
+        }
+    })
+}
+
+impl Rule {
+    pub(crate) fn requirement(self) -> Requirement {
+        let model: Box<dyn ClassModel> = match self {
+            Rule::Size(k) => Box::new(KAnonymity::new(k).unwrap()),
+            Rule::Diverse(l) => Box::new(LDiversity::new(l).unwrap()),
+            other => Box::new(TestModel(other)),
+        };
+        let sensitive = (model.needs() == Needs::SensitiveCounts).then(|| "value".to_owned());
+        Requirement { model, sensitive }
+    }
+
+    pub(crate) fn needs(self) -> Needs {
+        match self {
+            Rule::Size(_) | Rule::Even | Rule::Odd | Rule::LooseSize { .. } => Needs::Size,
+            Rule::Diverse(_) | Rule::Share(_) | Rule::NotTwoValues | Rule::Missing(_) => {
+                Needs::SensitiveCounts
+            }
+        }
+    }
+
+    pub(crate) fn merge(self) -> Merge {
+        match self {
+            Rule::Size(_) | Rule::Diverse(_) | Rule::LooseSize { .. } | Rule::Missing(_) => Merge::Any,
+            Rule::Share(_) | Rule::Even => Merge::Both,
+            Rule::Odd | Rule::NotTwoValues => Merge::None,
+        }
+    }
+
+    pub(crate) fn min_size(self) -> u64 {
+        match self {
+            Rule::Size(size) | Rule::Diverse(size) | Rule::LooseSize { said: size, .. } => size,
+            Rule::Even => 2,
+            Rule::Missing(_) => 0,
+            Rule::Share(_) | Rule::Odd | Rule::NotTwoValues => 1,
+        }
+    }
+
+    /// Whether a class of rows with these values holds.
+    pub(crate) fn holds_for(self, values: &[Option<u8>]) -> bool {
+        let size = values.len() as u64;
+        let mut counts: BTreeMap<u8, u64> = BTreeMap::new();
+        values.iter().flatten().for_each(|value| *counts.entry(*value).or_default() += 1);
+        match self {
+            Rule::Size(k) => size >= k,
+            Rule::Diverse(l) => counts.len() as u64 >= l,
+            Rule::Share(percent) => counts.values().all(|count| 100 * count <= percent * size),
+            Rule::Even => size.is_multiple_of(2),
+            Rule::Odd => !size.is_multiple_of(2),
+            Rule::NotTwoValues => counts.len() != 2,
+            Rule::LooseSize { least, .. } => size >= least,
+            Rule::Missing(least) => size - counts.values().sum::<u64>() >= least,
+        }
+    }
+}
+
+/// A rule that is a model of its own.
+#[derive(Debug)]
+struct TestModel(Rule);
+
+impl ClassModel for TestModel {
+    fn doc(&self) -> &'static Doc {
+        &Doc { name: "test_model", summary: "exists in tests only", parameters: "", example: "", paper: None }
+    }
+
+    fn needs(&self) -> Needs {
+        self.0.needs()
+    }
+
+    fn merge(&self) -> Merge {
+        self.0.merge()
+    }
+
+    fn min_size(&self) -> u64 {
+        self.0.min_size()
+    }
+
+    fn value(&self, class: &Class<'_>) -> Quantity {
+        let values = || class.sensitive.iter().filter(|count| count.value.is_some()).map(|count| count.count);
+        match self.0 {
+            Rule::Share(_) => Quantity::Ratio(values().max().unwrap_or(0).into(), class.size.into()),
+            Rule::NotTwoValues => Quantity::Count(values().count() as u64),
+            Rule::Missing(_) => Quantity::Count(class.size - values().sum::<u64>()),
+            _ => Quantity::Count(class.size),
+        }
+    }
+
+    fn worst(&self) -> Worst {
+        Worst::Least
+    }
+
+    fn holds(&self, value: Quantity) -> bool {
+        match (self.0, value) {
+            (Rule::Share(percent), Quantity::Ratio(most, size)) => 100 * most <= u128::from(percent) * size,
+            (Rule::Even, Quantity::Count(size)) => size.is_multiple_of(2),
+            (Rule::Odd, Quantity::Count(size)) => !size.is_multiple_of(2),
+            (Rule::NotTwoValues, Quantity::Count(values)) => values != 2,
+            (Rule::LooseSize { least, .. } | Rule::Missing(least), Quantity::Count(size)) => size >= least,
+            other => panic!("no quantity of this model: {other:?}"),
+        }
+    }
+
+    fn required(&self) -> Decimal {
+        Decimal::integer(0)
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Decimal)> {
+        Vec::new()
+    }
+}
+
+/// The sensitive values of a class of each rule survive merging as the rule says, or the laws prove nothing.
+#[test]
+fn rules_are_what_they_say() {
+    let rules = [
+        vec![Rule::Size(3), Rule::Diverse(2), Rule::Share(50), Rule::Even, Rule::Odd, Rule::NotTwoValues],
+        vec![Rule::LooseSize { least: 4, said: 2 }, Rule::Missing(2)],
+    ];
+    let classes = class_samples();
+    for rule in rules.into_iter().flatten() {
+        let (mut any, mut both) = (true, true);
+        for a in &classes {
+            assert!(!rule.holds_for(a) || a.len() as u64 >= rule.min_size(), "{rule:?} on {a:?}");
+            for b in &classes {
+                let merged = rule.holds_for(&[a.as_slice(), b].concat());
+                any &= !rule.holds_for(a) || merged;
+                both &= !(rule.holds_for(a) && rule.holds_for(b)) || merged;
+            }
+        }
+        let survives = match (any, both) {
+            (true, _) => Merge::Any,
+            (_, true) => Merge::Both,
+            _ => Merge::None,
+        };
+        assert_eq!(survives, rule.merge(), "{rule:?}");
+    }
+}
+
+/// All classes of up to four rows over NULL and two values.
+fn class_samples() -> Vec<Vec<Option<u8>>> {
+    let mut classes: Vec<Vec<Option<u8>>> = vec![vec![]];
+    let mut longest = classes.clone();
+    for _ in 0..4 {
+        let longer = |class: &Vec<Option<u8>>| {
+            [None, Some(0), Some(1)].map(|value| [class.as_slice(), &[value]].concat())
+        };
+        longest = longest.iter().flat_map(longer).collect();
+        classes.extend(longest.clone());
+    }
+    classes.retain(|class| !class.is_empty());
+    classes
+}
