@@ -138,7 +138,7 @@ fn tables() -> Vec<Table> {
             src: "method/lattice",
             sql: "method",
             rows: METHODS.iter().map(|row| row.doc()).collect(),
-            support: &["mod", "branch_and_bound", "evaluate", "minimal"],
+            support: &["mod", "branch_and_bound", "evaluate", "finer", "minimal"],
         },
     ]
 }

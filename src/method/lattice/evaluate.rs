@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::is_below;
+use super::finer::Finer;
 use crate::class::{Classes, Judged, Scratch};
 use crate::error::{Error, Result};
 use crate::measure::Grows;
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
             problem,
             known: HashMap::new(),
             hardly_coarser: HashSet::new(),
-            finer: Finer::new(problem),
+            finer: Finer::new(problem.table),
             scratch: (0..threads).map(|_| Mutex::new(problem.table.scratch())).collect(),
             most_classes: limit + (rows - limit) / min_size,
             all_survive_any,
@@ -100,9 +100,14 @@ impl<'a> Evaluator<'a> {
         if self.problem.table.base().len() < WORTH_A_THREAD { 1 } else { WIDTH }
     }
 
-    /// The nodes whose classes were computed.
+    /// The nodes that were judged, or given up while they were rolled up.
     pub(super) fn evaluated(&self) -> u64 {
         (self.known.len() + self.hardly_coarser.len()) as u64
+    }
+
+    /// The nodes of which it is known whether they are anonymous.
+    pub(super) fn decided(&self) -> u64 {
+        self.known.len() as u64
     }
 
     /// What is known of a node.
@@ -124,28 +129,9 @@ impl<'a> Evaluator<'a> {
                 new.push(levels);
             }
         }
-        let results: Vec<Result<Evaluated>> = if new.len() == 1 || self.scratch.len() == 1 {
-            new.iter().map(|levels| self.one(levels, purpose, &self.scratch[0])).collect()
-        } else {
-            let next = AtomicUsize::new(0);
-            let done: Mutex<Vec<(usize, _)>> = Mutex::new(Vec::new());
-            std::thread::scope(|scope| {
-                for scratch in &self.scratch {
-                    scope.spawn(|| {
-                        while let Some(levels) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
-                            let at = new.iter().position(|one| one == levels).unwrap_or_default();
-                            let result = self.one(levels, purpose, scratch);
-                            if let Ok(mut done) = done.lock() {
-                                done.push((at, result));
-                            }
-                        }
-                    });
-                }
-            });
-            let mut done = done.into_inner().map_err(|_| Error::internal("a search thread failed"))?;
-            done.sort_by_key(|(at, _)| *at);
-            done.into_iter().map(|(_, result)| result).collect()
-        };
+        let sources: Vec<Option<usize>> = new.iter().map(|levels| self.finer.below(levels)).collect();
+        let one = |at: usize, scratch: &mut Scratch| self.one(new[at], sources[at], purpose, scratch);
+        let results = self.each(new.len(), &one)?;
         for (levels, result) in new.into_iter().zip(results) {
             let Some((facts, classes)) = result? else {
                 self.hardly_coarser.insert(levels.clone());
@@ -161,13 +147,57 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    fn one(&self, levels: &[usize], purpose: Purpose, scratch: &Mutex<Scratch>) -> Result<Evaluated> {
+    /// Does `work` for 0, 1, ... `count` - 1, in parallel where there is more than one scratch; the results are in
+    /// this order.
+    fn each<T: Send>(
+        &self,
+        count: usize,
+        work: &(dyn Fn(usize, &mut Scratch) -> T + Sync),
+    ) -> Result<Vec<T>> {
+        let run = |at: usize, scratch: &Mutex<Scratch>| -> Result<T> {
+            Ok(work(at, &mut *scratch.lock().map_err(|_| failed())?))
+        };
+        if count <= 1 || self.scratch.len() == 1 {
+            return (0..count).map(|at| run(at, &self.scratch[0])).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let worker = |scratch: &Mutex<Scratch>| {
+            let mut done = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= count {
+                    return done;
+                }
+                done.push((at, run(at, scratch)));
+            }
+        };
+        let worker = &worker;
+        let mut done = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                self.scratch.iter().map(|scratch| scope.spawn(move || worker(scratch))).collect();
+            let done = threads.into_iter().map(|thread| thread.join().map_err(|_| failed()));
+            done.collect::<Result<Vec<_>>>().map(|done| done.into_iter().flatten().collect::<Vec<_>>())
+        })?;
+        done.sort_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+
+    fn one(
+        &self,
+        levels: &[usize],
+        source: Option<usize>,
+        purpose: Purpose,
+        scratch: &mut Scratch,
+    ) -> Result<Evaluated> {
         if self.problem.watch.stopped() {
             return Err(Error::interrupted());
         }
         let table = self.problem.table;
-        let base = vec![0; levels.len()];
-        let (from, source) = self.finer.below(levels).unwrap_or((&base, table.base()));
+        let (from, source) = self.finer.at(source, table);
+        if from == levels {
+            let node = Judged::new(table, levels, source, self.problem.requirements);
+            return Ok(Some((self.facts(&node), None)));
+        }
         let most = usize::try_from(self.most_classes).unwrap_or(usize::MAX);
         let enough = match purpose {
             Purpose::Verdict => most,
@@ -175,8 +205,7 @@ impl<'a> Evaluator<'a> {
             // Classes that are hardly fewer save nothing.
             Purpose::Classes => source.len() / 2,
         };
-        let mut scratch = scratch.lock().map_err(|_| Error::internal("a search thread failed"))?;
-        let Some(classes) = table.roll_up_at_most(source, from, levels, enough, &mut scratch)? else {
+        let Some(classes) = table.roll_up_at_most(source, &from, levels, enough, scratch)? else {
             return Ok((enough >= most).then_some((Facts::TOO_FINE, None)));
         };
         let node = Judged::new(table, levels, &classes, self.problem.requirements);
@@ -211,40 +240,6 @@ impl<'a> Evaluator<'a> {
 /// The nodes that are taken at a time from a large table.
 const WIDTH: usize = 4;
 
-/// Classes of evaluated nodes, from which coarser nodes are rolled up: fewer classes, less work. Those that
-/// were not used for longest make room.
-struct Finer {
-    /// Ascending by the number of classes: levels, classes, when last kept.
-    nodes: Vec<(Vec<usize>, Classes, u64)>,
-    kept: u64,
-    bytes: usize,
-    most_bytes: usize,
-}
-
-/// How many nodes' classes are kept at most: what a scan through them costs stays small.
-const MOST_FINER: usize = 512;
-
-impl Finer {
-    fn new(problem: &Problem<'_>) -> Self {
-        let most_bytes = (2 * problem.table.base().bytes()).max(16 << 20);
-        Self { nodes: Vec::new(), kept: 0, bytes: 0, most_bytes }
-    }
-
-    /// The fewest classes that are kept below a node.
-    fn below(&self, levels: &[usize]) -> Option<(&[usize], &Classes)> {
-        let found = self.nodes.iter().find(|(known, ..)| is_below(known, levels));
-        found.map(|(known, classes, _)| (known.as_slice(), classes))
-    }
-
-    fn keep(&mut self, levels: Vec<usize>, classes: Classes) {
-        self.kept += 1;
-        self.bytes += classes.bytes();
-        let at = self.nodes.partition_point(|(_, known, _)| known.len() <= classes.len());
-        self.nodes.insert(at, (levels, classes, self.kept));
-        while self.bytes > self.most_bytes || self.nodes.len() > MOST_FINER {
-            let oldest = self.nodes.iter().enumerate().min_by_key(|(_, (_, _, kept))| *kept);
-            let Some((at, _)) = oldest else { break };
-            self.bytes -= self.nodes.remove(at).1.bytes();
-        }
-    }
+fn failed() -> Error {
+    Error::internal("a search thread failed")
 }

@@ -7,6 +7,7 @@ pub mod optimal;
 
 mod branch_and_bound;
 mod evaluate;
+mod finer;
 
 use std::cmp::Ordering;
 
