@@ -317,7 +317,7 @@ impl<'a> Search<'a> {
 
     /// What was found; proven when no open interval may hold anything better.
     pub(super) fn outcome(mut self) -> Outcome {
-        let all_seen = self.evaluator.decided() >= self.nodes;
+        let all_seen = self.evaluated() >= self.nodes;
         while self.open.peek().is_some_and(|open| all_seen || !self.may_hold_best(open)) {
             self.open.pop();
         }

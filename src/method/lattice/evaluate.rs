@@ -100,13 +100,8 @@ impl<'a> Evaluator<'a> {
         if self.problem.table.base().len() < WORTH_A_THREAD { 1 } else { WIDTH }
     }
 
-    /// The nodes that were judged, or given up while they were rolled up.
+    /// The nodes whose classes were computed, as far as it took to know whether they are anonymous.
     pub(super) fn evaluated(&self) -> u64 {
-        (self.known.len() + self.hardly_coarser.len()) as u64
-    }
-
-    /// The nodes of which it is known whether they are anonymous.
-    pub(super) fn decided(&self) -> u64 {
         self.known.len() as u64
     }
 
@@ -141,7 +136,6 @@ impl<'a> Evaluator<'a> {
                 self.finer.keep(levels.clone(), classes);
             }
             see(levels, &facts);
-            self.hardly_coarser.remove(levels);
             self.known.insert(levels.clone(), facts);
         }
         Ok(())
