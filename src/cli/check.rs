@@ -54,7 +54,7 @@ impl Check {
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         let models = if models.is_empty() { &loaded.policy.requirements } else { &models };
-        let sensitive = looked_at(models, loaded.schema())?;
+        let sensitive = looked_at(models, loaded.schema(), &names)?;
         let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &sensitive)).collect();
         let mut sizes = ClassSizes::default();
         for_every_class(&loaded.table, &names, &sensitive, run.stop, &mut |size, values| {
@@ -91,13 +91,17 @@ impl Check {
 }
 
 /// The sensitive columns that models look at, each once.
-fn looked_at<'a>(models: &'a [Requirement], schema: &Schema) -> Result<Vec<&'a str>> {
+fn looked_at<'a>(models: &'a [Requirement], schema: &Schema, quasi: &[&str]) -> Result<Vec<&'a str>> {
     let mut all: Vec<&str> = Vec::new();
     for name in models.iter().filter_map(|model| model.sensitive.as_deref()) {
         if schema.field_with_name(name).is_err() {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             let close = nearest(name, &names);
             return Err(Error::policy(format!("--require: the input has no column `{name}`; {close}")));
+        }
+        if quasi.contains(&name) {
+            let why = format!("--require: `{name}` is a quasi-identifier; each class has one value of it");
+            return Err(Error::policy(why));
         }
         if !all.contains(&name) {
             all.push(name);

@@ -65,6 +65,14 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The nodes of a lattice; more than can be counted are told as such.
+pub(super) fn nodes_of(nodes: u64) -> String {
+    match nodes {
+        u64::MAX => format!("more than {}", grouped(nodes)),
+        nodes => grouped(nodes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

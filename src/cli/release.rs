@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, percent, percent_of, rows};
+use super::numbers::{grouped, nodes_of, percent, percent_of, rows};
 use super::source::PolicyFile;
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
@@ -88,7 +88,7 @@ impl Release {
             "search",
             format!(
                 "{} nodes, {} evaluated, {}",
-                grouped(search.nodes),
+                nodes_of(search.nodes),
                 grouped(search.evaluated),
                 if search.proven { "proven best" } else { "not proven best" }
             ),

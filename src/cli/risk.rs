@@ -75,7 +75,7 @@ impl Risk {
         );
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
-            let shown = if value > 1.0 { format!("{value:.0}") } else { percent(value) };
+            let shown = if row.is_share { percent(value) } else { format!("{value:.0}") };
             let constants: Vec<String> = row.defaults.iter().map(ToString::to_string).collect();
             let name = match constants.as_slice() {
                 [] => row.doc.name.to_owned(),

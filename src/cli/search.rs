@@ -6,16 +6,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, percent_of};
+use super::numbers::{grouped, nodes_of, percent_of};
 use super::source::PolicyFile;
 use crate::class::{ClassTable, Judged};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::{LOSSES, plain_number};
 use crate::method::{Found, Outcome};
 use crate::model::Needs;
 use crate::policy::Policy;
 use crate::release::input::Input;
 use crate::release::{Run, load, open, search, search_minimal};
+use crate::role::Role;
 
 /// Find the best generalizations and say what each loses; write nothing.
 #[derive(Debug, Args)]
@@ -47,6 +48,11 @@ impl Search {
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
         if self.minimal {
+            if policy.method == "anytime" {
+                return Err(Error::policy(
+                    "--minimal finds all minimal nodes or none: leave `method = \"anytime\"` out",
+                ));
+            }
             return minimal(run, policy, &classes);
         }
         let top = self.top.into();
@@ -57,7 +63,7 @@ impl Search {
             "read      {} rows, {} base classes\nsearch    {} nodes, {} evaluated by {method}, {}\n",
             grouped(classes.total_rows()),
             grouped(classes.base().len() as u64),
-            grouped(outcome.nodes),
+            nodes_of(outcome.nodes),
             grouped(outcome.evaluated),
             proven(&outcome),
         );
@@ -94,7 +100,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
         "read      {} rows, {} base classes\nsearch    {} nodes, {} evaluated, {} minimal\n",
         grouped(classes.total_rows()),
         grouped(classes.base().len() as u64),
-        grouped(nodes),
+        nodes_of(nodes),
         grouped(evaluated),
         grouped(found.len() as u64),
     );
@@ -160,7 +166,8 @@ fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_js
     let judged = Judged::new(classes, &found.levels, &rolled, &policy.requirements);
     let levels =
         policy.quasi.iter().zip(&found.levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
-    let counted = classes.sensitive().len() == 1;
+    let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
+    let counted = sensitive == 1 && classes.sensitive().len() == 1;
     let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || counted);
     let measures = known.map(|loss| (loss.doc().name.to_owned(), plain_number(loss.value(&judged))));
     Ok(json!({

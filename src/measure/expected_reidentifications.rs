@@ -17,8 +17,13 @@ use crate::doc::Doc;
 use crate::papers;
 
 /// The table row of this measure.
-pub const ROW: RiskRow =
-    RiskRow { doc: DOC, parameters: &[], defaults: &[], make: |_| Ok(Box::new(ExpectedReidentifications)) };
+pub const ROW: RiskRow = RiskRow {
+    doc: DOC,
+    is_share: false,
+    parameters: &[],
+    defaults: &[],
+    make: |_| Ok(Box::new(ExpectedReidentifications)),
+};
 
 const DOC: &Doc = &Doc {
     name: "expected_reidentifications",

@@ -40,7 +40,7 @@ impl LossMeasure for Granularity {
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {
         // The root may round the larger of two products to the smaller number.
-        rounded_down(1.0 + geometric(interval.table, &of_interval(interval))) - 1.0
+        (rounded_down(1.0 + geometric(interval.table, &of_interval(interval))) - 1.0).max(0.0)
     }
 }
 

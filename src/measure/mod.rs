@@ -178,6 +178,8 @@ pub trait RiskMeasure: Debug + Send + Sync {
 pub struct RiskRow {
     /// Name and documentation.
     pub doc: &'static Doc,
+    /// Whether it is a share, not a count.
+    pub is_share: bool,
     /// The names of its constants in the order of a call.
     pub parameters: &'static [&'static str],
     /// What the constants are when nobody says them.

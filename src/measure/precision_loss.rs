@@ -7,7 +7,8 @@
 //! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed. Grows going up when nothing is
 //! suppressed. It does not see how many values a level merges.
 
-use super::{Grows, Interval, LossMeasure, ratio, relative_height::sum_of_shares, rounded_down};
+use super::relative_height::{lowest_terms, sum_of_shares};
+use super::{Grows, Interval, LossMeasure, rounded_down};
 use crate::class::{ClassTable, Judged};
 use crate::doc::Doc;
 use crate::papers;
@@ -41,8 +42,8 @@ impl LossMeasure for PrecisionLoss {
 }
 
 fn loss(table: &ClassTable, levels: &[usize], suppressed: u64) -> f64 {
-    let mean = sum_of_shares(table, levels) / ratio(levels.len() as u128, 1);
-    let rows = table.total_rows();
-    let [kept, suppressed] = [rows - suppressed, suppressed].map(|n| ratio(u128::from(n), u128::from(rows)));
-    kept * mean + suppressed
+    let (sum, whole) = sum_of_shares(table, levels);
+    let [rows, suppressed] = [table.total_rows(), suppressed].map(u128::from);
+    let columns = levels.len() as u128;
+    lowest_terms((rows - suppressed) * sum + suppressed * columns * whole, rows * columns * whole)
 }

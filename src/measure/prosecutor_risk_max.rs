@@ -17,8 +17,13 @@ use crate::doc::Doc;
 use crate::papers;
 
 /// The table row of this measure.
-pub const ROW: RiskRow =
-    RiskRow { doc: DOC, parameters: &[], defaults: &[], make: |_| Ok(Box::new(ProsecutorRiskMax)) };
+pub const ROW: RiskRow = RiskRow {
+    doc: DOC,
+    is_share: true,
+    parameters: &[],
+    defaults: &[],
+    make: |_| Ok(Box::new(ProsecutorRiskMax)),
+};
 
 const DOC: &Doc = &Doc {
     name: "prosecutor_risk_max",

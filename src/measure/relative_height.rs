@@ -31,18 +31,38 @@ impl LossMeasure for RelativeHeight {
     }
 
     fn value(&self, node: &Judged<'_>) -> f64 {
-        sum_of_shares(node.table(), node.levels())
+        value(node.table(), node.levels())
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {
-        sum_of_shares(interval.table, interval.low)
+        value(interval.table, interval.low)
     }
 }
 
-/// `sum_i g_i / H_i`.
-pub(super) fn sum_of_shares(table: &ClassTable, levels: &[usize]) -> f64 {
-    let shares = table.columns().iter().zip(levels);
-    shares
-        .map(|(column, level)| ratio(*level as u128, column.height() as u128))
-        .fold(0.0, |sum, share| sum + share)
+fn value(table: &ClassTable, levels: &[usize]) -> f64 {
+    let (sum, whole) = sum_of_shares(table, levels);
+    lowest_terms(sum, whole)
+}
+
+/// `sum_i g_i / H_i` as a fraction: nodes with equal sums have equal losses, to the last bit.
+pub(super) fn sum_of_shares(table: &ClassTable, levels: &[usize]) -> (u128, u128) {
+    let shares = table.columns().iter().zip(levels).filter(|(column, _)| column.height() > 0);
+    shares.fold((0, 1), |(sum, whole), (column, level)| {
+        let (level, height) = (*level as u128, column.height() as u128);
+        let common = whole / greatest_common_divisor(whole, height) * height;
+        (sum * (common / whole) + level * (common / height), common)
+    })
+}
+
+/// A fraction in its lowest terms as the nearest float.
+pub(super) fn lowest_terms(a: u128, b: u128) -> f64 {
+    let divisor = greatest_common_divisor(a, b).max(1);
+    ratio(a / divisor, b / divisor)
+}
+
+fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }

@@ -25,6 +25,7 @@ use crate::papers;
 /// The table row of this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
+    is_share: true,
     parameters: &["r"],
     defaults: &[Decimal::new_const(2, 1)],
     make: |constants| match constants {

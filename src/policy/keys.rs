@@ -144,6 +144,8 @@ pub(super) fn objective(value: Value) -> Result<LossRow> {
 
 /// The method that is chosen by the problem.
 pub(super) const AUTO: &str = "auto";
+/// The method that an effort bounds.
+pub(super) const ANYTIME: &str = "anytime";
 
 pub(super) fn method(value: Value) -> Result<String> {
     let name = string(value)?;

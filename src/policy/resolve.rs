@@ -228,7 +228,7 @@ impl SaidColumn {
 
     fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
         let Some(said) = &self.hierarchy else {
-            return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.at(self.path()));
+            return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.of_policy().at(self.path()));
         };
         let make = || {
             let levels = match &said.levels {

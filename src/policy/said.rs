@@ -8,8 +8,8 @@ use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
 use super::keys::{
-    AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective, others, role,
-    share, suppressed_rows, syntax, table_of, tables, weight, words,
+    ANYTIME, AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective,
+    others, role, share, suppressed_rows, syntax, table_of, tables, weight, words,
 };
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
@@ -141,12 +141,13 @@ impl Said {
             required.push(Required::read(format!("require[{index}]"), table)?);
         }
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
+        let said_effort = keys.take("effort", effort)?;
         let said = Self {
             required,
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
             objective: keys.take("objective", objective)?.unwrap_or(&Granularity),
             method: keys.take("method", method)?.unwrap_or_else(|| AUTO.into()),
-            effort: keys.take("effort", effort)?.unwrap_or_default(),
+            effort: said_effort.unwrap_or_default(),
             others_are_dropped: keys.take("others", others)?.is_some(),
             rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
             accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
@@ -158,6 +159,10 @@ impl Said {
         };
         keys.take("suppressed_rows", suppressed_rows)?;
         said.check_required()?;
+        if said_effort.is_some() && said.method != ANYTIME {
+            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", said.method);
+            return Err(Error::policy(why).at("effort"));
+        }
         Ok(said)
     }
 

@@ -118,10 +118,12 @@ fn effort() {
     for right in ["{ seconds = 5 }", "{ nodes = 1000 }"] {
         assert!(Said::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
     }
+    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
+    assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in
         ["{ seconds = 0 }", "{ minutes = 1 }", "{ seconds = 1, nodes = 1 }", "{}", "30", "{ nodes = 1.5 }"]
     {
-        let found = error(&format!("k = 5\neffort = {wrong}"));
+        let found = error(&format!("k = 5\nmethod = \"anytime\"\neffort = {wrong}"));
         assert!(found.starts_with("effort: expected { seconds = 30 } or { nodes = 10000 }"), "{found}");
     }
 }
@@ -253,6 +255,8 @@ fn keys_of_quasi_identifiers_only() {
         column("age = { role = \"quasi\", clip = [0, 90] }"),
         "columns.age.clip: not built yet (a later version)"
     );
+    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
+    assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in ["0", "-1", "nan", "inf", "\"x\""] {
         let found = column(&format!("age = {{ role = \"quasi\", weight = {wrong} }}"));
         assert!(found.starts_with("columns.age.weight: expected a number above 0, found "), "{found}");

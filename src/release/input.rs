@@ -193,6 +193,8 @@ pub fn canonical_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => canonical_type(values),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8View,
+        // Parquet knows no days in milliseconds: they would be released as plain integers.
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
         other => other.clone(),
     }
 }
@@ -204,7 +206,7 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
         .map(|field| {
             let plain = canonical_type(field.data_type());
             let value = match field.data_type() {
-                DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8 => {
+                DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8 | DataType::Date64 => {
                     cast(column(field.name()), plain.clone())
                 }
                 _ => column(field.name()),

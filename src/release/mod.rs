@@ -403,7 +403,7 @@ fn choose(
     if node.kept_classes() == 0 {
         return Err(Error::unmet(format!(
             "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
-             suppression_limit, or choose an objective that counts suppressed rows, such as granularity",
+             suppression_limit, so that levels that keep rows are looked for, or add coarser levels",
             policy.objective.doc().name
         )));
     }
