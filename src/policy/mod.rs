@@ -45,6 +45,8 @@ pub struct Policy {
     pub effort: Effort,
     /// Whether the policy says that each row is a person.
     pub rows_are_individuals: bool,
+    /// The columns of which more than a tenth of the rows may hold a value that occurs once.
+    pub allow_unique: Vec<String>,
 }
 
 /// A quasi-identifier of a resolved policy.
@@ -73,19 +75,24 @@ impl Policy {
         self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))
     }
 
+    /// The column whose distinct values are counted as individuals; rows are where there is none.
+    pub fn individual(&self) -> Option<&str> {
+        self.columns.iter().find(|(_, role)| *role == Role::Individual).map(|(name, _)| name.as_str())
+    }
+
+    /// The sensitive columns in the table's order.
+    pub fn sensitive(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|(_, role)| *role == Role::Sensitive).map(|(name, _)| name.as_str())
+    }
+
     /// The sensitive columns whose values a search counts, each once: the objective's first, then those of the
     /// models.
     pub fn counted(&self) -> Vec<&str> {
-        let of_objective = self
-            .columns
-            .iter()
-            .filter(|(_, role)| *role == Role::Sensitive && self.objective.needs() == Needs::SensitiveCounts);
+        let of_objective = self.sensitive().filter(|_| self.objective.needs() == Needs::SensitiveCounts);
+        let of_models = self.requirements.iter().filter_map(|r| r.sensitive.as_deref());
         let mut counted: Vec<&str> = Vec::new();
-        let all = of_objective
-            .map(|(name, _)| name)
-            .chain(self.requirements.iter().filter_map(|r| r.sensitive.as_ref()));
-        for name in all {
-            if !counted.contains(&name.as_str()) {
+        for name in of_objective.chain(of_models) {
+            if !counted.contains(&name) {
                 counted.push(name);
             }
         }

@@ -45,6 +45,7 @@ impl Said {
             method: self.method.clone(),
             effort: self.effort,
             rows_are_individuals: self.rows_are_individuals,
+            allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
         })
     }
 
@@ -253,10 +254,14 @@ fn type_of<'a>(schema: &'a Schema, column: &SaidColumn) -> Result<&'a DataType> 
 
 /// Columns that are released must be flat; those that are not may be anything.
 fn check_type(column: &SaidColumn, data_type: &DataType) -> Result<()> {
+    let role = column.role.word();
+    if column.role == Role::Individual && nested(data_type).is_some() {
+        let why = "only a flat column can tell whose row it is; its values are compared as they are";
+        return Err(Error::policy(why).at(column.path()));
+    }
     if !column.role.is_released() {
         return Ok(());
     }
-    let role = column.role.word();
     if let Some(kind) = nested(data_type) {
         return Err(Error::policy(format!(
             "{kind} cannot have the role `{role}`, it can only be dropped: give it the role `text`, or leave it out"

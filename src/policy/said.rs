@@ -59,6 +59,8 @@ pub struct SaidColumn {
     pub(super) weight: f64,
     pub(super) min_level: usize,
     pub(super) max_level: Option<usize>,
+    /// Whether most of its values may occur only once.
+    pub(super) allow_unique: bool,
 }
 
 /// The hierarchy of a column as the policy says it.
@@ -121,10 +123,10 @@ const TOP: &[&str] = &[
     "input",
 ];
 /// Keys of the manual that have no code yet.
-const COLUMN: &[&str] = &["role", "hierarchy", "weight", "min_level", "max_level"];
+const COLUMN: &[&str] = &["role", "hierarchy", "weight", "min_level", "max_level", "allow_unique"];
 /// Those of [`COLUMN`] that only a quasi-identifier has.
 const QUASI_ONLY: &[&str] = &["hierarchy", "weight", "min_level", "max_level"];
-const COLUMN_LATER: &[&str] = &["clip", "allow_unique"];
+const COLUMN_LATER: &[&str] = &["clip"];
 const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
 impl Said {
@@ -159,6 +161,7 @@ impl Said {
         };
         keys.take("suppressed_rows", suppressed_rows)?;
         said.check_required()?;
+        said.check_individuals()?;
         if said_effort.is_some() && said.method != ANYTIME {
             let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", said.method);
             return Err(Error::policy(why).at("effort"));
@@ -166,18 +169,26 @@ impl Said {
         Ok(said)
     }
 
-    /// The policy of a question without a file: these quasi-identifiers as they are, all other columns left
-    /// out, k-anonymity.
+    /// The policy of a question without a file: these quasi-identifiers as they are, k-anonymity in individuals or
+    /// rows, all other columns left out.
     ///
     /// # Errors
     /// A policy error when no column is named, one is named twice or k is impossible.
-    pub fn quick(quasi: &[String], k: u64) -> Result<Self> {
+    pub fn quick(quasi: &[String], individual: Option<&str>, k: u64) -> Result<Self> {
         if quasi.is_empty() {
             return Err(Error::policy("expected the name of at least one quasi-identifier"));
         }
         if let Some((_, twice)) = quasi.iter().enumerate().find(|(at, name)| quasi[..*at].contains(name)) {
             return Err(Error::policy(format!("the quasi-identifier `{twice}` is named twice")));
         }
+        if let Some(name) = individual.filter(|name| quasi.iter().any(|quasi| quasi == name)) {
+            return Err(Error::policy(format!(
+                "the individual column `{name}` is named as a quasi-identifier too"
+            )));
+        }
+        let mut columns: Vec<SaidColumn> =
+            quasi.iter().map(|name| SaidColumn::new(name.clone(), Role::Quasi)).collect();
+        columns.extend(individual.map(|name| SaidColumn::new(name.to_owned(), Role::Individual)));
         let k = i64::try_from(k).map_err(|_| Error::policy(format!("k: {k} is too large")))?;
         let said = Self {
             required: vec![short_k(Value::Integer(k)).map_err(|error| error.at("k"))?],
@@ -188,7 +199,7 @@ impl Said {
             others_are_dropped: true,
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
-            columns: quasi.iter().map(|name| SaidColumn::new(name.clone(), Role::Quasi)).collect(),
+            columns,
             csv: CsvOptions::default(),
         };
         said.check_required()?;
@@ -239,6 +250,24 @@ impl Said {
         names
     }
 
+    /// One column at most tells who a row is of, and then rows are not people.
+    fn check_individuals(&self) -> Result<()> {
+        let mut individuals = self.columns.iter().filter(|column| column.role == Role::Individual);
+        let (Some(first), second) = (individuals.next(), individuals.next()) else { return Ok(()) };
+        if let Some(second) = second {
+            let why = format!("`{}` is the individual column already; there can be only one", first.name);
+            return Err(Error::policy(why).at(second.path()));
+        }
+        if self.rows_are_individuals {
+            let why = format!(
+                "`{}` has the role `individual`: people are counted, not rows; leave this line out",
+                first.name
+            );
+            return Err(Error::policy(why).at("rows_are_individuals"));
+        }
+        Ok(())
+    }
+
     fn check_required(&self) -> Result<()> {
         let k_anonymity = k_anonymity::ROW.doc.name;
         for (at, one) in self.required.iter().enumerate() {
@@ -268,7 +297,7 @@ impl Said {
 
 impl SaidColumn {
     fn new(name: String, role: Role) -> Self {
-        Self { name, role, hierarchy: None, weight: 1.0, min_level: 0, max_level: None }
+        Self { name, role, hierarchy: None, weight: 1.0, min_level: 0, max_level: None, allow_unique: false }
     }
 
     /// The name.
@@ -322,6 +351,12 @@ impl SaidColumn {
         column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
         column.min_level = keys.take("min_level", level)?.unwrap_or(column.min_level);
         column.max_level = keys.take("max_level", level)?;
+        let allow_unique = keys.take("allow_unique", boolean)?;
+        if allow_unique.is_some() && !matches!(role, Role::Sensitive | Role::Insensitive) {
+            let why = "only a column that is released as it is has it (sensitive, insensitive)";
+            return Err(Error::policy(why).at(join(&path, "allow_unique")));
+        }
+        column.allow_unique = allow_unique.unwrap_or(false);
         Ok(column)
     }
 }

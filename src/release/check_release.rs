@@ -13,10 +13,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::chosen::{GENERALIZED, released_schema};
 use super::engine::Doing;
 use super::input::{Format, Input, PinnedFile};
+use super::recording::counted_in;
 use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
-use super::{Run, open, said_models};
+use super::{Run, expected, open, said_models};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer};
@@ -76,21 +77,34 @@ pub async fn check_release(
             checked
         }
     };
-    let counted = (verified.sizes.individuals(), verified.sizes.classes());
+    if (verified.rows, verified.sizes.classes()) != (public.rows, public.classes) {
+        return Err(refused("rows or classes are not those of the record"));
+    }
+    // The rows alone do not tell whose they are.
+    if input.is_some() || public.individuals.is_none() {
+        check_counts(&public, &verified)?;
+    }
+    Ok(Checked { public, verified, with_input: input.is_some() })
+}
+
+/// Checks what a record says of sizes against what was counted.
+fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         risks.iter().map(|(name, value)| (name.clone(), recorded(*value))).collect()
     };
-    if counted != (public.rows, public.classes)
+    let people = verified.sizes.individuals();
+    if public.individuals.is_some_and(|individuals| individuals != people)
         || rounded(&super::risks(&verified.sizes)?) != rounded(&public.risk)
+        || verified.homogeneous != public.homogeneous
     {
-        return Err(refused("rows, classes or risks are not those of the record"));
+        return Err(refused("individuals, risks or homogeneous classes are not those of the record"));
     }
     for (model, reached) in public.models.iter().zip(&verified.reached) {
         if reached.map(|reached| recorded(reached.to_f64())) != Some(recorded(model.reached)) {
             return Err(refused(format!("{} reached another value than the record says", model.model)));
         }
     }
-    Ok(Checked { public, verified, with_input: input.is_some() })
+    Ok(())
 }
 
 /// Checks what a record says in words that nothing counts, so that nothing else can be said there.
@@ -98,8 +112,8 @@ fn check_words(public: &PublicRecord) -> Result<()> {
     if public.format != 1 || public.tool != write::CREATED_BY {
         return Err(refused(format!("the record is not one of {}", write::CREATED_BY)));
     }
-    if public.counted_in != "rows" {
-        return Err(refused("the record does not count rows"));
+    if public.counted_in != counted_in(public.individuals.is_some()) {
+        return Err(refused("the record contradicts itself on what is counted"));
     }
     for column in &public.columns {
         let role = Role::parse(&column.role).ok().filter(|role| role.is_released());
@@ -125,8 +139,15 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part])
         };
         (column.name.clone(), anything)
     });
-    let expected = Expected { columns: columns.collect(), requirements: &models, suppression_limit: None };
-    verify(output, None, &expected, run.stop).await
+    let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
+    let expected = Expected {
+        columns: columns.collect(),
+        requirements: &models,
+        sensitive: sensitive.map(|column| column.name.clone()).collect(),
+        individual: None,
+        suppression_limit: None,
+    };
+    verify(&session, output, None, &expected, run.stop).await
 }
 
 /// Judges rows against the input's.
@@ -153,15 +174,11 @@ async fn against(
     check_files(out, parts, &schema, &footer)?;
     check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
-    let columns = policy
-        .released()
-        .map(|(name, _)| (name.to_owned(), policy.quasi_index(name).map(|at| Arc::clone(&generalizers[at]))));
-    let expected = Expected {
-        columns: columns.collect(),
-        requirements: &policy.requirements,
-        suppression_limit: Some(policy.suppression_limit),
-    };
-    verify(output, Some(loaded.table), &expected, run.stop).await
+    if policy.individual().is_some() != public.individuals.is_some() {
+        return Err(refused("the record counts something else than the policy says"));
+    }
+    let expected = expected(policy, &generalizers);
+    verify(&loaded.session, output, Some(loaded.table), &expected, run.stop).await
 }
 
 /// The generalizers of the levels that the record names, padded as the released labels demand.

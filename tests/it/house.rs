@@ -131,7 +131,7 @@ fn tables() -> Vec<Table> {
             src: "measure",
             sql: "measure",
             rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
-            support: &["mod"],
+            support: &["mod", "class_sizes"],
         },
         Table {
             name: "METHODS",
