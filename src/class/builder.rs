@@ -57,15 +57,7 @@ impl ClassTableBuilder {
             .map(|_| Coding { coder: Coder::new(budget), codes: Vec::new() })
             .collect();
         let (rows, held) = (Vec::new(), Held::new(budget));
-        Ok(Self {
-            columns,
-            sensitive,
-            counts_individuals: false,
-            coding,
-            rows,
-            held,
-            show_values: false,
-        })
+        Ok(Self { columns, sensitive, counts_individuals: false, coding, rows, held, show_values: false })
     }
 
     /// Counts individuals instead of rows: their column is the last of every batch.

@@ -237,6 +237,16 @@ impl<'a> Judged<'a> {
         self.table.code(self.classes, class, column)
     }
 
+    /// The size of a class with so many rows: its individuals, or the rows where none are counted.
+    pub fn size(&self, class: usize, rows: u64) -> u64 {
+        self.classes.size(class, rows)
+    }
+
+    /// How many individuals (rows, where none are counted) of `class` have each value of a sensitive column.
+    pub fn having(&self, class: usize, column: usize) -> &[ValueCount] {
+        self.classes.having(class, column)
+    }
+
     /// How many rows of `class` have each value of a sensitive column; `None` when the table does not count
     /// that column.
     pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {

@@ -80,7 +80,11 @@ impl Release {
             "read",
             match private.input_individuals {
                 Some(people) => {
-                    format!("{} of {}", rows(private.input_rows), counted(people, "individual", "individuals"))
+                    format!(
+                        "{} of {}",
+                        rows(private.input_rows),
+                        counted(people, "individual", "individuals")
+                    )
                 }
                 None => rows(private.input_rows),
             },
@@ -157,7 +161,8 @@ impl Release {
 /// The quasi-identifiers whose generalization costs most, first: the share of its domain that a value stands for.
 fn said_costs(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     const SHOWN: usize = 4;
-    let mut all: Vec<(&str, f64)> = chosen.iter().map(|(name, _)| name.as_str()).zip(costs.iter().copied()).collect();
+    let mut all: Vec<(&str, f64)> =
+        chosen.iter().map(|(name, _)| name.as_str()).zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let said = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
     let said: Vec<String> = said.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();

@@ -167,7 +167,8 @@ fn histogram(sizes: &ClassSizes) -> String {
     for Bin { from, to, classes, individuals } in bins {
         let size = if from == to { grouped(from) } else { format!("{}-{}", grouped(from), grouped(to)) };
         // Half of a bar is the least that is shown.
-        let halves = usize::try_from(individuals * 2 * WIDTH / most).unwrap_or(0).max(usize::from(individuals > 0));
+        let halves =
+            usize::try_from(individuals * 2 * WIDTH / most).unwrap_or(0).max(usize::from(individuals > 0));
         let bar = "\u{2588}".repeat(halves / 2) + if halves % 2 == 1 { "\u{258c}" } else { "" };
         text += &format!("{size:<12} {:>10} {:>12}  {bar}\n", grouped(classes), grouped(individuals));
     }

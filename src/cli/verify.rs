@@ -59,7 +59,10 @@ impl Verify {
                 model.reached
             );
         }
-        text += &said_homogeneous(&checked.verified.homogeneous, public.individuals.is_some() && checked.with_input);
+        text += &said_homogeneous(
+            &checked.verified.homogeneous,
+            public.individuals.is_some() && checked.with_input,
+        );
         text += &said_levels(public);
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
@@ -93,7 +96,8 @@ impl Verify {
 /// The quasi-identifiers that are generalized most, first: by their share of all levels.
 fn said_levels(public: &PublicRecord) -> String {
     const SHOWN: usize = 4;
-    let levels = public.columns.iter().filter_map(|column| Some((&column.name, column.generalized.as_ref()?)));
+    let levels =
+        public.columns.iter().filter_map(|column| Some((&column.name, column.generalized.as_ref()?)));
     let mut all: Vec<_> = levels.filter(|(_, level)| level.level > 0).collect();
     // In thousandths, which is as fine as hierarchies get.
     all.sort_by_key(|(_, level)| std::cmp::Reverse(level.level * 1_000 / level.of.max(1)));

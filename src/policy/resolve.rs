@@ -388,8 +388,10 @@ mod tests {
 
     #[test]
     fn a_question_without_a_file_is_resolved() {
-        let policy =
-            Said::quick(&["zip".into(), "age".into()], 3).unwrap().resolve(&patients(), &files()).unwrap();
+        let policy = Said::quick(&["zip".into(), "age".into()], None, 3)
+            .unwrap()
+            .resolve(&patients(), &files())
+            .unwrap();
         let columns: Vec<_> = policy.columns.iter().map(|(name, role)| (name.as_str(), *role)).collect();
         assert_eq!(columns, [("zip", Role::Quasi), ("age", Role::Quasi)]);
         assert_eq!(policy.ranges(), [0..=1, 0..=1]);
@@ -407,7 +409,8 @@ mod tests {
         );
         let many: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
         let many: Vec<_> = many.iter().map(|name| (name.as_str(), DataType::Int8)).collect();
-        let wide = Said::quick(&["zip".into()], 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
+        let wide =
+            Said::quick(&["zip".into()], None, 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
         assert!(wide.to_string().ends_with("it has 15 columns"), "{wide}");
     }
 
@@ -419,7 +422,7 @@ mod tests {
         assert_eq!(
             two.unwrap_err().to_string(),
             "columns: 2 columns of the input without a role: marital, diagnosis; give each a line such as \
-             `marital = { role = \"...\" }` (identifier, quasi, sensitive, text, insensitive), or leave them out \
+             `marital = { role = \"...\" }` (identifier, quasi, sensitive, individual, text, insensitive), or leave them out \
              with the line `others = \"drop\"` above `[columns]`"
         );
         assert_eq!(
@@ -432,7 +435,7 @@ mod tests {
     #[test]
     fn columns_of_one_name() {
         let twice = schema(&[("zip", DataType::Utf8), ("zip", DataType::Utf8)]);
-        let error = Said::quick(&["zip".into()], 5).unwrap().resolve(&twice, &files()).unwrap_err();
+        let error = Said::quick(&["zip".into()], None, 5).unwrap().resolve(&twice, &files()).unwrap_err();
         assert_eq!(error.kind(), Kind::Data);
         assert_eq!(error.to_string(), "the input has two columns named `zip`; rename one");
     }

@@ -219,15 +219,24 @@ fn roles() {
     );
     assert_eq!(
         column("zip = { role = \"?\" }"),
-        "columns.zip.role: found `?`; still undecided: put one of identifier, quasi, sensitive, text, \
-         insensitive in place of `?`"
+        "columns.zip.role: found `?`; still undecided: put one of identifier, quasi, sensitive, individual, \
+         text, insensitive in place of `?`"
     );
-    assert!(column("id = { role = \"individual\" }").starts_with(
-        "columns.id.role: found `individual`; the role `individual` is not built yet; mark the column"
-    ));
+    assert_eq!(
+        column("id = { role = \"individual\" }\nssn = { role = \"individual\" }"),
+        "columns.ssn: `id` is the individual column already; there can be only one"
+    );
+    assert_eq!(
+        error("k = 5\nrows_are_individuals = true\n[columns]\nid = { role = \"individual\" }"),
+        "rows_are_individuals: `id` has the role `individual`: people are counted, not rows; leave this line out"
+    );
+    assert_eq!(
+        column("id = { role = \"quasi\", allow_unique = true }"),
+        "columns.id.allow_unique: only a column that is released as it is has it (sensitive, insensitive)"
+    );
     assert_eq!(
         column("zip = {}"),
-        "columns.zip: expected `role = ...`, one of identifier, quasi, sensitive, text, insensitive"
+        "columns.zip: expected `role = ...`, one of identifier, quasi, sensitive, individual, text, insensitive"
     );
     assert_eq!(
         column("zip = \"quasi\""),
@@ -351,9 +360,9 @@ fn what_is_no_toml_is_refused_with_its_place() {
 #[test]
 fn a_question_without_a_file() {
     let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-    let said = Said::quick(&names(&["zip", "age"]), 5).unwrap();
+    let said = Said::quick(&names(&["zip", "age"]), None, 5).unwrap();
     assert!(said.others_are_dropped && said.columns().iter().all(|c| c.role() == Role::Quasi));
-    let error = |quasi: &[&str], k| Said::quick(&names(quasi), k).unwrap_err().to_string();
+    let error = |quasi: &[&str], k| Said::quick(&names(quasi), None, k).unwrap_err().to_string();
     assert_eq!(error(&[], 5), "expected the name of at least one quasi-identifier");
     assert_eq!(error(&["a", "b", "a"], 5), "the quasi-identifier `a` is named twice");
     assert_eq!(error(&["a"], 0), "k: expected an integer of at least 1, found 0");

@@ -141,7 +141,11 @@ impl<'a> Judge<'a> {
             None => Ok(None),
             Some(name) => {
                 let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
-                let why = || Error::unmet(format!("verification refused: `{name}` is not released as it is"));
+                let why = || {
+                    Error::unmet(format!(
+                        "verification refused: `{name}` is no sensitive column of the release"
+                    ))
+                };
                 at.map(Some).ok_or_else(why)
             }
         });
@@ -252,4 +256,3 @@ impl<'a> Judge<'a> {
         }
     }
 }
-

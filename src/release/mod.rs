@@ -146,7 +146,9 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
         return Err(Error::data("the input has no rows"));
     }
     if let (Some(name), 0) = (individual, classes.total_individuals()) {
-        return Err(Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`")));
+        return Err(
+            Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`"))
+        );
     }
     can_be_met(&loaded.policy, &classes)?;
     Ok(classes)
@@ -355,16 +357,7 @@ pub async fn release(
 
     let public = public_record(policy, &chosen, &verified, &parts, &staging.release())?;
     staging.write_record(&public)?;
-    let private = private_record(
-        source,
-        policy,
-        input,
-        &public,
-        &before,
-        &verified,
-        method,
-        &outcome,
-    )?;
+    let private = private_record(source, policy, input, &public, &before, &verified, method, &outcome)?;
     run.stop.check()?;
     run.listener.begin(Phase::Publish, 0);
     staging.publish(&private)?;

@@ -73,7 +73,8 @@ const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individual_b"];
 pub(super) fn individual(who: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
     let nobody = || lit(ScalarValue::UInt64(None));
     let hash = |key: [u64; 2]| row_hash(key, vec![who.clone()]);
-    let known = when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).doing("counting individuals")?;
+    let known =
+        when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).doing("counting individuals")?;
     Ok(vec![known.alias(INDIVIDUAL[0]), hash(keys[1]).alias(INDIVIDUAL[1])])
 }
 

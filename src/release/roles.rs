@@ -72,10 +72,12 @@ impl Values {
     async fn of(table: &DataFrame, name: &str) -> Result<Self> {
         let doing = format!("counting the values of `{name}`");
         let values = table.clone().select(vec![column(name).alias("value")]).doing(&doing)?;
-        let groups = values.aggregate(vec![column("value")], vec![count(lit(1i64)).alias("n")]).doing(&doing)?;
+        let groups =
+            values.aggregate(vec![column("value")], vec![count(lit(1i64)).alias("n")]).doing(&doing)?;
         let known = column("value").is_not_null();
         let rows = when(known.clone(), column("n")).otherwise(lit(0i64)).doing(&doing)?;
-        let once = when(known.and(column("n").eq(lit(1i64))), lit(1i64)).otherwise(lit(0i64)).doing(&doing)?;
+        let once =
+            when(known.and(column("n").eq(lit(1i64))), lit(1i64)).otherwise(lit(0i64)).doing(&doing)?;
         let [all_rows, rows, once] = sums(groups, [column("n"), rows, once], &doing).await?;
         Ok(Self { all_rows, rows, once })
     }
@@ -88,7 +90,8 @@ async fn copies(table: &DataFrame) -> Result<u64> {
     let flat = fields.filter(|field| !field.data_type().is_nested());
     let columns: Vec<Expr> = flat.map(|field| column(field.name())).collect();
     let keys = random_keys(doing)?;
-    let hashes = keys.into_iter().zip(["a", "b"]).map(|(key, name)| row_hash(key, columns.clone()).alias(name));
+    let hashes =
+        keys.into_iter().zip(["a", "b"]).map(|(key, name)| row_hash(key, columns.clone()).alias(name));
     let rows = table.clone().select(hashes.collect::<Vec<_>>()).doing(doing)?;
     let groups =
         rows.aggregate(vec![column("a"), column("b")], vec![count(lit(1i64)).alias("n")]).doing(doing)?;

@@ -142,12 +142,13 @@ mod tests {
     use super::*;
     use crate::release::engine::column;
     use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
-    use arrow::datatypes::DataType;
+    use arrow::datatypes::{DataType, UInt64Type};
     use arrow::record_batch::RecordBatch;
     use datafusion::functions_aggregate::expr_fn::sum;
     use datafusion::prelude::SessionContext;
 
     use crate::generalize::{AsIs, suppress::Suppress};
+    use crate::model::Quantity;
     use crate::model::k_anonymity::KAnonymity;
     use crate::release::engine::Resources;
 

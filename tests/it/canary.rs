@@ -100,7 +100,7 @@ const POLICY: &str = r#"
     born = { role = "quasi", hierarchy = { date = ["decade"] } }
     seen = { role = "quasi", hierarchy = { date = ["decade"] } }
     note = { role = "text" }
-    diagnosis = { role = "sensitive" }
+    diagnosis = { role = "sensitive", allow_unique = true }
 "#;
 
 /// The inputs and policies that every case starts from.
@@ -556,7 +556,7 @@ const LEVELS: &str = r#"
     town      = { role = "quasi", hierarchy = { file = "towns.csv" }, min_level = 1, max_level = 1 }
     sex       = { role = "quasi", max_level = 0 }
     stay      = { role = "insensitive" }
-    diagnosis = { role = "sensitive" }
+    diagnosis = { role = "sensitive", allow_unique = true }
 "#;
 
 #[test]

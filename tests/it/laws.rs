@@ -10,7 +10,7 @@ use arrow::array::{
 };
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::{Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Takes, Value, apply};
-use datafusion_kanon::model::{Class, MODELS, Merge, Model, Needs, Parameters, ValueCount};
+use datafusion_kanon::model::{Class, Counted, MODELS, Merge, Model, Needs, Parameters, ValueCount};
 use proptest::prelude::*;
 
 /// Arguments to try a row with: enough levels to nest.
@@ -105,7 +105,7 @@ proptest! {
                 model.holds(model.value(&Class { size: histogram.values().sum(), sensitive: &sensitive }))
             };
             let (a_holds, b_holds) = (holds(&a), holds(&b));
-            match model.merge() {
+            match model.merge(Counted::Rows) {
                 Merge::Any => prop_assert!(!(a_holds || b_holds) || holds(&merged), "{name}"),
                 Merge::Both => prop_assert!(!(a_holds && b_holds) || holds(&merged), "{name}"),
                 Merge::None => {}

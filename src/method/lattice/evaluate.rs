@@ -224,8 +224,8 @@ impl<'a> Evaluator<'a> {
             }
             Grows::No => false,
         };
-        let refuses_below =
-            node.surely_suppressed_individuals() > limit || (self.may_refuse_by_suppression && suppressed > limit);
+        let refuses_below = node.surely_suppressed_individuals() > limit
+            || (self.may_refuse_by_suppression && suppressed > limit);
         Facts {
             least_above: anonymous.as_ref().filter(|_| loss_grows).map(|found| found.loss),
             anonymous,
