@@ -9,7 +9,7 @@ use super::Done;
 use super::numbers::{counted, grouped, percent, rows};
 use super::source::PolicyFile;
 use crate::error::{Error, Result};
-use crate::measure::{ClassSizes, RISKS, RiskMeasure, plain_number, sample_uniqueness::SampleUniqueness};
+use crate::measure::{RISKS, RiskMeasure, plain_number, sample_uniqueness::SampleUniqueness};
 use crate::policy::{Folder, Said};
 use crate::release::input::Input;
 use crate::release::profile::class_sizes;
@@ -84,7 +84,7 @@ impl Risk {
             text += &format!("{name:<27} {shown:>9}   {}\n", row.doc.summary);
         }
         text += "\nclass size      classes         rows\n";
-        for (from, to, classes, people) in bins(&sizes) {
+        for (from, to, classes, people) in bins(sizes.histogram()) {
             let size = if from == to { grouped(from) } else { format!("{}-{}", grouped(from), grouped(to)) };
             text += &format!("{size:<12} {:>10} {:>12}\n", grouped(classes), grouped(people));
         }
@@ -115,10 +115,10 @@ impl Risk {
     }
 }
 
-/// Class sizes in bins that double: first and last size, classes and rows.
-fn bins(sizes: &ClassSizes) -> Vec<(u64, u64, u64, u64)> {
+/// Sizes in bins that double: first and last size, how many have one of them, and all of these together.
+pub(super) fn bins(histogram: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64, u64, u64)> {
     let mut bins: Vec<(u64, u64, u64, u64)> = Vec::new();
-    for (size, classes) in sizes.histogram() {
+    for (size, classes) in histogram {
         let from = 1u64 << size.ilog2();
         let to = from.saturating_mul(2) - 1;
         match bins.last_mut() {

@@ -12,6 +12,8 @@ pub mod engine;
 pub mod files;
 pub mod functions;
 pub mod input;
+mod known;
+pub mod link;
 mod per_class;
 pub mod profile;
 pub mod record;
