@@ -115,11 +115,11 @@ impl Link {
             text += &format!("{word}  {k} matches required, {least} reached\n");
         }
         if !linked.matches.is_empty() {
-            text += "\nmatches          people\n";
+            text += "\nmatches             people\n";
             for (from, to, people, _) in bins(linked.matches.iter().map(|(matches, n)| (*matches, *n))) {
                 let size =
                     if from == to { grouped(from) } else { format!("{}-{}", grouped(from), grouped(to)) };
-                text += &format!("{size:<12} {:>10}\n", grouped(people));
+                text += &format!("{size:<15} {:>10}\n", grouped(people));
             }
             text += "\n";
         }

@@ -193,6 +193,10 @@ fn columns(
     }
     has(people, a, "--on", attack.on.iter().map(String::as_str))?;
     has(table, b, "--on", attack.on.iter().map(String::as_str))?;
+    if let Some(known) = attack.sensitive.iter().find(|name| attack.on.contains(name)) {
+        let why = format!("--sensitive: `{known}` is in --on: the attacker knows it already");
+        return Err(Error::policy(why));
+    }
     match attack.on.iter().enumerate().find(|(at, name)| attack.on[..*at].contains(name)) {
         Some((_, twice)) => Err(Error::policy(format!("--on: `{twice}` is named twice"))),
         None => Ok(attack.on.to_vec()),

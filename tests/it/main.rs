@@ -20,6 +20,7 @@ mod command;
 mod house;
 mod kill;
 mod laws;
+mod link;
 mod mutants;
 mod mutants_sensitive;
 mod papers;
