@@ -57,7 +57,7 @@ pub(crate) struct Link {
     /// Exit with 1 if a person matches some, but fewer than this.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     k: Option<u64>,
-    /// The policy of the release, instead of the copy in its private record; its [input] is for CSV files here.
+    /// The policy of the release, instead of the copy in its private record; its `input` is for CSV files here.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }

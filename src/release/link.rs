@@ -17,8 +17,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Int64Type, Schema};
+use arrow::array::{Array, AsArray, Int64Array};
+use arrow::datatypes::{Int64Type, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{Column, NullEquality};
 use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
@@ -239,7 +239,7 @@ const MATCHES: &str = "kanon_matches";
 const COVERED: &str = "kanon_covered";
 const COUNTS: [&str; 3] = ["kanon_people", "kanon_nobody", "kanon_uncovered"];
 
-/// The number of the key column for A or for B; the last one says that a hierarchy file has all values.
+/// The names of the key columns of one side; the last one says that hierarchy files have all values of the row.
 fn key_names(side: &str, keys: &[Key]) -> Vec<String> {
     let names = (0..keys.len()).map(|index| format!("kanon_{side}_{index}"));
     names.chain([format!("{COVERED}_{side}")]).collect()
@@ -363,18 +363,13 @@ impl Linked {
     /// Takes in rows of the plan.
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let wrong = || Error::internal("a count that is no BIGINT");
-        let numbers = batch.columns().iter().map(|array: &ArrayRef| {
-            array
-                .as_primitive_opt::<Int64Type>()
-                .filter(|_| *array.data_type() == DataType::Int64)
-                .ok_or_else(wrong)
-        });
-        let numbers = numbers.collect::<Result<Vec<_>>>()?;
+        let numbers = batch.columns().iter().map(|array| array.as_primitive_opt::<Int64Type>());
+        let numbers = numbers.collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
         let [matches, people, nobody, uncovered, homogeneous @ ..] = numbers.as_slice() else {
             return Err(wrong());
         };
         for row in 0..batch.num_rows() {
-            let at = |array: &arrow::array::Int64Array| u64::try_from(array.value(row)).map_err(|_| wrong());
+            let at = |array: &Int64Array| u64::try_from(array.value(row)).map_err(|_| wrong());
             let count = at(people)?;
             if matches.is_null(row) {
                 self.unmatched += count;

@@ -304,8 +304,7 @@ fn csv(rows: &[Row]) -> String {
     let cell = |text: Option<String>| text.unwrap_or_default();
     let day = |at: u8| {
         let days = DAYS[usize::from(at)];
-        (chrono::NaiveDate::default() + chrono::Days::new(0) + chrono::Duration::days(days.into()))
-            .to_string()
+        (chrono::NaiveDate::default() + chrono::Duration::days(days.into())).to_string()
     };
     let lines = rows.iter().map(|row| {
         let zip = row.cells[0].map(|at| ZIPS[usize::from(at)].to_owned());
