@@ -160,33 +160,45 @@ fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
 
 /// Class sizes as a picture: one line for sizes that double.
 fn histogram(sizes: &ClassSizes) -> String {
-    const WIDTH: u64 = 30;
-    let bins = bins(sizes);
-    let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0).max(1);
-    let mut text = "\nclass size      classes  individuals\n".to_owned();
-    for Bin { from, to, classes, individuals } in bins {
-        let size = if from == to { grouped(from) } else { format!("{}-{}", grouped(from), grouped(to)) };
-        // Half of a bar is the least that is shown.
-        let halves =
-            usize::try_from(individuals * 2 * WIDTH / most).unwrap_or(0).max(usize::from(individuals > 0));
-        let bar = "\u{2588}".repeat(halves / 2) + if halves % 2 == 1 { "\u{258c}" } else { "" };
-        text += &format!("{size:<12} {:>10} {:>12}  {bar}\n", grouped(classes), grouped(individuals));
-    }
-    text
+    let bins = bins(sizes.histogram());
+    let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
+    let line = |bin: &Bin| {
+        let bar = bar(bin.individuals, most);
+        format!("{:<12} {:>10} {:>12}  {bar}\n", bin.said(), grouped(bin.classes), grouped(bin.individuals))
+    };
+    "\nclass size      classes  individuals\n".to_owned() + &bins.iter().map(line).collect::<String>()
 }
 
-/// Class sizes between two powers of two.
-struct Bin {
+/// A bar for `part`, where `most` has the longest; half of a block is the least that is shown.
+pub(super) fn bar(part: u64, most: u64) -> String {
+    const WIDTH: u64 = 30;
+    let halves = usize::try_from(part.saturating_mul(2 * WIDTH) / most.max(1)).unwrap_or(0);
+    let halves = halves.max(usize::from(part > 0));
+    "\u{2588}".repeat(halves / 2) + if halves % 2 == 1 { "\u{258c}" } else { "" }
+}
+
+/// Sizes between two powers of two.
+pub(super) struct Bin {
     from: u64,
     to: u64,
     classes: u64,
-    individuals: u64,
+    pub(super) individuals: u64,
 }
 
-/// Class sizes in bins that double; individuals by their smallest class.
-fn bins(sizes: &ClassSizes) -> Vec<Bin> {
+impl Bin {
+    /// `1`, `2-3`, `4-7`.
+    pub(super) fn said(&self) -> String {
+        match self.from == self.to {
+            true => grouped(self.from),
+            false => format!("{}-{}", grouped(self.from), grouped(self.to)),
+        }
+    }
+}
+
+/// Sizes with their classes and individuals, in bins that double.
+pub(super) fn bins(sizes: impl Iterator<Item = (u64, u64, u64)>) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::new();
-    for (size, classes, individuals) in sizes.histogram() {
+    for (size, classes, individuals) in sizes {
         let from = 1u64 << size.ilog2();
         match bins.last_mut() {
             Some(bin) if bin.from == from => {

@@ -227,7 +227,11 @@ impl SaidColumn {
         Ok(Quasi { name: self.name.clone(), hierarchy, weight: self.weight, levels: self.min_level..=max })
     }
 
-    fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
+    /// The levels of this column over values of `data_type`; a hierarchy file is read from `files`.
+    ///
+    /// # Errors
+    /// A policy error when the hierarchy is none for such values or its file cannot be read.
+    pub fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
         let Some(said) = &self.hierarchy else {
             return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.of_policy().at(self.path()));
         };

@@ -108,6 +108,18 @@ pub enum CsvType {
     Date,
 }
 
+impl CsvType {
+    /// How cells are to be read that `level` works on: as text where it can.
+    pub fn of_level(level: &dyn Generalizer) -> Self {
+        let takes = |data_type| level.output_type(&data_type).is_ok();
+        match (takes(DataType::Utf8View), takes(DataType::Date32)) {
+            (true, _) => Self::Text,
+            (_, true) => Self::Date,
+            _ => Self::Number,
+        }
+    }
+}
+
 const TOP: &[&str] = &[
     "k",
     "suppression_limit",
@@ -226,13 +238,7 @@ impl Said {
         let hierarchy = self.column(name).and_then(|column| column.hierarchy.as_ref());
         match hierarchy.map(|hierarchy| &hierarchy.levels) {
             Some(SaidLevels::Made(levels)) => {
-                let takes =
-                    |data_type| levels.first().is_none_or(|level| level.output_type(&data_type).is_ok());
-                match (takes(DataType::Utf8View), takes(DataType::Date32)) {
-                    (true, _) => CsvType::Text,
-                    (_, true) => CsvType::Date,
-                    _ => CsvType::Number,
-                }
+                levels.first().map_or(CsvType::Text, |level| CsvType::of_level(&**level))
             }
             Some(SaidLevels::File(_)) | None => CsvType::Text,
         }

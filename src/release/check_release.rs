@@ -5,13 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
 use arrow::datatypes::{Field, Schema};
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::chosen::{GENERALIZED, released_schema};
-use super::engine::Doing;
+use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
 use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::recording::counted_in;
@@ -195,17 +197,20 @@ async fn recorded_generalizers(
             refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
         })?;
         let generalizer = &quasi.hierarchy.levels()[level];
-        let doing = "reading the released labels";
-        let labels = output.clone().select(vec![super::engine::column(&quasi.name)]).doing(doing)?;
-        let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
-        let labels: Vec<&dyn arrow::array::Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
-        let padded = match labels.is_empty() {
-            true => None,
-            false => generalizer.padded_for(&arrow::compute::concat(&labels).doing(doing)?),
-        };
+        let labels = released_labels(output, &quasi.name).await?;
+        let padded = labels.and_then(|labels| generalizer.padded_for(&labels));
         generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
     }
     Ok(generalizers)
+}
+
+/// The distinct values of a released column; `None` for a release without rows.
+pub(super) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
+    let doing = "reading the released labels";
+    let labels = output.clone().select(vec![column(name)]).doing(doing)?;
+    let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
+    let labels: Vec<&dyn Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
+    if labels.is_empty() { Ok(None) } else { concat(&labels).doing(doing).map(Some) }
 }
 
 /// Checks what the record says of the columns.

@@ -14,6 +14,8 @@ pub mod functions;
 pub mod homogeneous;
 pub mod input;
 mod judge;
+mod known;
+pub mod link;
 mod per_class;
 pub mod profile;
 pub mod record;

@@ -174,6 +174,13 @@ fn commands_that_succeed() {
         run_clean(&place, &format!("verify out --input {input} --policy p.toml"), 0);
         run_clean(&place, "risk out", 0);
         run_clean(&place, "check out --quasi zip,age --k 5", 0);
+        run_clean(
+            &place,
+            &format!("link {input} {input} --on zip,age,born --individual name --sensitive note"),
+            0,
+        );
+        run_clean(&place, &format!("link {input} out --individual name"), 0);
+        run_clean(&place, &format!("link {input} out --policy p.toml --k 41"), 1);
 
         // Only the rows hold cells, and of them only what the policy releases.
         let released = place.released("out");

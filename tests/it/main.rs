@@ -21,6 +21,7 @@ mod house;
 mod individuals;
 mod kill;
 mod laws;
+mod link;
 mod mutants;
 mod mutants_sensitive;
 mod papers;
