@@ -25,7 +25,7 @@ Examples:
   kanon risk patients.parquet --policy patients.toml --format json
   kanon risk patients_safe          # a release knows its quasi-identifiers")]
 pub(crate) struct Risk {
-    /// A file, folder or glob of Parquet or CSV files, or a release.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
     /// The policy that names the quasi-identifiers.
     #[arg(long, value_name = "FILE", conflicts_with = "quasi")]
