@@ -22,7 +22,7 @@ Examples:
   kanon check 'lake/*.parquet' --policy patients.toml --format json
   kanon check patients_safe --quasi age,sex,zip --k 10 --require 'l_diversity(2, diagnosis)'")]
 pub(crate) struct Check {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     #[command(flatten)]
     columns: Columns,

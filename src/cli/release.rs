@@ -25,7 +25,7 @@ Example:
 Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
 patients_safe.private.json beside it, which may not. Nothing appears under --to before it was verified.")]
 pub(crate) struct Release {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy: roles, hierarchies and what must hold.
     #[arg(long, value_name = "FILE")]

@@ -28,7 +28,7 @@ Examples:
   kanon risk patients.parquet --policy patients.toml --format json
   kanon risk patients_safe          # a release knows its quasi-identifiers")]
 pub(crate) struct Risk {
-    /// A file, folder or glob of Parquet or CSV files, or a release.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
     #[command(flatten)]
     columns: Columns,

@@ -26,7 +26,7 @@ Examples:
   kanon search patients.parquet --policy patients.toml --top 3 --format json
   kanon search patients.parquet --policy patients.toml --minimal")]
 pub(crate) struct Search {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy: what must hold.
     #[arg(long, value_name = "FILE")]

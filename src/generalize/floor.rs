@@ -8,7 +8,7 @@
 //! although `0.3 / 0.1` is 2.9999999999999996. A `Float32` means the shortest decimal that reads back as it.
 //!
 //! # Contract
-//! Integers and floats in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
+//! Integers, floats and decimals in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
 //! as 0.0. Monotone. Refused, and counted: results below the integer type (-128 in `Int8` at step 10), floats
 //! more than 4e15 units of the step's last digit from 0, `Float32` results that `Float32` cannot hold. The
 //! result is an ordinary number: nothing but the field's label says that it stands for an interval.
@@ -32,6 +32,7 @@ use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type, UInt64Type};
 
+use super::decimal_steps::{can_floor, floor_one, floored};
 use super::value::{narrow, unsupported, widen};
 use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, numbers};
 use crate::decimal::Decimal;
@@ -124,7 +125,8 @@ impl Generalizer for Floor {
         match input {
             DataType::Float32 | DataType::Float64 => FloatStep::new(self.step).map(drop)?,
             other if other.is_integer() => self.whole_step().map(drop)?,
-            other => return Err(unsupported(other, "integers or floats")),
+            other if other.is_decimal() => can_floor(self.step, other)?,
+            other => return Err(unsupported(other, "integers, floats or decimals")),
         }
         Ok(input.clone())
     }
@@ -156,7 +158,7 @@ impl Generalizer for Floor {
                 self.floats(values.as_primitive::<Float32Type>(), floor)
             }
             other if other.is_integer() => self.integers(values),
-            other => Err(unsupported(other, "integers or floats")),
+            _ => floored(self.step, values),
         }
     }
 
@@ -173,7 +175,8 @@ impl Generalizer for Floor {
                 let units = units_by_text(*v, self.step).ok_or_else(|| too_far(1, self.step))?;
                 Value::Float(float_by_text(units, self.step.scale()))
             }
-            _ => return Err(Error::data("only integers and floats can be floored")),
+            Value::Decimal(digits, scale) => floor_one(self.step, *digits, *scale)?,
+            _ => return Err(Error::data("only numbers can be floored")),
         })
     }
 

@@ -6,7 +6,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 
 use super::suppress::Suppress;
-use super::value::{is_supported, unsupported};
+use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Generalizer, Value, text_forms};
 use crate::error::{Error, Result};
 
@@ -28,7 +28,7 @@ impl Hierarchy {
     /// the level below it.
     pub fn new(input_type: &DataType, mut levels: Vec<Arc<dyn Generalizer>>) -> Result<Self> {
         if !is_supported(input_type) {
-            return Err(unsupported(input_type, "integers, floats, text, dates, timestamps or booleans"));
+            return Err(unsupported(input_type, SUPPORTED));
         }
         let plain = match input_type {
             DataType::Dictionary(_, values) => values.as_ref(),

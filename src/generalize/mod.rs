@@ -10,8 +10,10 @@
 //! - a coarser level is a function of the finer one that it [follows](Generalizer::follows);
 //! - the type of the result depends on the input type, never on the parameter.
 
+mod decimal_steps;
 mod hierarchy_of_levels;
 pub mod value;
+mod zone;
 
 pub mod date;
 pub mod floor;

@@ -5,7 +5,7 @@
 //! labels as in [`papers::SAMARATI_2001`].
 //!
 //! # Contract
-//! Integers and floats in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own,
+//! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own,
 //! -0.0 counts as 0.0. Bounds are exact decimals and cannot overflow. Labels that are [padded](Range::padded_for)
 //! to the width of a release (`[030,040)`) sort as text like the values from 0 up; text order of negative
 //! bounds is not theirs, so the level does not claim to keep order. Floats more than 4e15 units of the step's
@@ -31,6 +31,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt64Type
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
+use super::decimal_steps::{lower_bound, lower_bounds};
 use super::floor::{FloatStep, decimal_text, multiple, positive, too_far, units_by_text};
 use super::value::{unsupported, widen};
 use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, numbers, text_forms};
@@ -166,8 +167,9 @@ impl Generalizer for Range {
     fn output_type(&self, input: &DataType) -> Result<DataType> {
         match input {
             DataType::Float32 | DataType::Float64 => FloatStep::new(self.step).map(drop)?,
+            DataType::Decimal128(..) | DataType::Decimal256(..) => {}
             other if other.is_integer() => {}
-            other => return Err(unsupported(other, "integers or floats")),
+            other => return Err(unsupported(other, "integers, floats or decimals")),
         }
         Ok(DataType::Utf8View)
     }
@@ -192,7 +194,14 @@ impl Generalizer for Range {
                 let wide = wide.as_primitive::<Int64Type>();
                 self.labels(wide.iter().map(|v| v.map(|v| self.of_integer(i128::from(v)))))
             }
-            other => Err(unsupported(other, "integers or floats")),
+            _ => {
+                let bounds = lower_bounds(self.step, values)?;
+                let lost = bounds.iter().filter(|bound| **bound == Some(None)).count();
+                match lost {
+                    0 => self.labels(bounds.into_iter().map(|bound| bound.flatten().map(Interval::From))),
+                    lost => Err(too_far(lost, self.step)),
+                }
+            }
         }
     }
 
@@ -205,7 +214,8 @@ impl Generalizer for Range {
             }
             Value::Float(v) if !v.is_finite() => return Ok(Value::Text(v.to_string())),
             Value::Float(v) => units_by_text(*v, self.step),
-            _ => return Err(Error::data("only integers and floats have intervals")),
+            Value::Decimal(digits, scale) => lower_bound(self.step, *digits, *scale),
+            _ => return Err(Error::data("only numbers have intervals")),
         };
         let lower = lower.ok_or_else(|| too_far(1, self.step))?;
         Ok(Value::Text(self.text(Interval::From(lower))))

@@ -47,7 +47,8 @@ pub struct Said {
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<SaidColumn>,
-    csv: CsvOptions,
+    /// `[input]`, where it is said.
+    csv: Option<CsvOptions>,
 }
 
 /// A column as the policy says it.
@@ -83,8 +84,8 @@ pub(super) enum SaidLevels {
 /// How a CSV input is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// The one ASCII character between two cells.
-    pub delimiter: u8,
+    /// The one ASCII character between two cells; where nothing is said, a tab in .tsv files, a comma in others.
+    pub delimiter: Option<u8>,
     /// Whether the first line holds the column names.
     pub header: bool,
     /// The cells that stand for NULL.
@@ -93,7 +94,7 @@ pub struct CsvOptions {
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self { delimiter: b',', header: true, nulls: vec![String::new()] }
+        Self { delimiter: None, header: true, nulls: vec![String::new()] }
     }
 }
 
@@ -169,7 +170,7 @@ impl Said {
                 .into_iter()
                 .map(|(name, value)| SaidColumn::read(name, value))
                 .collect::<Result<_>>()?,
-            csv: keys.take("input", Ok)?.map_or_else(|| Ok(CsvOptions::default()), CsvOptions::read)?,
+            csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?,
         };
         keys.take("suppressed_rows", suppressed_rows)?;
         said.check_required()?;
@@ -212,15 +213,20 @@ impl Said {
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
             columns,
-            csv: CsvOptions::default(),
+            csv: None,
         };
         said.check_required()?;
         Ok(said)
     }
 
     /// How a CSV input is written.
-    pub fn csv(&self) -> &CsvOptions {
-        &self.csv
+    pub fn csv(&self) -> CsvOptions {
+        self.csv.clone().unwrap_or_default()
+    }
+
+    /// Whether the policy says how a CSV input is written.
+    pub fn input_is_said(&self) -> bool {
+        self.csv.is_some()
     }
 
     /// The columns in the order of the file.
@@ -425,7 +431,7 @@ impl CsvOptions {
         let mut keys = Keys::new("input".into(), table, INPUT, &[])?;
         let default = Self::default();
         Ok(Self {
-            delimiter: keys.take("delimiter", delimiter)?.unwrap_or(default.delimiter),
+            delimiter: keys.take("delimiter", delimiter)?,
             header: keys.take("header", boolean)?.unwrap_or(default.header),
             nulls: keys.take("nulls", words)?.unwrap_or(default.nulls),
         })

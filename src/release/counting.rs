@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit, i256};
 use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
@@ -142,6 +142,7 @@ enum Exact {
     Text(String),
     Date(i32),
     Timestamp(i64, TimeUnit),
+    Decimal(i256, i8),
 }
 
 impl Exact {
@@ -153,7 +154,8 @@ impl Exact {
             Value::Float(value) => Self::Float(value.to_bits()),
             Value::Text(value) => Self::Text(value.clone()),
             Value::Date(value) => Self::Date(*value),
-            Value::Timestamp(value, unit) => Self::Timestamp(*value, *unit),
+            Value::Timestamp(value, unit, _) => Self::Timestamp(*value, *unit),
+            Value::Decimal(digits, scale) => Self::Decimal(*digits, *scale),
         }
     }
 }
