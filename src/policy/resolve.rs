@@ -45,10 +45,11 @@ impl Said {
             method: self.method.clone(),
             effort: self.effort,
             rows_are_individuals: self.rows_are_individuals,
+            days_since: self.days_since(),
         })
     }
 
-    fn check_names(&self, schema: &Schema) -> Result<()> {
+    pub(super) fn check_names(&self, schema: &Schema) -> Result<()> {
         let mut names = HashSet::new();
         if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
             return Err(Error::data(format!(

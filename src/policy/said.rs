@@ -11,6 +11,7 @@ use super::keys::{
     ANYTIME, AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective,
     others, role, share, suppressed_rows, syntax, table_of, tables, weight, words,
 };
+use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
@@ -60,6 +61,7 @@ pub struct SaidColumn {
     pub(super) weight: f64,
     pub(super) min_level: usize,
     pub(super) max_level: Option<usize>,
+    pub(super) relative_to: Option<String>,
 }
 
 /// The hierarchy of a column as the policy says it.
@@ -122,7 +124,7 @@ const TOP: &[&str] = &[
     "input",
 ];
 /// Keys of the manual that have no code yet.
-const COLUMN: &[&str] = &["role", "hierarchy", "weight", "min_level", "max_level"];
+const COLUMN: &[&str] = &["role", "hierarchy", "weight", "min_level", "max_level", "relative_to"];
 /// Those of [`COLUMN`] that only a quasi-identifier has.
 const QUASI_ONLY: &[&str] = &["hierarchy", "weight", "min_level", "max_level"];
 const COLUMN_LATER: &[&str] = &["clip", "allow_unique"];
@@ -216,8 +218,12 @@ impl Said {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text.
+    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text or days
+    /// are counted from it or to it.
     pub fn csv_type(&self, name: &str) -> CsvType {
+        if self.counts_days_of(name) {
+            return CsvType::Date;
+        }
         let hierarchy = self.column(name).and_then(|column| column.hierarchy.as_ref());
         match hierarchy.map(|hierarchy| &hierarchy.levels) {
             Some(SaidLevels::Made(levels)) => {
@@ -274,7 +280,7 @@ impl Said {
 
 impl SaidColumn {
     fn new(name: String, role: Role) -> Self {
-        Self { name, role, hierarchy: None, weight: 1.0, min_level: 0, max_level: None }
+        Self { name, role, hierarchy: None, weight: 1.0, min_level: 0, max_level: None, relative_to: None }
     }
 
     /// The name.
@@ -328,6 +334,7 @@ impl SaidColumn {
         column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
         column.min_level = keys.take("min_level", level)?.unwrap_or(column.min_level);
         column.max_level = keys.take("max_level", level)?;
+        column.relative_to = keys.take("relative_to", |value| relative_to(value, role))?;
         Ok(column)
     }
 }

@@ -18,6 +18,7 @@ mod read_csv;
 mod read_json;
 pub mod record;
 mod recording;
+mod relative;
 pub mod staging;
 pub mod stop;
 mod typed;
@@ -133,6 +134,8 @@ pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn
     }
     let session = resources.session()?;
     let table = input.table(&session, &said.csv(), &|name| said.csv_type(name)).await?;
+    let relative = said.relative_columns(table.schema().as_arrow())?;
+    let table = relative::days_since(table, &relative)?;
     let policy = said.resolve(table.schema().as_arrow(), files)?;
     Ok(Loaded { session, table, policy })
 }
