@@ -5,12 +5,14 @@
 //! [`Policy`] that comes out is complete and nothing behind it validates again.
 
 mod keys;
+mod relative;
 mod required;
 mod resolve;
 mod said;
 #[cfg(test)]
 mod said_tests;
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -47,6 +49,8 @@ pub struct Policy {
     pub rows_are_individuals: bool,
     /// The columns of which more than a tenth of the rows may hold a value that occurs once.
     pub allow_unique: Vec<String>,
+    /// The columns that hold the days since the date in another column, with that column's name.
+    pub days_since: BTreeMap<String, String>,
 }
 
 /// A quasi-identifier of a resolved policy.
@@ -131,7 +135,7 @@ impl Files for Folder {
     }
 }
 
-impl Files for std::collections::BTreeMap<String, String> {
+impl Files for BTreeMap<String, String> {
     fn read(&self, name: &str) -> Result<String> {
         self.get(name)
             .cloned()

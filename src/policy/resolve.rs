@@ -46,10 +46,11 @@ impl Said {
             effort: self.effort,
             rows_are_individuals: self.rows_are_individuals,
             allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
+            days_since: self.days_since(),
         })
     }
 
-    fn check_names(&self, schema: &Schema) -> Result<()> {
+    pub(super) fn check_names(&self, schema: &Schema) -> Result<()> {
         let mut names = HashSet::new();
         if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
             return Err(Error::data(format!(

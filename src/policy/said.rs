@@ -11,6 +11,7 @@ use super::keys::{
     ANYTIME, AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective,
     others, role, share, suppressed_rows, syntax, table_of, tables, weight, words,
 };
+use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
@@ -62,6 +63,7 @@ pub struct SaidColumn {
     pub(super) max_level: Option<usize>,
     /// Whether most of its values may occur only once.
     pub(super) allow_unique: bool,
+    pub(super) relative_to: Option<String>,
 }
 
 /// The hierarchy of a column as the policy says it.
@@ -136,7 +138,8 @@ const TOP: &[&str] = &[
     "input",
 ];
 /// Keys of the manual that have no code yet.
-const COLUMN: &[&str] = &["role", "hierarchy", "weight", "min_level", "max_level", "allow_unique"];
+const COLUMN: &[&str] =
+    &["role", "hierarchy", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
 /// Those of [`COLUMN`] that only a quasi-identifier has.
 const QUASI_ONLY: &[&str] = &["hierarchy", "weight", "min_level", "max_level"];
 const COLUMN_LATER: &[&str] = &["clip"];
@@ -239,8 +242,12 @@ impl Said {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text.
+    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text or days
+    /// are counted from it or to it.
     pub fn csv_type(&self, name: &str) -> CsvType {
+        if self.counts_days_of(name) {
+            return CsvType::Date;
+        }
         let hierarchy = self.column(name).and_then(|column| column.hierarchy.as_ref());
         match hierarchy.map(|hierarchy| &hierarchy.levels) {
             Some(SaidLevels::Made(levels)) => {
@@ -309,7 +316,16 @@ impl Said {
 
 impl SaidColumn {
     fn new(name: String, role: Role) -> Self {
-        Self { name, role, hierarchy: None, weight: 1.0, min_level: 0, max_level: None, allow_unique: false }
+        Self {
+            name,
+            role,
+            hierarchy: None,
+            weight: 1.0,
+            min_level: 0,
+            max_level: None,
+            allow_unique: false,
+            relative_to: None,
+        }
     }
 
     /// The name.
@@ -369,6 +385,7 @@ impl SaidColumn {
             return Err(Error::policy(why).at(join(&path, "allow_unique")));
         }
         column.allow_unique = allow_unique.unwrap_or(false);
+        column.relative_to = keys.take("relative_to", |value| relative_to(value, role))?;
         Ok(column)
     }
 }

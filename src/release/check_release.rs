@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::Schema;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::chosen::{GENERALIZED, released_schema};
+use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
 use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
-use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
+use super::record::{ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::recording::counted_in;
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
@@ -224,11 +224,12 @@ fn check_columns(
         let by = policy
             .quasi_index(name)
             .map(|at| (generalizers[at].label(), policy.quasi[at].hierarchy.height()));
-        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), by)
+        let days_since = policy.days_since.get(name).cloned();
+        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since, by)
     });
     let recorded = public.columns.iter().map(|column| {
         let by = column.generalized.as_ref().map(|g| (g.by.clone(), g.of));
-        (column.name.clone(), column.role.clone(), column.data_type.clone(), by)
+        (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone(), by)
     });
     if planned.eq(recorded) {
         Ok(())
@@ -266,19 +267,18 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
         let label = field.metadata().get(GENERALIZED).cloned();
         (field.name().clone(), field.data_type().to_string(), label)
     });
-    let recorded = public.columns.iter().map(|column| {
-        (column.name.clone(), column.data_type.clone(), column.generalized.as_ref().map(|g| g.by.clone()))
-    });
+    let label = |column: &ColumnRecord| {
+        let by = column.generalized.as_ref().map(|level| level.by.as_str());
+        field_label(column.days_since.as_deref(), by)
+    };
+    let recorded =
+        public.columns.iter().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));
     if !columns.eq(recorded) {
         return Err(refused("the columns are not those of the record"));
     }
-    let fields = schema.fields().iter().zip(&public.columns).map(|(field, column)| {
-        let plain = Field::new(field.name(), field.data_type().clone(), true);
-        match &column.generalized {
-            Some(level) => plain.with_metadata([(GENERALIZED.to_owned(), level.by.clone())].into()),
-            None => plain,
-        }
-    });
+    let fields = schema.fields().iter().zip(&public.columns);
+    let fields =
+        fields.map(|(field, column)| labelled_field(field.name(), field.data_type().clone(), label(column)));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 

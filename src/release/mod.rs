@@ -22,6 +22,7 @@ mod read_csv;
 mod read_json;
 pub mod record;
 mod recording;
+mod relative;
 pub mod roles;
 pub mod staging;
 pub mod stop;
@@ -138,6 +139,8 @@ pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn
     }
     let session = resources.session()?;
     let table = input.table(&session, &said.csv(), &|name| said.csv_type(name)).await?;
+    let relative = said.relative_columns(table.schema().as_arrow())?;
+    let table = relative::days_since(table, &relative)?;
     let policy = said.resolve(table.schema().as_arrow(), files)?;
     Ok(Loaded { session, table, policy })
 }

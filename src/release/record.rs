@@ -119,6 +119,9 @@ pub struct ColumnRecord {
     /// Its type.
     #[serde(rename = "type")]
     pub data_type: String,
+    /// For a column of days since another column's date that column's name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub days_since: Option<String>,
     /// For a quasi-identifier its level and what it means.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub generalized: Option<LevelRecord>,

@@ -53,6 +53,7 @@ pub(super) fn public_record(
         name: name.to_owned(),
         role: role.word().to_owned(),
         data_type: field.data_type().to_string(),
+        days_since: policy.days_since.get(name).cloned(),
         generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
     });
     PublicRecord {
