@@ -83,8 +83,10 @@ impl Zone {
     }
 }
 
-#[cfg(all(test, feature = "engine"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(feature = "engine")]
+
     use super::*;
 
     /// Places whose clocks were changed at midnight, twice, by a whole day, by odd amounts, or never.
