@@ -360,6 +360,11 @@ async fn check_individuals(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
         return Ok(());
     }
     for (name, _) in loaded.policy.columns.iter().filter(|(_, role)| *role == Role::Identifier) {
+        if loaded.schema().field_with_name(name).is_ok_and(|field| field.data_type().is_nested()) {
+            return Err(Error::policy(format!(
+                "`{name}` holds lists or objects, in which no repeated identifier can be found; give it the role `text`"
+            )));
+        }
         let known =
             loaded.table.clone().filter(column(name).is_not_null()).doing("reading the identifiers")?;
         let sizes = profile::class_sizes(&known, &[name], run.stop)

@@ -170,6 +170,11 @@ fn json_rows_as_they_are_found() {
         "k = 2\nrows_are_individuals = true\nothers = \"drop\"\n[columns]\nx = { role = \"quasi\" }",
     );
     place.run("release in.json --policy q.toml --to new").exit(0);
+    place.write(
+        "q.toml",
+        "k = 2\nothers = \"drop\"\n[columns]\nx = { role = \"quasi\" }\nz = { role = \"identifier\" }",
+    );
+    place.run("release in.json --policy q.toml --to none").exit(2).says("`z` holds lists or objects");
 }
 
 #[test]
