@@ -83,10 +83,10 @@ impl Zone {
     }
 }
 
+// Names of zones need the engine.
+#[cfg(feature = "engine")]
 #[cfg(test)]
 mod tests {
-    #![cfg(feature = "engine")]
-
     use super::*;
 
     /// Places whose clocks were changed at midnight, twice, by a whole day, by odd amounts, or never.
