@@ -124,14 +124,21 @@ impl ClassTableBuilder {
         let packing = Packing::new(columns.iter().map(CodedColumn::distinct)).ok_or_else(|| {
             Error::policy(format!("{} quasi-identifiers are too many to be grouped together", columns.len()))
         })?;
-        let base = self.base(&packing, columns.len(), &budget)?;
+        let merges = columns.iter().any(CodedColumn::merges_values);
+        let base = self.base(&packing, columns.len(), merges, &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
         Ok(ClassTable { columns, sensitive, packing, base, total_rows, _codes: codes_held })
     }
 
-    /// The base classes: the groups, merged where only sensitive values tell them apart.
-    fn base(&mut self, packing: &Packing, quasi: usize, budget: &Arc<dyn Budget>) -> Result<Classes> {
+    /// The base classes: the groups, merged where only sensitive values tell them apart, or where level 0 `merges`.
+    fn base(
+        &mut self,
+        packing: &Packing,
+        quasi: usize,
+        merges: bool,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Classes> {
         let (words, groups) = (packing.words(), self.rows.len());
         let mut held = Held::new(budget);
         held.at_least(groups * (words + 1) * size_of::<u64>())?;
@@ -165,7 +172,7 @@ impl ClassTableBuilder {
         }
         drop(held);
         let held = Held::new(budget);
-        if sensitive.is_empty() && self.sensitive.is_empty() {
+        if sensitive.is_empty() && self.sensitive.is_empty() && !merges {
             return Classes { entries, words, sensitive, held }.accounted();
         }
         sensitive.resize(self.sensitive.len(), Histograms::default());

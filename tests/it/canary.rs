@@ -635,6 +635,6 @@ fn debug_shows_no_cell() {
         Argument::Table(vec![vec!["Canary".into(), "Canary's".into()], vec!["other".into(), "one".into()]]);
     shown(&file, "Argument");
     for row in GENERALIZERS.iter().filter(|row| row.takes == Takes::Table) {
-        shown(&(row.levels)(&file).unwrap(), row.doc.name);
+        shown(&(row.levels)(&file, &Options::default()).unwrap(), row.doc.name);
     }
 }

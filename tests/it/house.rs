@@ -117,7 +117,7 @@ fn tables() -> Vec<Table> {
             src: "generalize",
             sql: "generalize",
             rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "value", "hierarchy_of_levels"],
+            support: &["mod", "value", "bounds", "hierarchy_of_levels"],
         },
         Table {
             name: "MODELS",
