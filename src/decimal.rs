@@ -99,6 +99,16 @@ impl Decimal {
         self.scale
     }
 
+    /// The number in units of `10^-scale`; `scale` is at least the number's own.
+    pub(crate) fn units(self, scale: u32) -> i128 {
+        self.digits * 10i128.pow(scale.saturating_sub(self.scale))
+    }
+
+    /// The least integer not below the number.
+    pub(crate) fn ceil(self) -> i128 {
+        -(-self.digits).div_euclid(self.denominator())
+    }
+
     /// The nearest float.
     pub fn to_f64(self) -> f64 {
         // Rust reads decimal text to the nearest float.

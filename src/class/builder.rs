@@ -137,7 +137,8 @@ impl ClassTableBuilder {
         })?;
         let who = self.who()?;
         let individuals = who.as_ref().map(|who| who.individuals(&self.rows));
-        let base = self.base(&packing, columns.len(), who.as_ref(), &budget)?;
+        let merges = columns.iter().any(CodedColumn::merges_values);
+        let base = self.base(&packing, columns.len(), merges, who.as_ref(), &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
         Ok(ClassTable { columns, sensitive, packing, base, total_rows, individuals, _codes: codes_held })
@@ -155,11 +156,13 @@ impl ClassTableBuilder {
         Ok(Some(Who { all, of_group: coding.codes.iter().map(|code| code.checked_sub(null)).collect() }))
     }
 
-    /// The base classes: the groups, merged where only sensitive values tell them apart.
+    /// The base classes: the groups, merged where only sensitive values or individuals tell them apart, or where level
+    /// 0 `merges`.
     fn base(
         &mut self,
         packing: &Packing,
         quasi: usize,
+        merges: bool,
         who: Option<&Who>,
         budget: &Arc<dyn Budget>,
     ) -> Result<Classes> {
@@ -204,7 +207,7 @@ impl ClassTableBuilder {
         }
         drop(held);
         let held = Held::new(budget);
-        if people.is_none() && self.sensitive.is_empty() {
+        if people.is_none() && self.sensitive.is_empty() && !merges {
             return Classes { entries, words, sensitive, people, held }.accounted();
         }
         sensitive.resize(self.sensitive.len(), Histograms::default());

@@ -82,7 +82,13 @@ impl CodedColumn {
         for level in hierarchy.levels() {
             coded.push(code(&apply(&**level, &values)?)?);
         }
-        let (leaf_counts, total) = leaf_counts(&hierarchy, &coded);
+        // A leaf is a label of level 0: values that a clip makes one are one leaf.
+        let leaf_count = coded.first().map_or(0, |(leaves, _)| leaves.len());
+        let of_leaf = |level: usize| map_codes(&coded[0].1, &coded[level].1, leaf_count);
+        let of_leaf = (0..coded.len()).map(of_leaf).collect::<Result<Vec<_>>>()?;
+        let mut leaf_rows = vec![0u64; leaf_count];
+        coded[0].1.iter().zip(frequency).for_each(|(leaf, n)| leaf_rows[*leaf as usize] += n);
+        let (leaf_counts, total) = leaf_counts(&hierarchy, &coded, &of_leaf);
         let mut levels: Vec<CodedLevel> = Vec::new();
         for (level, leaves) in leaf_counts.into_iter().enumerate() {
             let (labels, of_value) = (coded[level].0.clone(), coded[level].1.clone());
@@ -97,7 +103,7 @@ impl CodedColumn {
             let most_leaves = leaves.iter().copied().max().unwrap_or(0);
             let mut rows = vec![0u64; labels.len()];
             of_value.iter().zip(frequency).for_each(|(label, n)| rows[*label as usize] += n);
-            let entropy = entropy(&of_value, &rows, frequency);
+            let entropy = entropy(&of_leaf[level], &rows, &leaf_rows);
             levels.push(CodedLevel {
                 labels,
                 of_value,
@@ -142,9 +148,14 @@ impl CodedColumn {
         &self.levels[level]
     }
 
-    /// How many distinct values the input has, NULL being one.
+    /// How many distinct values the input has at level 0, NULL being one.
     pub fn distinct(&self) -> usize {
-        self.levels[0].of_value.len()
+        self.levels[0].labels.len()
+    }
+
+    /// Whether level 0 makes one of values that differ in the input.
+    pub(super) fn merges_values(&self) -> bool {
+        self.distinct() < self.values.len()
     }
 
     /// The sum over all rows of the leaves below the row's label at `level`.
@@ -158,7 +169,7 @@ impl CodedColumn {
     }
 
     /// The bits that `level` takes from the column: `-sum_x f(x) log2(f(x) / F(label of x))` over the distinct
-    /// values x, f and F counting rows.
+    /// values x of level 0, f and F counting rows.
     pub fn entropy(&self, level: usize) -> f64 {
         self.levels[level].entropy
     }
@@ -210,9 +221,9 @@ fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> 
     Ok(map)
 }
 
-/// See [`CodedColumn::entropy`]; summed in the order of values.
-fn entropy(of_value: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
-    let bits = of_value.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
+/// See [`CodedColumn::entropy`]; summed in the order of level-0 codes.
+fn entropy(of_leaf: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
+    let bits = of_leaf.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
         let rows = u128::from(*rows);
         -ratio(rows, 1) * ratio(rows, u128::from(below[*label as usize])).log2()
     });
@@ -221,15 +232,19 @@ fn entropy(of_value: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
 }
 
 /// The leaves below each label of each level, and D, all leaves: rows of the hierarchy file where there is one
-/// (NULL, if it occurs, is one leaf more), else the distinct values of the input.
-fn leaf_counts(hierarchy: &Hierarchy, coded: &[(ArrayRef, Vec<u32>)]) -> (Vec<Vec<u64>>, u64) {
+/// (NULL, if it occurs, is one leaf more), else the distinct labels of level 0.
+fn leaf_counts(
+    hierarchy: &Hierarchy,
+    coded: &[(ArrayRef, Vec<u32>)],
+    of_leaf: &[Vec<u32>],
+) -> (Vec<Vec<u64>>, u64) {
     let values = coded.first().map_or(0, |(values, _)| values.len() as u64);
     let nulls = coded.first().map_or(0, |(values, _)| u64::from(values.null_count() > 0));
     let in_file = hierarchy.levels().iter().find_map(|level| level.all_leaves());
     let all = in_file.map_or(values, |rows| rows + nulls);
     let top = hierarchy.height();
-    let counts = hierarchy.levels().iter().zip(coded).enumerate().map(
-        |(number, (level, (labels, codes)))| match level.leaves(labels) {
+    let counts = hierarchy.levels().iter().zip(coded).zip(of_leaf).enumerate().map(
+        |(number, ((level, (labels, _)), codes))| match level.leaves(labels) {
             Some(counts) => counts,
             None if number == 0 => vec![1; labels.len()],
             None if number == top => vec![all; labels.len()],

@@ -239,7 +239,7 @@ fn too_many_classes() -> Error {
 pub(crate) mod tests {
     use super::*;
     use crate::decimal::Decimal;
-    use crate::generalize::{Argument, GENERALIZERS, Value};
+    use crate::generalize::{Argument, GENERALIZERS, Options, Value};
     use arrow::array::{Array, ArrayRef, Int32Array, StringViewArray};
 
     /// A column for tests: `key` and its numbers, or no hierarchy.
@@ -248,8 +248,11 @@ pub(crate) mod tests {
             None => vec![],
             Some((key, numbers)) => {
                 let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-                (row.levels)(&Argument::Numbers(numbers.iter().map(|n| Decimal::integer(*n)).collect()))
-                    .unwrap()
+                (row.levels)(
+                    &Argument::Numbers(numbers.iter().map(|n| Decimal::integer(*n)).collect()),
+                    &Options::default(),
+                )
+                .unwrap()
             }
         };
         QuasiColumn {

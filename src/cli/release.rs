@@ -199,15 +199,20 @@ fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
     Ok((row.make)(row.defaults)?.value(sizes).unwrap_or(0.0))
 }
 
-/// A column's level for people: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`.
+/// A column's level for people: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age range 10 clip:0,90`.
 pub(super) fn said_level(name: &str, label: &str, level: usize, height: usize) -> String {
+    let (label, beside) = label.split_once(' ').unwrap_or((label, ""));
+    let (side, beside) = match beside.strip_prefix("side:right") {
+        Some(rest) => ("last", rest.trim_start()),
+        None => ("first", beside),
+    };
     let what = match label.split_once(':') {
-        _ if level == 0 => "as is".to_owned(),
+        None if level == 0 => "as is".to_owned(),
         _ if label == "suppress" => "suppressed".to_owned(),
         Some(("date", unit)) => unit.to_owned(),
-        Some(("prefix", length)) => format!("first {length}"),
+        Some(("prefix", length)) => format!("{side} {length}"),
         Some(("hierarchy", _)) | None => format!("level {level} of {height}"),
         Some((by, parameter)) => format!("{by} {parameter}"),
     };
-    format!("{name} {what}")
+    format!("{name} {what} {beside}").trim_end().to_owned()
 }

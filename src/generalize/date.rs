@@ -36,7 +36,7 @@ use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
 
 use super::value::{ticks_per_second, unsupported};
 use super::zone::Zone;
-use super::{Argument, Generalizer, GeneralizerRow, Takes, Value};
+use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
 use crate::papers;
@@ -52,7 +52,8 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
     key: Some("date"),
     takes: Takes::Words,
-    levels: |argument: &Argument| {
+    options: &[],
+    levels: |argument: &Argument, _: &Options| {
         let Argument::Words(words) = argument else {
             return Err(Error::policy(
                 "expected a list of periods such as [\"month\", \"year\"], finest first",
@@ -420,7 +421,7 @@ mod tests {
         assert!(
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );
-        let words = |word: &str| (ROW.levels)(&Argument::Words(vec![word.into()]));
+        let words = |word: &str| (ROW.levels)(&Argument::Words(vec![word.into()]), &Options::default());
         assert_eq!(words("quarter").unwrap()[0].label(), "date:quarter");
         assert!(words("monht").unwrap_err().to_string().contains("did you mean `month`?"));
     }

@@ -8,9 +8,24 @@ use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, DecimalType, i256};
 
 use super::Value;
+use super::bounds::Grid;
+use super::clip::Clip;
 use super::value::unsupported;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
+
+/// The step of evenly spaced bounds for decimals, which know neither an origin nor a clip.
+///
+/// # Errors
+/// A data error when there is one.
+pub(super) fn plain_step(grid: &Grid, clip: Option<&Clip>) -> Result<Decimal> {
+    if clip.is_some() || grid.origin != Decimal::integer(0) {
+        return Err(Error::data(
+            "decimal columns take no clip and no origin: cast the column to double precision",
+        ));
+    }
+    Ok(grid.step)
+}
 
 /// `10^exponent`.
 fn ten_to(exponent: i64) -> Option<i256> {

@@ -1,7 +1,8 @@
 //! `floor`: a number becomes the largest multiple of a step that is not above it.
 //!
 //! `f(v) = step * floor(v / step)`, toward negative infinity, with origin 0 (never the data's minimum):
-//! -5 at step 10 is -10. The simplest full-domain generalization of a number ([`papers::SAMARATI_2001`]).
+//! -5 at step 10 is -10. A policy may move the origin: `f(v) = o + step * floor((v - o) / step)`. The simplest
+//! full-domain generalization of a number ([`papers::SAMARATI_2001`]).
 //!
 //! A step is a decimal and floats are compared with its multiples as they are stored: the result is the
 //! largest `step * k`, rounded once to the nearest double, that is not above `v`. So 0.3 at step 0.1 is 0.3,
@@ -11,7 +12,9 @@
 //! Integers, floats and decimals in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
 //! as 0.0. Monotone. Refused, and counted: results below the integer type (-128 in `Int8` at step 10), floats
 //! more than 4e15 units of the step's last digit from 0, `Float32` results that `Float32` cannot hold. The
-//! result is an ordinary number: nothing but the field's label says that it stands for an interval.
+//! result is an ordinary number: nothing but the field's label says that it stands for an interval. In a column
+//! with [`clip`](super::clip), `high` stands for all from there on; `low` for all below it and for what is between
+//! it and the next bound.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -26,15 +29,17 @@
 //! ```
 
 use std::any::Any;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
-use arrow::compute::cast;
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type, UInt64Type};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::decimal_steps::{can_floor, floor_one, floored};
+use super::bounds::{FloatGrid, Grid, float_by_text, map_integers};
+use super::clip::Clip;
+use super::decimal_steps::{can_floor, floor_one, floored, plain_step};
 use super::value::{narrow, unsupported, widen};
-use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, numbers};
+use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -51,8 +56,10 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
     key: Some("floor"),
     takes: Takes::Numbers,
-    levels: |argument: &Argument| {
-        let level = |step: &Decimal| Ok(Arc::new(Floor::new(*step)?) as Arc<dyn Generalizer>);
+    options: &[ORIGIN],
+    levels: |argument: &Argument, options: &Options| {
+        let origin = options.number(ORIGIN.key).unwrap_or(Decimal::integer(0));
+        let level = |step: &Decimal| Ok(Arc::new(Floor::from_origin(*step, origin)?) as Arc<dyn Generalizer>);
         numbers(argument)?.iter().map(level).collect()
     },
 };
@@ -60,7 +67,8 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Floor {
-    step: Decimal,
+    grid: Grid,
+    clip: Option<Clip>,
 }
 
 impl Floor {
@@ -69,35 +77,65 @@ impl Floor {
     /// # Errors
     /// A policy error unless the step is above 0.
     pub fn new(step: Decimal) -> Result<Self> {
-        Ok(Self { step: positive(step)? })
+        Self::from_origin(step, Decimal::integer(0))
     }
 
-    /// The step for integer columns.
-    fn whole_step(&self) -> Result<i64> {
-        let step = self.step.to_u64().and_then(|step| i64::try_from(step).ok());
-        step.ok_or_else(|| Error::data(format!("a step of {} needs a float column", self.step)))
+    /// `origin` and all that is a multiple of `step` away from it.
+    ///
+    /// # Errors
+    /// A policy error unless the step is above 0.
+    pub fn from_origin(step: Decimal, origin: Decimal) -> Result<Self> {
+        Ok(Self { grid: Grid::new(step, origin)?, clip: None })
+    }
+
+    /// Checks that the bounds are whole, for integer columns.
+    fn check_whole(&self) -> Result<()> {
+        let Grid { step, origin, scale, .. } = self.grid;
+        match scale {
+            0 => Ok(()),
+            _ if step.scale() > 0 => Err(Error::data(format!("a step of {step} needs a float column"))),
+            _ => Err(Error::data(format!("an origin of {origin} needs a float column"))),
+        }
     }
 
     fn integers(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let step = self.whole_step()?;
-        if let Some(values) = values.as_primitive_opt::<UInt64Type>() {
-            let step = step.unsigned_abs();
-            return Ok(Arc::new(values.unary::<_, UInt64Type>(|v| v - v % step)));
-        }
-        let failed = |_| Error::internal("integers to 64 bits and back");
-        let wide = cast(values, &DataType::Int64).map_err(failed)?;
-        let floored: PrimitiveArray<Int64Type> =
-            wide.as_primitive::<Int64Type>().unary_opt(|v| v.checked_sub(v.rem_euclid(step)));
-        // This cast makes NULL of what does not fit.
-        let narrow = cast(&floored, values.data_type()).map_err(failed)?;
-        match narrow.null_count() - values.null_count() {
-            0 => Ok(narrow),
+        let floored = match &self.clip {
+            None => map_integers(values, |v| self.grid.below(v))?,
+            Some(clip) => {
+                let side = clip.of_integers();
+                let [low, high] = [clip.low(), clip.high()].map(|end| end.map(Decimal::numerator));
+                map_integers(values, |v| match side(v) {
+                    Ordering::Less => low,
+                    Ordering::Equal => self.grid.below(v).max(low),
+                    Ordering::Greater => high,
+                })?
+            }
+        };
+        match floored.null_count() - values.null_count() {
+            0 => Ok(floored),
             lost => Err(Error::data(format!(
                 "{lost} values cannot be floored at a step of {}: the result is below the least {}",
-                self.step,
+                self.grid.step,
                 values.data_type(),
             ))),
         }
+    }
+
+    /// What becomes of a float; `None` out of reach.
+    fn of_float(&self) -> Result<impl Fn(f64) -> Option<f64>> {
+        let grid = FloatGrid::new(&self.grid)?;
+        let side = self.clip.map(|clip| clip.of_floats());
+        let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+        let [low, high] = [low, high].map(|end| end.map(Decimal::to_f64));
+        Ok(move |v: f64| match side.as_ref().map_or(Ordering::Equal, |side| side(v)) {
+            Ordering::Less => low,
+            Ordering::Greater => high,
+            Ordering::Equal if v.is_finite() => {
+                let bound = grid.bound(grid.units(v)?);
+                Some(low.map_or(bound, |low| bound.max(low)))
+            }
+            Ordering::Equal => Some(v),
+        })
     }
 
     fn floats<T>(
@@ -111,23 +149,25 @@ impl Floor {
         let floored: PrimitiveArray<T> = values.unary_opt(f);
         match floored.null_count() - values.null_count() {
             0 => Ok(Arc::new(floored)),
-            lost => Err(too_far(lost, self.step)),
+            lost => Err(self.grid.too_far(lost)),
         }
     }
 }
 
 impl Generalizer for Floor {
     fn label(&self) -> String {
-        format!("floor:{}", self.step)
+        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.label()));
+        self.grid.label("floor") + &clip
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
         match input {
-            DataType::Float32 | DataType::Float64 => FloatStep::new(self.step).map(drop)?,
-            other if other.is_integer() => self.whole_step().map(drop)?,
-            other if other.is_decimal() => can_floor(self.step, other)?,
+            DataType::Float32 | DataType::Float64 => FloatGrid::new(&self.grid).map(drop)?,
+            other if other.is_integer() => self.check_whole()?,
+            other if other.is_decimal() => can_floor(plain_step(&self.grid, self.clip.as_ref())?, other)?,
             other => return Err(unsupported(other, "integers, floats or decimals")),
         }
+        self.clip.map_or(Ok(()), |clip| clip.check_type(input))?;
         Ok(input.clone())
     }
 
@@ -136,21 +176,16 @@ impl Generalizer for Floor {
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        self.output_type(values.data_type())?;
         match values.data_type() {
-            DataType::Float64 => {
-                let step = FloatStep::new(self.step)?;
-                let floor = |v: f64| {
-                    if v.is_finite() { step.units(v).map(|u| step.bound(u)) } else { Some(v) }
-                };
-                self.floats(values.as_primitive::<Float64Type>(), floor)
-            }
+            DataType::Float64 => self.floats(values.as_primitive::<Float64Type>(), self.of_float()?),
             DataType::Float32 => {
-                let step = FloatStep::new(self.step)?;
+                let of_float = self.of_float()?;
                 let floor = |v: f32| {
-                    if !v.is_finite() {
+                    if v.is_nan() {
                         return Some(v);
                     }
-                    let bound = step.bound(step.units(widen(v))?);
+                    let bound = of_float(widen(v))?;
                     let narrow = narrow(bound);
                     // A bound that reads back as another number would not be a label.
                     (widen(narrow).to_bits() == bound.to_bits()).then_some(narrow)
@@ -158,26 +193,36 @@ impl Generalizer for Floor {
                 self.floats(values.as_primitive::<Float32Type>(), floor)
             }
             other if other.is_integer() => self.integers(values),
-            _ => floored(self.step, values),
+            _ => floored(self.grid.step, values),
         }
     }
 
     fn one(&self, value: &Value) -> Result<Value> {
-        Ok(match value {
+        if let Some(clip) = &self.clip
+            && clip.side(value) != Ordering::Equal
+        {
+            return clip.one(value);
+        }
+        let floor = match value {
             Value::Null => Value::Null,
             Value::Int(v) => {
-                let step = i128::from(self.whole_step()?);
-                let floor = v.div_euclid(step).checked_mul(step);
+                self.check_whole()?;
+                let floor = self.grid.below(*v);
                 Value::Int(floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?)
             }
             Value::Float(v) if !v.is_finite() => value.clone(),
             Value::Float(v) => {
-                let units = units_by_text(*v, self.step).ok_or_else(|| too_far(1, self.step))?;
-                Value::Float(float_by_text(units, self.step.scale()))
+                let units = self.grid.by_text(*v).ok_or_else(|| self.grid.too_far(1))?;
+                Value::Float(float_by_text(units, self.grid.scale))
             }
-            Value::Decimal(digits, scale) => floor_one(self.step, *digits, *scale)?,
+            Value::Decimal(digits, scale) => floor_one(self.grid.step, *digits, *scale)?,
             _ => return Err(Error::data("only numbers can be floored")),
-        })
+        };
+        // An interval that the lower end cuts begins there.
+        match &self.clip {
+            Some(clip) if clip.side(&floor) == Ordering::Less => clip.one(&floor),
+            _ => Ok(floor),
+        }
     }
 
     fn is_label(&self, value: &Value) -> bool {
@@ -190,117 +235,14 @@ impl Generalizer for Floor {
 
     fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Floor>() {
-            Some(finer) => multiple(self.step, finer.step),
+            Some(finer) if self.clip != finer.clip => Err("they are clipped at other ends".into()),
+            Some(finer) => self.grid.follows(&finer.grid),
             None => Err("`floor` follows only `floor`".into()),
         }
     }
-}
 
-/// A step, which must be above 0.
-pub(crate) fn positive(step: Decimal) -> Result<Decimal> {
-    if step.is_positive() {
-        Ok(step)
-    } else {
-        Err(Error::policy(format!("a step must be above 0, not {step}")))
-    }
-}
-
-/// Checks that every interval of `coarser` is a union of intervals of `finer`.
-pub(crate) fn multiple(coarser: Decimal, finer: Decimal) -> Result<(), String> {
-    if coarser == finer {
-        Err(format!("{coarser} is no coarser than {finer}"))
-    } else if coarser.is_multiple_of(finer) {
-        Ok(())
-    } else {
-        Err(format!("{coarser} is not a multiple of {finer}"))
-    }
-}
-
-/// The error for `count` floats whose bucket cannot be told exactly.
-pub(crate) fn too_far(count: usize, step: Decimal) -> Error {
-    Error::data(format!(
-        "{count} values are too far from 0 to be told apart at a step of {step}: use a larger step, or double precision"
-    ))
-}
-
-/// Floats beyond this many units of the step's last digit are refused. Twice as much is below 2^53, so that
-/// every bound next to such a float has an exact integer number of units.
-const REACH: f64 = 4e15;
-
-/// A step prepared for floats. A *unit* is one of the step's last digit: at step 0.25 it is 0.01.
-pub(crate) struct FloatStep {
-    step: f64,
-    units_in_one: f64,
-    reach: f64,
-}
-
-impl FloatStep {
-    /// Prepares `step`.
-    ///
-    /// # Errors
-    /// A data error when the step has more digits than floats can tell apart.
-    pub(crate) fn new(step: Decimal) -> Result<Self> {
-        let exact = |n: i128| i64::try_from(n).map(|n| Decimal::integer(n).to_f64()).map_err(Error::internal);
-        let (units, units_in_one) = (exact(step.numerator())?, exact(step.denominator())?);
-        if units > REACH {
-            return Err(Error::data(format!("a step of {step} is too large for a float column")));
-        }
-        Ok(Self { step: units, units_in_one, reach: REACH / units_in_one })
-    }
-
-    /// The units of the largest bound not above the finite `v`: an integer below 2^53, or `None` out of reach.
-    pub(crate) fn units(&self, v: f64) -> Option<f64> {
-        if v.abs() > self.reach {
-            return None;
-        }
-        let mut k = (v * self.units_in_one / self.step).floor();
-        while self.bound(k * self.step) > v {
-            k -= 1.0;
-        }
-        while self.bound((k + 1.0) * self.step) <= v {
-            k += 1.0;
-        }
-        Some(k * self.step)
-    }
-
-    /// The double nearest to the decimal: both operands are exact, so that the division rounds once.
-    fn bound(&self, units: f64) -> f64 {
-        units / self.units_in_one + 0.0 // -0.0 becomes 0.0
-    }
-}
-
-/// [`FloatStep::units`] the obvious way: on the digits of `v`, in integers.
-pub(crate) fn units_by_text(v: f64, step: Decimal) -> Option<i128> {
-    let scale = usize::try_from(step.scale()).ok()?;
-    let reach: f64 = format!("4e{}", 15 - i64::from(step.scale())).parse().ok()?;
-    if v.abs() > reach {
-        return None;
-    }
-    let text = v.abs().to_string();
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let padded = format!("{fraction:0<scale$}");
-    let (kept, rest) = padded.split_at(scale);
-    let magnitude: i128 = format!("{whole}{kept}").parse().ok()?;
-    let floor = if v < 0.0 { -magnitude - i128::from(rest.contains(|c| c != '0')) } else { magnitude };
-    let mut units = floor.div_euclid(step.numerator()) * step.numerator();
-    // A longer decimal above the digits of `v` can still be the same double.
-    while float_by_text(units + step.numerator(), step.scale()) <= v {
-        units += step.numerator();
-    }
-    Some(units)
-}
-
-fn float_by_text(units: i128, scale: u32) -> f64 {
-    decimal_text(units, scale, 1).parse().unwrap_or(f64::NAN)
-}
-
-/// `units / 10^scale` with all its decimals and at least `digits` digits before the point.
-pub(crate) fn decimal_text(units: i128, scale: u32, digits: usize) -> String {
-    let (sign, one) = (if units < 0 { "-" } else { "" }, 10u128.pow(scale));
-    let (whole, fraction) = (units.unsigned_abs() / one, units.unsigned_abs() % one);
-    match usize::try_from(scale) {
-        Ok(width) if width > 0 => format!("{sign}{whole:0digits$}.{fraction:0width$}"),
-        _ => format!("{sign}{whole:0digits$}"),
+    fn clipped(&self, clip: &Clip) -> Result<Arc<dyn Generalizer>> {
+        Ok(Arc::new(Self { clip: Some(*clip), ..self.clone() }))
     }
 }
 
@@ -309,6 +251,7 @@ pub(crate) mod tests {
     use std::iter;
 
     use arrow::array::*;
+    use arrow::compute::cast;
     use arrow::datatypes::*;
     use proptest::prelude::*;
 
@@ -428,6 +371,23 @@ pub(crate) mod tests {
         assert_eq!(floor("20").follows(&floor("15")), Err("20 is not a multiple of 15".into()));
         assert_eq!(floor("1").follows(&floor("0.25")), Ok(()));
         assert!(floor("10").follows(&floor("10")).is_err());
+    }
+
+    #[test]
+    fn an_origin_moves_the_bounds() {
+        let from = |step: &str, origin: &str| {
+            Floor::from_origin(Decimal::parse(step).unwrap(), Decimal::parse(origin).unwrap()).unwrap()
+        };
+        let ages: ArrayRef = Arc::new(Int32Array::from(vec![Some(4), Some(5), None, Some(39), Some(-6)]));
+        let bounds: ArrayRef = Arc::new(Int32Array::from(vec![Some(-5), Some(5), None, Some(35), Some(-15)]));
+        assert_eq!(&agree(&from("10", "5"), &ages).unwrap(), &bounds);
+        assert_eq!(
+            &agree(&from("0.5", "0.1"), &doubles([0.1, 0.59, 0.6, -0.1])).unwrap(),
+            &doubles([0.1, 0.1, 0.6, -0.4])
+        );
+        let error = from("10", "0.5").output_type(&DataType::Int8).unwrap_err();
+        assert_eq!(error.to_string(), "an origin of 0.5 needs a float column");
+        assert_eq!(from("10", "5").label(), "floor:10 origin:5");
     }
 
     #[test]

@@ -11,9 +11,9 @@
 //! file itself is no secret of the data, but a label with one value below it hides nothing.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Value, hierarchy};
+//! use datafusion_kanon::generalize::{Generalizer, Options, Value, hierarchy};
 //! let file = "marital,level 1,level 2\ndivorced,alone,*\nwidowed,alone,*\nmarried,married,*\n";
-//! let levels = (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "marital")?)?;
+//! let levels = (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "marital")?, &Options::default())?;
 //! assert_eq!(levels[0].one(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
 //! assert_eq!(levels[0].one(&Value::Null)?, Value::Null);
 //! assert_eq!(levels[1].one(&Value::Null)?, Value::Text("*".into())); // the top
@@ -32,7 +32,7 @@ use arrow::datatypes::DataType;
 use hashbrown::{HashMap, HashSet};
 
 use super::value::{is_supported, unsupported};
-use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, text_forms};
+use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
@@ -48,10 +48,11 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
     key: Some("file"),
     takes: Takes::Table,
+    options: &[],
     levels,
 };
 
-fn levels(argument: &Argument) -> Result<Vec<Arc<dyn Generalizer>>> {
+fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>> {
     let Argument::Table(rows) = argument else {
         return Err(Error::policy("expected a hierarchy file"));
     };
@@ -343,7 +344,7 @@ mod tests {
     use crate::generalize::{Hierarchy, apply};
 
     fn levels_of(file: &str) -> Result<Vec<Arc<dyn Generalizer>>> {
-        (ROW.levels)(&parse_csv(file, "marital")?)
+        (ROW.levels)(&parse_csv(file, "marital")?, &Options::default())
     }
 
     fn refused(file: &str) -> String {
@@ -414,7 +415,7 @@ mod tests {
         assert!(refused("a\nb\n").contains("at least two columns"));
         let rows = vec![vec!["a".to_owned(), "b".to_owned()]; 2];
         assert_eq!(
-            (ROW.levels)(&Argument::Table(rows)).unwrap_err().to_string(),
+            (ROW.levels)(&Argument::Table(rows), &Options::default()).unwrap_err().to_string(),
             "row 2 repeats the value of row 1"
         );
     }
@@ -467,7 +468,7 @@ mod tests {
             let grandparent = |a: usize| parents.iter().find(|(b, _)| *b == a).map(|(_, g)| *g).unwrap();
             let rows = parents.iter().enumerate();
             let rows = rows.map(|(i, (a, _))| vec![format!("v{i}"), format!("a{a}"), format!("g{}", grandparent(*a))]);
-            let levels = (ROW.levels)(&Argument::Table(rows.collect())).unwrap();
+            let levels = (ROW.levels)(&Argument::Table(rows.collect()), &Options::default()).unwrap();
             let values = picks.iter().map(|pick| pick.map(|i| format!("v{i}")));
             let values: ArrayRef = Arc::new(values.collect::<StringArray>());
             let fine = agree(&*levels[0], &values);

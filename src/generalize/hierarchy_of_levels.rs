@@ -1,10 +1,13 @@
 //! A column's hierarchy: its levels from "as is" to the top, checked to nest.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 
+use super::bounds::map_numbers;
+use super::clip::Clip;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Generalizer, Value, text_forms};
@@ -44,21 +47,28 @@ impl Hierarchy {
         if !has_top {
             levels.push(Arc::new(if is_text { Suppress::star() } else { Suppress::null() }));
         }
-        for (index, pair) in levels.windows(2).enumerate() {
-            if let [finer, coarser] = pair {
-                coarser.follows(&**finer).map_err(|why| {
-                    Error::policy(format!(
-                        "level {} (`{}`) is not a function of level {} (`{}`): {why}",
-                        index + 2,
-                        coarser.label(),
-                        index + 1,
-                        finer.label(),
-                    ))
-                })?;
-            }
-        }
+        check_order(&levels)?;
         levels.insert(0, Arc::new(AsIs { text: is_text }));
         Ok(Self { input_type: plain.clone(), output_type, levels })
+    }
+
+    /// The same hierarchy over numbers that are clipped first: level 0 is the number between the ends, and every
+    /// level below the top keeps what is beyond an end apart.
+    ///
+    /// # Errors
+    /// A policy error where a level does not look at numbers as such or levels no longer differ, a data error for
+    /// columns of other types or when an end is not of the column's type.
+    pub fn clipped(&self, clip: &Clip) -> Result<Self> {
+        let is_text = self.output_type == DataType::Utf8View && !self.input_type.is_string();
+        let level_0: Arc<dyn Generalizer> =
+            if is_text { Arc::new(ClippedText(*clip)) } else { Arc::new(*clip) };
+        let others = self.levels.iter().skip(1).map(|level| level.clipped(clip));
+        let levels = std::iter::once(Ok(level_0)).chain(others).collect::<Result<Vec<_>>>()?;
+        for level in levels.iter().filter(|level| !level.is_top()) {
+            level.output_type(&self.input_type)?;
+        }
+        check_order(&levels[1..])?;
+        Ok(Self { levels, ..self.clone() })
     }
 
     /// The type of the values that go in, without dictionary encoding.
@@ -80,6 +90,24 @@ impl Hierarchy {
     pub fn height(&self) -> usize {
         self.levels.len() - 1
     }
+}
+
+/// Checks that each of the levels from 1 on is a function of the one before.
+fn check_order(levels: &[Arc<dyn Generalizer>]) -> Result<()> {
+    for (index, pair) in levels.windows(2).enumerate() {
+        if let [finer, coarser] = pair {
+            coarser.follows(&**finer).map_err(|why| {
+                Error::policy(format!(
+                    "level {} (`{}`) is not a function of level {} (`{}`): {why}",
+                    index + 2,
+                    coarser.label(),
+                    index + 1,
+                    finer.label(),
+                ))
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Level 0: the value as is, as text where the other levels are text.
@@ -122,10 +150,74 @@ impl Generalizer for AsIs {
     }
 }
 
+/// Level 0 of a clipped column whose labels are text: the value between the ends, else `<0` or `>=90`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClippedText(pub(crate) Clip);
+
+impl ClippedText {
+    fn open_ends(&self) -> [String; 2] {
+        self.0.open_ends(0, 1)
+    }
+}
+
+impl Generalizer for ClippedText {
+    fn label(&self) -> String {
+        self.0.label()
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        if input.is_integer() || matches!(input, DataType::Float32 | DataType::Float64) {
+            Ok(DataType::Utf8View)
+        } else {
+            Err(unsupported(input, "integers or floats"))
+        }
+    }
+
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let sides = map_numbers(values, self.0.of_integers(), self.0.of_floats())?;
+        let (texts, [low, high]) = (text_forms(values)?, self.open_ends());
+        let labels = texts.iter().zip(sides).map(|(text, side)| match side? {
+            Ordering::Less => Some(low.as_str()),
+            Ordering::Equal => text,
+            Ordering::Greater => Some(high.as_str()),
+        });
+        Ok(Arc::new(labels.collect::<StringViewArray>()))
+    }
+
+    fn one(&self, value: &Value) -> Result<Value> {
+        let [low, high] = self.open_ends();
+        Ok(match (self.0.side(value), value) {
+            (_, Value::Null) => Value::Null,
+            (Ordering::Less, _) => Value::Text(low),
+            (Ordering::Greater, _) => Value::Text(high),
+            (_, Value::Int(_) | Value::Float(_)) => value.text_form().map_or(Value::Null, Value::Text),
+            _ => return Err(Error::data("only integers and floats can be clipped")),
+        })
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        let Value::Text(text) = value else { return *value == Value::Null };
+        let numbers = [text.parse().map(Value::Int).ok(), text.parse().map(Value::Float).ok()];
+        let between = |number: &Value| {
+            self.0.side(number) == Ordering::Equal && number.text_form().as_ref() == Some(text)
+        };
+        let end = |text: &String| !text.is_empty() && self.open_ends().contains(text);
+        end(text) || numbers.iter().flatten().any(between)
+    }
+
+    fn follows(&self, _finer: &dyn Generalizer) -> Result<(), String> {
+        Err("level 0 stands below all others".into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generalize::{Argument, floor, range};
+    use crate::generalize::{Argument, Options, floor, range};
 
     fn numbers(list: &[i64]) -> Argument {
         Argument::Numbers(list.iter().map(|n| crate::decimal::Decimal::integer(*n)).collect())
@@ -133,10 +225,16 @@ mod tests {
 
     #[test]
     fn the_type_depends_on_the_hierarchy_not_on_the_level() {
-        let floors =
-            Hierarchy::new(&DataType::Int32, (floor::ROW.levels)(&numbers(&[10, 100])).unwrap()).unwrap();
-        let ranges =
-            Hierarchy::new(&DataType::Int32, (range::ROW.levels)(&numbers(&[10, 100])).unwrap()).unwrap();
+        let floors = Hierarchy::new(
+            &DataType::Int32,
+            (floor::ROW.levels)(&numbers(&[10, 100]), &Options::default()).unwrap(),
+        )
+        .unwrap();
+        let ranges = Hierarchy::new(
+            &DataType::Int32,
+            (range::ROW.levels)(&numbers(&[10, 100]), &Options::default()).unwrap(),
+        )
+        .unwrap();
         assert_eq!((floors.height(), floors.output_type()), (3, &DataType::Int32));
         assert_eq!((ranges.height(), ranges.output_type()), (3, &DataType::Utf8View));
         for hierarchy in [floors, ranges] {
@@ -148,8 +246,11 @@ mod tests {
 
     #[test]
     fn levels_that_do_not_nest_are_refused() {
-        let error =
-            Hierarchy::new(&DataType::Int32, (range::ROW.levels)(&numbers(&[10, 15])).unwrap()).unwrap_err();
+        let error = Hierarchy::new(
+            &DataType::Int32,
+            (range::ROW.levels)(&numbers(&[10, 15]), &Options::default()).unwrap(),
+        )
+        .unwrap_err();
         assert!(
             error.to_string().contains("level 2 (`range:15`) is not a function of level 1 (`range:10`)"),
             "{error}"

@@ -10,11 +10,14 @@
 //! - a coarser level is a function of the finer one that it [follows](Generalizer::follows);
 //! - the type of the result depends on the input type, never on the parameter.
 
+mod bounds;
 mod decimal_steps;
 mod hierarchy_of_levels;
 pub mod value;
 mod zone;
 
+pub mod bands;
+pub mod clip;
 pub mod date;
 pub mod floor;
 pub mod hierarchy;
@@ -30,6 +33,7 @@ use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
+use clip::Clip;
 pub use hierarchy_of_levels::{AsIs, Hierarchy};
 pub use value::Value;
 
@@ -78,6 +82,14 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// The reason as text, without a place.
     fn follows(&self, finer: &dyn Generalizer) -> Result<(), String>;
 
+    /// The same level of a column whose numbers are clipped.
+    ///
+    /// # Errors
+    /// A policy error where this level does not look at numbers as such.
+    fn clipped(&self, _clip: &Clip) -> Result<Arc<dyn Generalizer>> {
+        Err(Error::policy("only numbers are clipped: by themselves, or with `range`, `bands` or `floor`"))
+    }
+
     /// The same function with labels padded so that the labels of `released` (results of this level) sort as
     /// text like the values. `None` where labels are not padded.
     fn padded_for(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
@@ -109,8 +121,12 @@ pub trait Generalizer: Any + Debug + Send + Sync {
 pub enum Argument {
     /// Numbers, one a level.
     Numbers(Vec<Decimal>),
+    /// Lists of numbers, one list a level.
+    Lists(Vec<Vec<Decimal>>),
     /// Words, one a level.
     Words(Vec<String>),
+    /// A lower and an upper end of numbers; either may be missing.
+    Ends(Option<Decimal>, Option<Decimal>),
     /// A table with one column a level, the first the values themselves.
     Table(Vec<Vec<String>>),
 }
@@ -120,7 +136,9 @@ impl Debug for Argument {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Argument::Numbers(_) => "Numbers(..)",
+            Argument::Lists(_) => "Lists(..)",
             Argument::Words(_) => "Words(..)",
+            Argument::Ends(..) => "Ends(..)",
             Argument::Table(_) => "Table(..)",
         })
     }
@@ -133,10 +151,62 @@ pub enum Takes {
     Nothing,
     /// [`Argument::Numbers`].
     Numbers,
+    /// [`Argument::Lists`].
+    Lists,
     /// [`Argument::Words`].
     Words,
+    /// [`Argument::Ends`].
+    Ends,
     /// [`Argument::Table`]; a policy names the file.
     Table,
+}
+
+/// A key that may stand beside a generalizer's own: `hierarchy = { range = [10, 20], origin = 5 }`. It holds for
+/// all levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionRow {
+    /// The key.
+    pub key: &'static str,
+    /// Whether it takes a number; else a word.
+    pub is_number: bool,
+}
+
+/// Where intervals begin; 0, if nothing is said.
+pub(crate) const ORIGIN: OptionRow = OptionRow { key: "origin", is_number: true };
+
+/// What was said of an [`OptionRow`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// A number.
+    Number(Decimal),
+    /// A word.
+    Word(String),
+}
+
+/// What was said of a row's options, by their keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options(Vec<(&'static str, Setting)>);
+
+impl Options {
+    /// Adds what was said of one.
+    pub fn add(&mut self, option: &OptionRow, said: Setting) {
+        self.0.push((option.key, said));
+    }
+
+    fn said(&self, key: &str) -> Option<&Setting> {
+        self.0.iter().find(|(said, _)| *said == key).map(|(_, said)| said)
+    }
+
+    /// The number that was said; `None` where nothing was.
+    pub fn number(&self, key: &str) -> Option<Decimal> {
+        self.said(key).and_then(|said| if let Setting::Number(number) = said { Some(*number) } else { None })
+    }
+
+    /// The word that was said; `None` where nothing was.
+    pub fn word(&self, key: &str) -> Option<&str> {
+        self.said(key)
+            .and_then(|said| if let Setting::Word(word) = said { Some(word.as_str()) } else { None })
+    }
 }
 
 /// A row of [`GENERALIZERS`].
@@ -147,16 +217,18 @@ pub struct GeneralizerRow {
     pub key: Option<&'static str>,
     /// What stands behind the key.
     pub takes: Takes,
+    /// What may stand beside the key; in SQL optional arguments in this order.
+    pub options: &'static [OptionRow],
     /// The levels above level 0, finest first; parameters are validated here and nowhere later.
     pub levels: MakeLevels,
 }
 
 /// Makes the levels of a hierarchy from what was said of it.
-pub type MakeLevels = fn(&Argument) -> Result<Vec<Arc<dyn Generalizer>>>;
+pub type MakeLevels = fn(&Argument, &Options) -> Result<Vec<Arc<dyn Generalizer>>>;
 
 /// All generalizers.
 pub const GENERALIZERS: &[GeneralizerRow] =
-    &[date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
+    &[bands::ROW, clip::ROW, date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
 
 /// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as `Utf8View`.
 ///

@@ -1,14 +1,17 @@
-//! `prefix`: text keeps its first characters, one mark stands for the rest.
+//! `prefix`: text keeps its first or last characters, a mark or a fixed width of marks stands for the rest.
 //!
 //! `f(v) = first n characters of v, then *`. A mask is always the one mark, also when nothing is left to hide:
 //! `02139` at 3 is `021*`, `02` is `02*`. So neither the length of what is hidden nor whether anything is
-//! hidden shows. Postal codes in [`papers::SAMARATI_SWEENEY_1998`] are generalized this way; deviation: there
+//! hidden shows. `side = "right"` keeps the last characters (`*139`). `width = 5` makes every label five characters
+//! long, whatever the value's length: `021**`, and `02***` for `02`. Postal codes in [`papers::SAMARATI_SWEENEY_1998`] are generalized this way; deviation: there
 //! one mark stands for each hidden digit, which tells the length.
 //!
 //! # Contract
 //! Text and integers (by their decimal digits) in, `Utf8View` out. A character is a Unicode scalar value, never
 //! half of one. NULL stays NULL, the empty text is `*`. Not monotone, since the mark sorts among the characters.
-//! A prefix says as much as its characters do: the first digits of a code can name a small place.
+//! A label with the width of all values looks like a value that was only partly read; a value that is longer or
+//! shorter than the width looks the same. A prefix says as much as its characters do: the first digits of a code can
+//! name a small place.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, prefix::Prefix};
@@ -28,7 +31,8 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::value::unsupported;
-use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, map_text, numbers};
+use super::{Argument, Generalizer, GeneralizerRow, OptionRow, Options, Takes, Value, map_text, numbers};
+use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
@@ -37,59 +41,129 @@ use crate::papers;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "prefix",
-        summary: "text keeps its first characters, one * stands for the rest",
+        summary: "text keeps its first (or last) characters, one * or a fixed width of them stands for the rest",
         parameters: "characters",
         example: "generalize_prefix(zip, 3)",
         paper: Some(papers::SAMARATI_SWEENEY_1998),
     },
     key: Some("prefix"),
     takes: Takes::Numbers,
-    levels: |argument: &Argument| {
-        numbers(argument)?
-            .iter()
-            .map(|number| {
-                let length = number.to_u64().and_then(|n| usize::try_from(n).ok());
-                let length =
-                    length.ok_or_else(|| Error::policy("a prefix needs a whole number of characters"))?;
-                Ok(Arc::new(Prefix::new(length)?) as Arc<dyn Generalizer>)
-            })
-            .collect()
+    options: &[SIDE, WIDTH],
+    levels: |argument: &Argument, options: &Options| {
+        let side = options.word(SIDE.key).map(Side::parse).transpose()?.unwrap_or(Side::Left);
+        let width = options.number(WIDTH.key).map(characters).transpose()?;
+        let level = |number: &Decimal| {
+            Ok(Arc::new(Prefix::masked(characters(*number)?, side, width)?) as Arc<dyn Generalizer>)
+        };
+        numbers(argument)?.iter().map(level).collect()
     },
 };
 
+/// Which characters are kept.
+const SIDE: OptionRow = OptionRow { key: "side", is_number: false };
+/// How long every label is.
+const WIDTH: OptionRow = OptionRow { key: "width", is_number: true };
+
+fn characters(number: Decimal) -> Result<usize> {
+    let length = number.to_u64().and_then(|n| usize::try_from(n).ok());
+    length.ok_or_else(|| Error::policy("a prefix needs a whole number of characters"))
+}
+
 /// What stands for the hidden rest.
 const MARK: char = '*';
+
+/// The longest label of a fixed width.
+const WIDEST: usize = 1_000;
+
+/// Which characters a [`Prefix`] keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The first ones.
+    Left,
+    /// The last ones.
+    Right,
+}
+
+impl Side {
+    /// `left` or `right`.
+    ///
+    /// # Errors
+    /// A policy error for other words.
+    pub fn parse(word: &str) -> Result<Self> {
+        match word {
+            "left" => Ok(Side::Left),
+            "right" => Ok(Side::Right),
+            other => Err(Error::policy(format!("side: expected \"left\" or \"right\", found {other:?}"))),
+        }
+    }
+}
 
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
     length: usize,
+    side: Side,
+    width: Option<usize>,
 }
 
 impl Prefix {
-    /// The first `length` characters.
+    /// The first `length` characters and one mark.
     ///
     /// # Errors
     /// A policy error for 0: a value without characters is what the top level shows.
     pub fn new(length: usize) -> Result<Self> {
+        Self::masked(length, Side::Left, None)
+    }
+
+    /// `length` characters of one side; one mark for the rest, or as many as fill a `width` of characters.
+    ///
+    /// # Errors
+    /// A policy error for a length of 0 (a value without characters is what the top level shows), and for a
+    /// width that leaves no mark or is above 1,000.
+    pub fn masked(length: usize, side: Side, width: Option<usize>) -> Result<Self> {
         if length == 0 {
             return Err(Error::policy("a prefix of 0 characters is the top level, which needs no prefix"));
         }
-        Ok(Self { length })
+        match width {
+            Some(width) if width <= length => Err(Error::policy(format!(
+                "a width of {width} has no room for a mark beside {length} characters"
+            ))),
+            Some(width) if width > WIDEST => {
+                Err(Error::policy(format!("a width is at most {WIDEST}, not {width}")))
+            }
+            _ => Ok(Self { length, side, width }),
+        }
     }
 
     fn mask(&self, text: &str) -> String {
-        let end = text.char_indices().nth(self.length).map_or(text.len(), |(at, _)| at);
-        let mut masked = String::with_capacity(end + MARK.len_utf8());
-        masked.extend(text.get(..end));
-        masked.push(MARK);
+        let place = |(at, _): (usize, char)| at;
+        let (kept, hidden) = match self.side {
+            Side::Left => text.split_at(text.char_indices().nth(self.length).map_or(text.len(), place)),
+            Side::Right => {
+                let (hidden, kept) =
+                    text.split_at(text.char_indices().rev().nth(self.length - 1).map_or(0, place));
+                (kept, hidden)
+            }
+        };
+        let of_kept = || if hidden.is_empty() { kept.chars().count() } else { self.length };
+        let marks = self.width.map_or(1, |width| width - of_kept());
+        let mut masked = String::with_capacity(kept.len() + marks);
+        if self.side == Side::Left {
+            masked.push_str(kept);
+        }
+        masked.extend(std::iter::repeat_n(MARK, marks));
+        if self.side == Side::Right {
+            masked.push_str(kept);
+        }
         masked
     }
 }
 
 impl Generalizer for Prefix {
     fn label(&self) -> String {
-        format!("prefix:{}", self.length)
+        let side = if self.side == Side::Right { " side:right" } else { "" };
+        let width = self.width.map_or(String::new(), |width| format!(" width:{width}"));
+        format!("prefix:{}{side}{width}", self.length)
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -117,21 +191,45 @@ impl Generalizer for Prefix {
             Value::Int(v) => v.to_string(),
             _ => return Err(Error::data("only text and integers have prefixes")),
         };
-        Ok(Value::Text(text.chars().take(self.length).chain([MARK]).collect()))
+        let mut outer: Vec<char> = text.chars().collect();
+        if self.side == Side::Right {
+            outer.reverse();
+        }
+        outer.truncate(self.length);
+        outer.push(MARK);
+        while self.width.is_some_and(|width| outer.len() < width) {
+            outer.push(MARK);
+        }
+        if self.side == Side::Right {
+            outer.reverse();
+        }
+        Ok(Value::Text(outer.into_iter().collect()))
     }
 
     fn is_label(&self, value: &Value) -> bool {
-        match value {
-            Value::Null => true,
-            Value::Text(text) => {
-                text.strip_suffix(MARK).is_some_and(|rest| rest.chars().count() <= self.length)
+        let Value::Text(text) = value else { return *value == Value::Null };
+        let kept = match self.side {
+            Side::Left => text.strip_suffix(MARK),
+            Side::Right => text.strip_prefix(MARK),
+        };
+        match (kept.map(|kept| kept.chars().count()), self.width) {
+            (None, _) => false,
+            (Some(kept), None) => kept <= self.length,
+            (Some(kept), Some(width)) => {
+                // All that stands behind the characters that may be kept is marks.
+                let marks = |text: &mut dyn Iterator<Item = char>| text.skip(self.length).all(|c| c == MARK);
+                let right = self.side == Side::Right;
+                kept + 1 == width
+                    && if right { marks(&mut text.chars().rev()) } else { marks(&mut text.chars()) }
             }
-            _ => false,
         }
     }
 
     fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Prefix>() {
+            Some(finer) if (self.side, self.width) != (finer.side, finer.width) => {
+                Err("side and width must be the same at all levels".into())
+            }
             Some(finer) if self.length < finer.length => Ok(()),
             Some(finer) => {
                 Err(format!("prefixes must shrink, and {} is not below {}", self.length, finer.length))
@@ -147,7 +245,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decimal::Decimal;
     use crate::generalize::floor::tests::agree;
 
     fn prefix(length: usize) -> Prefix {
@@ -165,6 +262,39 @@ mod tests {
         assert_eq!(&agree(&prefix(3), &codes).unwrap(), &expected);
     }
 
+    fn masked(length: usize, side: Side, width: Option<usize>) -> Prefix {
+        Prefix::masked(length, side, width).unwrap()
+    }
+
+    #[test]
+    fn the_last_characters_and_a_fixed_width() {
+        let zips: ArrayRef =
+            Arc::new(StringArray::from(vec!["02139", "02", "", "021391234", "北京市东城区"]));
+        for (level, expected) in [
+            (masked(3, Side::Right, None), ["*139", "*02", "*", "*234", "*东城区"]),
+            (masked(3, Side::Left, Some(5)), ["021**", "02***", "*****", "021**", "北京市**"]),
+            (masked(3, Side::Right, Some(5)), ["**139", "***02", "*****", "**234", "**东城区"]),
+        ] {
+            let labels = agree(&level, &zips).unwrap();
+            assert_eq!(labels.as_string_view().iter().flatten().collect::<Vec<_>>(), expected);
+        }
+        let label = |level: &Prefix, text: &str| level.is_label(&Value::Text(text.into()));
+        let right = masked(2, Side::Right, None);
+        assert!(label(&right, "*39") && label(&right, "*") && !label(&right, "*139") && !label(&right, "39"));
+        let wide = masked(2, Side::Left, Some(4));
+        assert!(
+            label(&wide, "02**") && label(&wide, "****") && !label(&wide, "02*") && !label(&wide, "021*")
+        );
+        let wide = masked(2, Side::Right, Some(4));
+        assert!(label(&wide, "**39") && !label(&wide, "*139") && !label(&wide, "39**"));
+        assert_eq!(wide.label(), "prefix:2 side:right width:4");
+        assert!(masked(1, Side::Right, Some(4)).follows(&wide).is_ok());
+        assert!(masked(1, Side::Left, Some(4)).follows(&wide).is_err());
+        assert!(masked(1, Side::Right, Some(5)).follows(&wide).is_err());
+        assert!(Prefix::masked(4, Side::Left, Some(4)).is_err());
+        assert!(Prefix::masked(4, Side::Left, Some(1_001)).is_err());
+    }
+
     #[test]
     fn characters_are_not_cut() {
         let words: ArrayRef = Arc::new(StringArray::from(vec!["Łódź", "北京市", "🦀🦀🦀", "e\u{301}te"]));
@@ -178,13 +308,35 @@ mod tests {
         assert!(label("*") && label("北京*") && !label("abc*") && !label("ab") && !label(""));
         assert!(prefix(2).follows(&prefix(3)).is_ok() && prefix(3).follows(&prefix(3)).is_err());
         assert!(prefix(3).follows(&prefix(2)).unwrap_err().contains("prefixes must shrink"));
-        let levels = |n: &str| (ROW.levels)(&Argument::Numbers(vec![Decimal::parse(n).unwrap()]));
+        let levels =
+            |n: &str| (ROW.levels)(&Argument::Numbers(vec![Decimal::parse(n).unwrap()]), &Options::default());
         assert!(levels("3").is_ok());
         assert!(["0", "-1", "1.5"].iter().all(|n| levels(n).is_err()));
         assert!(prefix(2).output_type(&DataType::Float64).is_err());
     }
 
     proptest! {
+        #[test]
+        fn every_side_and_width_agrees_and_nests(
+            values in prop::collection::vec("[a*é北🦀]{0,6}", 1..20),
+            (long, less) in (2usize..7, 1usize..6),
+            right in any::<bool>(),
+            width in prop::option::of(7usize..9),
+        ) {
+            let side = if right { Side::Right } else { Side::Left };
+            let (fine, coarse) = (masked(long, side, width), masked(long.saturating_sub(less).max(1), side, width));
+            prop_assert!(coarse.follows(&fine).is_ok());
+            let values: ArrayRef = Arc::new(StringArray::from(values));
+            let (fines, coarses) = (agree(&fine, &values).unwrap(), agree(&coarse, &values).unwrap());
+            let mut above = std::collections::HashMap::new();
+            for (a, b) in fines.as_string_view().iter().zip(coarses.as_string_view().iter()) {
+                prop_assert_eq!(*above.entry(a).or_insert(b), b);
+                if let (Some(width), Some(a)) = (width, a) {
+                    prop_assert_eq!(a.chars().count(), width);
+                }
+            }
+        }
+
         #[test]
         fn texts_agree_and_nest(
             values in prop::collection::vec(prop::option::of("[a*é北🦀]{0,6}"), 0..20),

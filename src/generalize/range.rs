@@ -2,14 +2,16 @@
 //!
 //! `f(v) = [a,a+step)` with `a = step * floor(v / step)`: the interval of [`floor`](super::floor), by the same
 //! rule for floats. 39 at step 10 is `[30,40)`, -5 is `[-10,0)`, 0.7 at step 0.5 is `[0.5,1.0)`. Interval
-//! labels as in [`papers::SAMARATI_2001`].
+//! labels as in [`papers::SAMARATI_2001`]. A policy may move the origin: at step 10 from 5, 39 is `[35,45)`.
 //!
 //! # Contract
 //! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own,
 //! -0.0 counts as 0.0. Bounds are exact decimals and cannot overflow. Labels that are [padded](Range::padded_for)
 //! to the width of a release (`[030,040)`) sort as text like the values from 0 up; text order of negative
 //! bounds is not theirs, so the level does not claim to keep order. Floats more than 4e15 units of the step's
-//! last digit from 0 are refused and counted. An outer interval with few people still shows that they exist.
+//! last digit from 0 are refused and counted. In a column with [`clip`](super::clip) an interval that an end cuts
+//! is shown cut (`[80,90)`), and the ends are open: `<0` and `>=90`, which sort before all intervals. An outer
+//! interval with few people still shows that they exist.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -23,18 +25,20 @@
 //! ```
 
 use std::any::Any;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array};
-use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt64Type};
+use arrow::array::{ArrayRef, UInt32Array};
+use arrow::datatypes::DataType;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
-use super::decimal_steps::{lower_bound, lower_bounds};
-use super::floor::{FloatStep, decimal_text, multiple, positive, too_far, units_by_text};
-use super::value::{unsupported, widen};
-use super::{Argument, Generalizer, GeneralizerRow, Takes, Value, numbers, text_forms};
+use super::bounds::{
+    FloatGrid, Grid, OUTSIDE, decimal_text, labels_of_rows, map_numbers, outside, whole_digits,
+};
+use super::clip::Clip;
+use super::decimal_steps::{lower_bound, lower_bounds, plain_step};
+use super::value::unsupported;
+use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -51,19 +55,19 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
     key: Some("range"),
     takes: Takes::Numbers,
-    levels: |argument: &Argument| {
-        let level = |step: &Decimal| Ok(Arc::new(Range::new(*step)?) as Arc<dyn Generalizer>);
+    options: &[ORIGIN],
+    levels: |argument: &Argument, options: &Options| {
+        let origin = options.number(ORIGIN.key).unwrap_or(Decimal::integer(0));
+        let level = |step: &Decimal| Ok(Arc::new(Range::from_origin(*step, origin)?) as Arc<dyn Generalizer>);
         numbers(argument)?.iter().map(level).collect()
     },
 };
 
-/// The labels of floats that no interval holds.
-const OUTSIDE: [&str; 3] = ["NaN", "inf", "-inf"];
-
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
-    step: Decimal,
+    grid: Grid,
+    clip: Option<Clip>,
     /// Labels show at least so many digits before the point.
     digits: usize,
 }
@@ -71,10 +75,14 @@ pub struct Range {
 /// The interval of one value.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 enum Interval {
-    /// Its lower bound in units of the step's last digit.
+    /// All below the lower end of the clip.
+    Below,
+    /// Its lower bound in units of the grid.
     From(i128),
-    /// One of [`OUTSIDE`].
-    Outside(&'static str),
+    /// All from the upper end of the clip on.
+    Above,
+    /// The place in [`OUTSIDE`].
+    Outside(usize),
 }
 
 impl Range {
@@ -83,30 +91,70 @@ impl Range {
     /// # Errors
     /// A policy error unless the step is above 0.
     pub fn new(step: Decimal) -> Result<Self> {
-        Ok(Self { step: positive(step)?, digits: 1 })
+        Self::from_origin(step, Decimal::integer(0))
+    }
+
+    /// Intervals of width `step`, one of which begins at `origin`.
+    ///
+    /// # Errors
+    /// A policy error unless the step is above 0.
+    pub fn from_origin(step: Decimal, origin: Decimal) -> Result<Self> {
+        Ok(Self { grid: Grid::new(step, origin)?, clip: None, digits: 1 })
+    }
+
+    /// The digits after the point that all labels show.
+    fn scale(&self) -> u32 {
+        self.grid.scale.max(self.clip.map_or(0, |clip| clip.scale()))
     }
 
     fn text(&self, interval: Interval) -> String {
+        let scale = self.scale();
+        let [below, above] =
+            self.clip.map_or([const { String::new() }; 2], |clip| clip.open_ends(scale, self.digits));
         match interval {
-            Interval::Outside(label) => label.to_owned(),
+            Interval::Below => below,
+            Interval::Above => above,
+            Interval::Outside(label) => OUTSIDE.get(label).copied().unwrap_or_default().to_owned(),
             Interval::From(lower) => {
-                let show = |units| decimal_text(units, self.step.scale(), self.digits);
-                format!("[{},{})", show(lower), show(lower.saturating_add(self.step.numerator())))
+                let units = |bound: i128| bound.saturating_mul(10i128.pow(scale - self.grid.scale));
+                let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+                let [low, high] = [low, high].map(|end| end.map(|end| end.units(scale)));
+                let (lower, upper) = (units(lower), units(lower.saturating_add(self.grid.width)));
+                let (lower, upper) =
+                    (low.map_or(lower, |l| lower.max(l)), high.map_or(upper, |h| upper.min(h)));
+                let show = |units| decimal_text(units, scale, self.digits);
+                format!("[{},{})", show(lower), show(upper))
             }
         }
     }
 
-    /// The bounds of a label in units; `None` for other texts and for [`OUTSIDE`].
-    fn bounds(&self, label: &str) -> Option<(i128, i128)> {
-        let (lower, upper) = label.strip_prefix('[')?.strip_suffix(')')?.split_once(',')?;
-        let units = |bound: &str| bound.replace('.', "").parse().ok();
-        Some((units(lower)?, units(upper)?))
+    /// The interval of a float that is no number, or lies beyond an end of the clip; `None` for others.
+    fn special(&self, v: f64, side: Ordering) -> Option<Interval> {
+        match side {
+            Ordering::Less => Some(Interval::Below),
+            Ordering::Greater => Some(Interval::Above),
+            Ordering::Equal => outside(v).map(Interval::Outside),
+        }
     }
 
-    /// The interval of an integer: 2^64 times 18 digits is far below 2^127.
-    fn of_integer(&self, v: i128) -> Interval {
-        let units = v * self.step.denominator();
-        Interval::From(units - units.rem_euclid(self.step.numerator()))
+    /// The intervals of integers or floats; `Some(None)` where none can be told.
+    fn intervals(&self, values: &ArrayRef) -> Result<Vec<Option<Option<Interval>>>> {
+        let floats = FloatGrid::new(&self.grid).ok();
+        let sides = self.clip.map(|clip| (clip.of_integers(), clip.of_floats()));
+        let of_integer = |v: i128| match sides.as_ref().map_or(Ordering::Equal, |(side, _)| side(v)) {
+            Ordering::Less => Some(Interval::Below),
+            Ordering::Equal => self.grid.of_integer(v).map(Interval::From),
+            Ordering::Greater => Some(Interval::Above),
+        };
+        let of_float = |v: f64| {
+            let side = sides.as_ref().map_or(Ordering::Equal, |(_, side)| side(v));
+            self.special(v, side).or_else(|| {
+                let units = floats.as_ref()?.units(v)?;
+                #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+                Some(Interval::From(units as i128))
+            })
+        };
+        map_numbers(values, of_integer, of_float)
     }
 
     /// One label a distinct interval, and each row's.
@@ -116,58 +164,29 @@ impl Range {
         let rows: UInt32Array = intervals
             .map(|interval| {
                 let Some(interval) = interval else { return Ok(None) };
-                Ok(Some(match numbers.entry(interval) {
-                    Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(new) => {
-                        let number = u32::try_from(labels.len()).map_err(Error::internal)?;
-                        labels.push(self.text(interval));
-                        *new.insert(number)
-                    }
-                }))
+                let next = u32::try_from(labels.len()).map_err(Error::internal)?;
+                Ok(Some(*numbers.entry(interval).or_insert_with(|| {
+                    labels.push(self.text(interval));
+                    next
+                })))
             })
             .collect::<Result<_>>()?;
-        take(&StringViewArray::from(labels.iter().map(String::as_str).collect::<Vec<_>>()), &rows, None)
-            .map_err(|_| Error::internal("labels to rows"))
-    }
-
-    fn floats(&self, values: impl Iterator<Item = Option<f64>>) -> Result<ArrayRef> {
-        let step = FloatStep::new(self.step)?;
-        let mut lost = 0;
-        let labels = self.labels(values.map(|v| {
-            let v = v?;
-            if let Some(label) = outside(v) {
-                return Some(Interval::Outside(label));
-            }
-            let Some(units) = step.units(v) else {
-                lost += 1;
-                return None;
-            };
-            #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-            Some(Interval::From(units as i128))
-        }));
-        if lost == 0 { labels } else { Err(too_far(lost, self.step)) }
-    }
-}
-
-/// The label of a float that no interval holds.
-fn outside(v: f64) -> Option<&'static str> {
-    match v {
-        _ if v.is_nan() => Some("NaN"),
-        f64::INFINITY => Some("inf"),
-        f64::NEG_INFINITY => Some("-inf"),
-        _ => None,
+        labels_of_rows(&labels, &rows)
     }
 }
 
 impl Generalizer for Range {
     fn label(&self) -> String {
-        format!("range:{}", self.step)
+        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.label()));
+        self.grid.label("range") + &clip
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
         match input {
-            DataType::Float32 | DataType::Float64 => FloatStep::new(self.step).map(drop)?,
-            DataType::Decimal128(..) | DataType::Decimal256(..) => {}
+            DataType::Float32 | DataType::Float64 => FloatGrid::new(&self.grid).map(drop)?,
+            DataType::Decimal128(..) | DataType::Decimal256(..) => {
+                plain_step(&self.grid, self.clip.as_ref()).map(drop)?;
+            }
             other if other.is_integer() => {}
             other => return Err(unsupported(other, "integers, floats or decimals")),
         }
@@ -179,72 +198,74 @@ impl Generalizer for Range {
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        match values.data_type() {
-            DataType::Float64 => self.floats(values.as_primitive::<Float64Type>().iter()),
-            DataType::Float32 => {
-                self.floats(values.as_primitive::<Float32Type>().iter().map(|v| v.map(widen)))
+        self.output_type(values.data_type())?;
+        let intervals = match values.data_type() {
+            other if other.is_decimal() => {
+                let bounds = lower_bounds(self.grid.step, values)?;
+                bounds.into_iter().map(|bound| bound.map(|lower| lower.map(Interval::From))).collect()
             }
-            DataType::UInt64 => {
-                let values = values.as_primitive::<UInt64Type>();
-                self.labels(values.iter().map(|v| v.map(|v| self.of_integer(i128::from(v)))))
-            }
-            other if other.is_integer() => {
-                let wide =
-                    cast(values, &DataType::Int64).map_err(|_| Error::internal("integers to 64 bits"))?;
-                let wide = wide.as_primitive::<Int64Type>();
-                self.labels(wide.iter().map(|v| v.map(|v| self.of_integer(i128::from(v)))))
-            }
-            _ => {
-                let bounds = lower_bounds(self.step, values)?;
-                let lost = bounds.iter().filter(|bound| **bound == Some(None)).count();
-                match lost {
-                    0 => self.labels(bounds.into_iter().map(|bound| bound.flatten().map(Interval::From))),
-                    lost => Err(too_far(lost, self.step)),
-                }
-            }
+            _ => self.intervals(values)?,
+        };
+        match intervals.iter().filter(|interval| **interval == Some(None)).count() {
+            0 => self.labels(intervals.into_iter().map(Option::flatten)),
+            lost => Err(self.grid.too_far(lost)),
         }
     }
 
     fn one(&self, value: &Value) -> Result<Value> {
-        let step = self.step.numerator();
-        let lower = match value {
-            Value::Null => return Ok(Value::Null),
-            Value::Int(v) => {
-                v.checked_mul(self.step.denominator()).map(|units| units.div_euclid(step) * step)
-            }
-            Value::Float(v) if !v.is_finite() => return Ok(Value::Text(v.to_string())),
-            Value::Float(v) => units_by_text(*v, self.step),
-            Value::Decimal(digits, scale) => lower_bound(self.step, *digits, *scale),
+        let side = self.clip.map_or(Ordering::Equal, |clip| clip.side(value));
+        let lower = match (side, value) {
+            (_, Value::Null) => return Ok(Value::Null),
+            (Ordering::Less, _) => return Ok(Value::Text(self.text(Interval::Below))),
+            (Ordering::Greater, _) => return Ok(Value::Text(self.text(Interval::Above))),
+            (_, Value::Int(v)) => self.grid.of_integer(*v),
+            (_, Value::Float(v)) if !v.is_finite() => return Ok(Value::Text(v.to_string())),
+            (_, Value::Float(v)) => self.grid.by_text(*v),
+            (_, Value::Decimal(digits, scale)) => lower_bound(self.grid.step, *digits, *scale),
             _ => return Err(Error::data("only numbers have intervals")),
         };
-        let lower = lower.ok_or_else(|| too_far(1, self.step))?;
+        let lower = lower.ok_or_else(|| self.grid.too_far(1))?;
         Ok(Value::Text(self.text(Interval::From(lower))))
     }
 
     fn is_label(&self, value: &Value) -> bool {
-        match value {
-            Value::Null => true,
-            Value::Text(text) if OUTSIDE.contains(&text.as_str()) => true,
-            Value::Text(text) => self.bounds(text).is_some_and(|(lower, _)| {
-                lower.rem_euclid(self.step.numerator()) == 0 && self.text(Interval::From(lower)) == *text
-            }),
-            _ => false,
+        let Value::Text(text) = value else { return *value == Value::Null };
+        if let Some(label) = OUTSIDE.iter().position(|label| label == text) {
+            let v = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][label];
+            return self.clip.is_none_or(|clip| clip.side(&Value::Float(v)) == Ordering::Equal);
         }
+        let ends = [Interval::Below, Interval::Above].map(|end| self.text(end));
+        if ends.contains(text) {
+            return !text.is_empty();
+        }
+        // The lower bound is itself in the interval, the upper one is not.
+        let lower = text.strip_prefix('[').and_then(|rest| rest.split(',').next());
+        let units: Option<i128> = lower.and_then(|lower| lower.replace('.', "").parse().ok());
+        let (scale, own) = (self.scale(), self.grid.scale);
+        let between = |units: i128| {
+            let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+            low.is_none_or(|low| low.units(scale) <= units)
+                && high.is_none_or(|high| units < high.units(scale))
+        };
+        let lower = units.filter(|units| between(*units));
+        let lower = lower.and_then(|units| self.grid.below(units.div_euclid(10i128.pow(scale - own))));
+        lower.is_some_and(|lower| self.text(Interval::From(lower)) == *text)
     }
 
     fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Range>() {
-            Some(finer) => multiple(self.step, finer.step),
+            Some(finer) if self.clip != finer.clip => Err("they are clipped at other ends".into()),
+            Some(finer) => self.grid.follows(&finer.grid),
             None => Err("`range` follows only `range`".into()),
         }
     }
 
     fn padded_for(&self, released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
-        let labels = text_forms(released).ok()?;
-        let bounds = labels.iter().flatten().filter_map(|label| self.bounds(label));
-        let most = bounds.map(|(lower, upper)| lower.unsigned_abs().max(upper.unsigned_abs())).max()?;
-        let digits = (most / self.step.denominator().unsigned_abs()).to_string().len();
-        Some(Arc::new(Self { step: self.step, digits }))
+        Some(Arc::new(Self { digits: whole_digits(released)?, ..self.clone() }))
+    }
+
+    fn clipped(&self, clip: &Clip) -> Result<Arc<dyn Generalizer>> {
+        Ok(Arc::new(Self { clip: Some(*clip), ..self.clone() }))
     }
 }
 
@@ -329,7 +350,50 @@ mod tests {
         );
     }
 
+    #[test]
+    fn intervals_begin_at_the_origin() {
+        let from = |step: &str, origin: &str| {
+            Range::from_origin(Decimal::parse(step).unwrap(), Decimal::parse(origin).unwrap()).unwrap()
+        };
+        let ages: ArrayRef = Arc::new(Int16Array::from(vec![4, 5, 39, -5, -6]));
+        let expected = labels(["[-5,5)", "[5,15)", "[35,45)", "[-5,5)", "[-15,-5)"]);
+        assert_eq!(&agree(&from("10", "5"), &ages).unwrap(), &expected);
+        // An origin is as good as any other bound.
+        assert_eq!(&agree(&from("10", "-35"), &ages).unwrap(), &expected);
+        assert_eq!(agree(&from("10", "0.25"), &ages).unwrap().as_string_view().value(0), "[0.25,10.25)");
+        assert_eq!(from("10", "5").label(), "range:10 origin:5");
+        assert_eq!(from("20", "5").follows(&from("10", "5")), Ok(()));
+        assert_eq!(from("20", "5").follows(&from("10", "15")), Ok(()));
+        assert!(from("20", "5").follows(&range("10")).unwrap_err().contains("the origins 5 and 0"));
+        assert!(from("10", "1e-18").output_type(&DataType::Float64).is_err());
+        let label = |text: &str| from("10", "5").is_label(&Value::Text(text.into()));
+        assert!(label("[35,45)") && !label("[30,40)") && label("[-5,5)"));
+    }
+
     proptest! {
+        #[test]
+        fn floats_agree_from_every_origin(
+            v in float(), step in 1i64..10_000, origin in -20_000i64..20_000, shift in 0usize..12, factor in 2i64..9,
+        ) {
+            let at = |n: i64| Decimal::parse(&format!("{n}e-{shift}")).unwrap();
+            let level = |step: i64| Range::from_origin(at(step), at(origin)).unwrap();
+            let column: ArrayRef = Arc::new(Float64Array::from(vec![v]));
+            let (fine, coarse) = (level(step), level(step * factor));
+            prop_assert!(coarse.follows(&fine).is_ok());
+            if let (Some(fines), Some(coarses)) = (agree(&fine, &column), agree(&coarse, &column)) {
+                let (a, b) = (fines.as_string_view().value(0), coarses.as_string_view().value(0));
+                if v.is_finite() {
+                    let ends = |label: &str| {
+                        let (lower, upper) = label[1..label.len() - 1].split_once(',').unwrap();
+                        (lower.parse::<f64>().unwrap(), upper.parse::<f64>().unwrap())
+                    };
+                    prop_assert!(ends(a).0 <= v && v < ends(a).1 && ends(b).0 <= v && v < ends(b).1);
+                    prop_assert!(ends(b).0 <= ends(a).0 && ends(a).1 <= ends(b).1);
+                }
+            }
+            agree(&level(step), &(Arc::new(Float32Array::from(vec![v as f32])) as ArrayRef));
+        }
+
         #[test]
         fn integers_agree_and_nest(
             values in prop::collection::vec(prop::option::of(any::<i64>()), 0..20),
@@ -363,8 +427,11 @@ mod tests {
 
     /// The bounds on a scale that all steps of the test share.
     fn bounds(level: &Range, label: &str) -> (i128, i128) {
-        let (lower, upper) = level.bounds(label).unwrap();
-        let to_common = 10i128.pow(6 - level.step.scale());
+        let (lower, upper) =
+            label.strip_prefix('[').unwrap().strip_suffix(')').unwrap().split_once(',').unwrap();
+        let units = |bound: &str| bound.replace('.', "").parse::<i128>().unwrap();
+        let (lower, upper) = (units(lower), units(upper));
+        let to_common = 10i128.pow(6 - level.grid.scale);
         (lower * to_common, upper * to_common)
     }
 }

@@ -20,7 +20,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, StringViewArray, new_null_array};
 use arrow::datatypes::DataType;
 
-use super::{Argument, Generalizer, GeneralizerRow, Takes, Value};
+use super::clip::Clip;
+use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
@@ -36,7 +37,8 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
     key: None,
     takes: Takes::Nothing,
-    levels: |_: &Argument| Ok(vec![Arc::new(Suppress::star())]),
+    options: &[],
+    levels: |_: &Argument, _: &Options| Ok(vec![Arc::new(Suppress::star())]),
 };
 
 /// See the [module](self).
@@ -93,6 +95,10 @@ impl Generalizer for Suppress {
             (None, Value::Null) => true,
             _ => false,
         }
+    }
+
+    fn clipped(&self, _clip: &Clip) -> Result<Arc<dyn Generalizer>> {
+        Ok(Arc::new(self.clone()))
     }
 
     fn follows(&self, _finer: &dyn Generalizer) -> Result<(), String> {

@@ -5,6 +5,7 @@ use toml::{Table, Value};
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
+use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
 use crate::method::{Effort, METHODS};
 use crate::role::Role;
@@ -108,6 +109,32 @@ pub(super) fn numbers(value: Value) -> Result<Vec<Decimal>> {
     match value {
         Value::Array(list) => list.into_iter().map(number).collect(),
         other => Err(expected("a list of numbers, one a level, finest first", &other)),
+    }
+}
+
+pub(super) fn lists(value: Value) -> Result<Vec<Vec<Decimal>>> {
+    let wrong = "a list of lists of numbers, one list a level, such as [[18.5, 25, 30], [25]]";
+    match value {
+        Value::Array(list) if list.iter().all(Value::is_array) => list.into_iter().map(numbers).collect(),
+        Value::Array(_) => Err(Error::policy(format!("expected {wrong}, found a list of something else"))),
+        other => Err(expected(wrong, &other)),
+    }
+}
+
+/// `[0, 90]`, or `{ from = 0, to = 90 }` with either key left out.
+pub(super) fn clip(value: Value) -> Result<Clip> {
+    let wrong = || expected("two ends such as [0, 90], or one as { from = 0 } or { to = 90 }", &value);
+    let end = |value: &Value| number(value.clone());
+    match &value {
+        Value::Array(ends) => match ends.as_slice() {
+            [low, high] => Clip::new(Some(end(low)?), Some(end(high)?)),
+            _ => Err(wrong()),
+        },
+        Value::Table(table) if table.keys().all(|key| key == "from" || key == "to") => {
+            let end = |key: &str| table.get(key).map(end).transpose().map_err(|error| error.at(key));
+            Clip::new(end("from")?, end("to")?)
+        }
+        _ => Err(wrong()),
     }
 }
 

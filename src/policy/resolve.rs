@@ -10,7 +10,7 @@ use super::said::{Said, SaidColumn, SaidLevels};
 use super::{Files, Policy, Quasi};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
-use crate::generalize::{Hierarchy, hierarchy};
+use crate::generalize::{Hierarchy, Options, hierarchy};
 use crate::model::{Model, Needs, Requirement};
 use crate::role::Role;
 
@@ -207,6 +207,12 @@ impl Said {
 impl SaidColumn {
     fn resolve(&self, data_type: &DataType, files: &dyn Files) -> Result<Quasi> {
         let hierarchy = self.levels(data_type, files)?;
+        let hierarchy = match &self.clip {
+            None => hierarchy,
+            Some(clip) => {
+                hierarchy.clipped(clip).map_err(|error| error.of_policy().at(join(&self.path(), "clip")))?
+            }
+        };
         let height = hierarchy.height();
         let max = self.max_level.unwrap_or(height);
         for (key, level) in [("max_level", max), ("min_level", self.min_level)] {
@@ -241,8 +247,8 @@ impl SaidColumn {
                 SaidLevels::Made(levels) => levels.clone(),
                 SaidLevels::File(name) => {
                     let text = files.read(name)?;
-                    let table =
-                        hierarchy::parse_csv(&text, &self.name).and_then(|table| (said.row.levels)(&table));
+                    let table = hierarchy::parse_csv(&text, &self.name)
+                        .and_then(|table| (said.row.levels)(&table, &Options::default()));
                     table.map_err(|error| error.at(name))?
                 }
             };

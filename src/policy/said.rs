@@ -8,14 +8,16 @@ use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
 use super::keys::{
-    ANYTIME, AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective,
-    others, role, share, suppressed_rows, syntax, table_of, tables, weight, words,
+    ANYTIME, AUTO, Keys, boolean, clip, delimiter, effort, expected, join, level, lists, method, number,
+    numbers, objective, others, role, share, string, suppressed_rows, syntax, table_of, tables, weight,
+    words,
 };
 use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::{Argument, GENERALIZERS, Generalizer, GeneralizerRow, Takes};
+use crate::generalize::clip::Clip;
+use crate::generalize::{Argument, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::Effort;
 use crate::model::k_anonymity;
@@ -58,6 +60,7 @@ pub struct SaidColumn {
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) hierarchy: Option<SaidHierarchy>,
+    pub(super) clip: Option<Clip>,
     pub(super) weight: f64,
     pub(super) min_level: usize,
     pub(super) max_level: Option<usize>,
@@ -139,10 +142,9 @@ const TOP: &[&str] = &[
 ];
 /// Keys of the manual that have no code yet.
 const COLUMN: &[&str] =
-    &["role", "hierarchy", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
+    &["role", "hierarchy", "clip", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
 /// Those of [`COLUMN`] that only a quasi-identifier has.
-const QUASI_ONLY: &[&str] = &["hierarchy", "weight", "min_level", "max_level"];
-const COLUMN_LATER: &[&str] = &["clip"];
+const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
 const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
 impl Said {
@@ -253,6 +255,7 @@ impl Said {
             Some(SaidLevels::Made(levels)) => {
                 levels.first().map_or(CsvType::Text, |level| CsvType::of_level(&**level))
             }
+            None if self.column(name).is_some_and(|column| column.clip.is_some()) => CsvType::Number,
             Some(SaidLevels::File(_)) | None => CsvType::Text,
         }
     }
@@ -320,6 +323,7 @@ impl SaidColumn {
             name,
             role,
             hierarchy: None,
+            clip: None,
             weight: 1.0,
             min_level: 0,
             max_level: None,
@@ -359,7 +363,7 @@ impl SaidColumn {
             let error = expected("a table such as { role = \"quasi\" }", &value);
             return Err(Error::policy(format!("{error}{hint}")).at(path));
         };
-        let mut keys = Keys::new(path.clone(), table, COLUMN, COLUMN_LATER)?;
+        let mut keys = Keys::new(path.clone(), table, COLUMN, &[])?;
         let Some(role) = keys.take("role", role)? else {
             let words = Role::ALL.map(|(_, word)| word).join(", ");
             return Err(Error::policy(format!("expected `role = ...`, one of {words}")).at(path));
@@ -376,6 +380,7 @@ impl SaidColumn {
         let mut column = Self::new(name, role);
         // Its errors already say their place.
         column.hierarchy = keys.table.remove("hierarchy").map(read).transpose()?;
+        column.clip = keys.take("clip", clip)?;
         column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
         column.min_level = keys.take("min_level", level)?.unwrap_or(column.min_level);
         column.max_level = keys.take("max_level", level)?;
@@ -399,22 +404,43 @@ impl SaidHierarchy {
     fn read(path: &str, value: Value) -> Result<Self> {
         let rows: Vec<_> = GENERALIZERS.iter().filter_map(|row| row.key.map(|key| (key, row))).collect();
         let known: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
+        let beside = rows.iter().flat_map(|(_, row)| row.options).map(|option| option.key);
         let table = table_of(value).map_err(|error| error.at(path))?;
-        let keys = Keys::new(path.to_owned(), table, &known, &[])?;
-        let said: Vec<&str> = keys.table.keys().map(String::as_str).collect();
-        let row = rows.iter().find(|(key, _)| said == [*key]);
-        let Some(((key, row), (_, value))) = row.zip(keys.table.iter().next()) else {
+        let all: Vec<&str> = known.iter().copied().chain(beside).collect();
+        let mut keys = Keys::new(path.to_owned(), table, &all, &[])?;
+        let said: Vec<&str> =
+            keys.table.keys().map(String::as_str).filter(|key| known.contains(key)).collect();
+        let Some((key, row)) = rows.iter().find(|(key, _)| said == [*key]) else {
             let found = if said.is_empty() { "none".into() } else { said.join(" and ") };
             let why = format!("expected exactly one of the keys {}; found {found}", known.join(", "));
             return Err(Error::policy(why).at(path));
         };
-        let levels = Self::levels(row, value.clone()).map_err(|error| error.at(join(path, key)))?;
+        let mut options = Options::default();
+        for option in row.options {
+            let setting = |value| match option.is_number {
+                true => number(value).map(Setting::Number),
+                false => string(value).map(Setting::Word),
+            };
+            if let Some(setting) = keys.take(option.key, setting)? {
+                options.add(option, setting);
+            }
+        }
+        if let Some(other) = keys.table.keys().find(|other| *other != key) {
+            let goes = rows.iter().filter(|(_, row)| row.options.iter().any(|option| option.key == other));
+            let goes = goes.map(|(key, _)| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
+            return Err(
+                Error::policy(format!("goes beside {goes}, not beside `{key}`")).at(join(path, other))
+            );
+        }
+        let levels = keys.take(key, |value| Self::levels(row, value, &options))?;
+        let levels = levels.ok_or_else(|| Error::internal("a key is gone"))?;
         Ok(Self { row, key, levels })
     }
 
-    fn levels(row: &GeneralizerRow, value: Value) -> Result<SaidLevels> {
+    fn levels(row: &GeneralizerRow, value: Value, options: &Options) -> Result<SaidLevels> {
         let argument = match row.takes {
             Takes::Numbers => Argument::Numbers(numbers(value)?),
+            Takes::Lists => Argument::Lists(lists(value)?),
             Takes::Words => Argument::Words(words(value)?),
             Takes::Table => {
                 let Value::String(name) = value else {
@@ -425,14 +451,20 @@ impl SaidHierarchy {
                 }
                 return Ok(SaidLevels::File(name));
             }
-            Takes::Nothing => return Err(Error::internal("a generalizer without an argument has no key")),
+            Takes::Nothing | Takes::Ends => {
+                return Err(Error::internal("a generalizer without levels has no key"));
+            }
         };
-        if matches!(&argument, Argument::Numbers(list) if list.is_empty())
-            || matches!(&argument, Argument::Words(list) if list.is_empty())
-        {
+        let empty = match &argument {
+            Argument::Numbers(list) => list.is_empty(),
+            Argument::Lists(lists) => lists.is_empty(),
+            Argument::Words(list) => list.is_empty(),
+            Argument::Ends(..) | Argument::Table(_) => false,
+        };
+        if empty {
             return Err(Error::policy("expected at least one level, found an empty list"));
         }
-        (row.levels)(&argument).map(SaidLevels::Made)
+        (row.levels)(&argument, options).map(SaidLevels::Made)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::said::*;
 use super::*;
-use crate::generalize::{GENERALIZERS, Takes};
+use crate::generalize::{GENERALIZERS, Generalizer, Takes};
 
 fn error(text: &str) -> String {
     let error = Said::parse(text).unwrap_err();
@@ -87,8 +87,8 @@ fn unknown_keys_get_the_nearest_one_at_every_depth() {
         error("[[require]]\nmodel = \"k_anonymity\"\nkk = 5"),
         "require[0].kk: unknown key; did you mean `k`?"
     );
-    let bands = column("bmi = { role = \"quasi\", hierarchy = { bands = [[1]] } }");
-    assert!(bands.starts_with("columns.bmi.hierarchy.bands: unknown key; valid: date, "), "{bands}");
+    let none = column("bmi = { role = \"quasi\", hierarchy = { zzz = [[1]] } }");
+    assert!(none.starts_with("columns.bmi.hierarchy.zzz: unknown key; valid: bands, date, "), "{none}");
 }
 
 #[test]
@@ -251,7 +251,9 @@ fn roles() {
 
 #[test]
 fn keys_of_quasi_identifiers_only() {
-    for line in ["hierarchy = { prefix = [1] }", "weight = 2", "min_level = 0", "max_level = 3"] {
+    for line in
+        ["hierarchy = { prefix = [1] }", "clip = [0, 90]", "weight = 2", "min_level = 0", "max_level = 3"]
+    {
         let key = line.split(' ').next().unwrap();
         assert_eq!(
             column(&format!("notes = {{ role = \"text\", {line} }}")),
@@ -261,8 +263,8 @@ fn keys_of_quasi_identifiers_only() {
         );
     }
     assert_eq!(
-        column("age = { role = \"quasi\", clip = [0, 90] }"),
-        "columns.age.clip: not built yet (a later version)"
+        column("age = { role = \"insensitive\", allow_unique = true }"),
+        "columns.age.allow_unique: not built yet (a later version)"
     );
     let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
@@ -308,11 +310,93 @@ fn shapes_of_hierarchies() {
         "columns.zip.hierarchy: expected a table, found the text \"zip.csv\""
     );
     let two = hierarchy("{ range = [5], floor = [5] }");
-    assert!(two.starts_with("columns.zip.hierarchy: expected exactly one of the keys date, "), "{two}");
+    assert!(
+        two.starts_with("columns.zip.hierarchy: expected exactly one of the keys bands, date, "),
+        "{two}"
+    );
     assert!(two.ends_with("; found range and floor"), "{two}");
     assert!(hierarchy("{}").ends_with("; found none"));
     let unit = hierarchy("{ date = [\"mounth\"] }");
     assert!(unit.starts_with("columns.zip.hierarchy.date: "), "{unit}");
+    assert_eq!(
+        hierarchy("{ bands = [18, 25] }"),
+        "columns.zip.hierarchy.bands: expected a list of lists of numbers, one list a level, such as \
+         [[18.5, 25, 30], [25]], found a list of something else"
+    );
+    assert_eq!(
+        hierarchy("{ bands = [[18, 25], [] ] }"),
+        "columns.zip.hierarchy.bands: expected at least one cut point"
+    );
+    assert_eq!(
+        hierarchy("{ bands = [[25, 18]] }"),
+        "columns.zip.hierarchy.bands: cut points must ascend, and 18 stands behind 25"
+    );
+}
+
+#[test]
+fn options_stand_beside_their_own_key() {
+    let hierarchy = |said: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {said} }}"));
+    let said = "k = 5\n[columns]\nage = { role = \"quasi\", hierarchy = { origin = 5, range = [10] } }\n\
+                zip = { role = \"quasi\", hierarchy = { prefix = [3], width = 5, side = \"right\" } }";
+    let said = Said::parse(said).unwrap();
+    let labels = |name: &str| match &said.column(name).unwrap().hierarchy.as_ref().unwrap().levels {
+        SaidLevels::Made(levels) => levels[0].label(),
+        SaidLevels::File(_) => String::new(),
+    };
+    assert_eq!(
+        (labels("age"), labels("zip")),
+        ("range:10 origin:5".into(), "prefix:3 side:right width:5".into())
+    );
+    assert_eq!(
+        hierarchy("{ prefix = [3], origin = 5 }"),
+        "columns.zip.hierarchy.origin: goes beside `floor` or `range`, not beside `prefix`"
+    );
+    assert!(hierarchy("{ origin = 5 }").ends_with("; found none"));
+    assert_eq!(
+        hierarchy("{ range = [3], origin = \"x\" }"),
+        "columns.zip.hierarchy.origin: expected a number, found the text \"x\""
+    );
+    assert_eq!(
+        hierarchy("{ prefix = [3], side = \"top\" }"),
+        "columns.zip.hierarchy.prefix: side: expected \"left\" or \"right\", found \"top\""
+    );
+    assert_eq!(
+        hierarchy("{ prefix = [5, 3], width = 5 }"),
+        "columns.zip.hierarchy.prefix: a width of 5 has no room for a mark beside 5 characters"
+    );
+    assert_eq!(
+        hierarchy("{ range = [3], orign = 5 }"),
+        "columns.zip.hierarchy.orign: unknown key; did you mean `origin`?"
+    );
+}
+
+#[test]
+fn ends_of_a_clip() {
+    let label = |said: &str| {
+        let said = Said::parse(&format!("k = 5\n[columns]\nage = {{ role = \"quasi\", clip = {said} }}"));
+        said.map(|said| said.column("age").unwrap().clip.unwrap().label()).map_err(|error| error.to_string())
+    };
+    for (said, meant) in [
+        ("[0, 90]", "clip:0,90"),
+        ("{ from = 0, to = 90.5 }", "clip:0,90.5"),
+        ("{ to = 90 }", "clip:,90"),
+        ("{ from = -1 }", "clip:-1,"),
+    ] {
+        assert_eq!(label(said).unwrap(), meant);
+    }
+    for (said, wrong) in [
+        ("[0]", "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found a list"),
+        ("90", "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found 90"),
+        (
+            "{ low = 0 }",
+            "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found a table",
+        ),
+        ("{}", "expected at least one end to clip at"),
+        ("[90, 0]", "the lower end must be below the upper one, and 90 is not below 0"),
+        ("{ from = \"x\" }", "from: expected a number, found the text \"x\""),
+    ] {
+        assert_eq!(label(said).unwrap_err(), format!("columns.age.clip: {wrong}"));
+    }
 }
 
 #[test]
@@ -321,7 +405,7 @@ fn every_generalizer_with_a_key_can_stand_in_a_policy() {
         let Some(key) = row.key else { continue };
         let shape = match row.takes {
             Takes::Numbers => "true",
-            Takes::Words | Takes::Table | Takes::Nothing => "7",
+            Takes::Lists | Takes::Words | Takes::Table | Takes::Ends | Takes::Nothing => "7",
         };
         let found = column(&format!("zip = {{ role = \"quasi\", hierarchy = {{ {key} = {shape} }} }}"));
         assert!(found.starts_with(&format!("columns.zip.hierarchy.{key}: expected ")), "{found}");

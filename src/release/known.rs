@@ -16,7 +16,9 @@ use super::input::canonical_type;
 use super::record::{LevelRecord, PublicRecord};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::{Argument, AsIs, GENERALIZERS, Generalizer, Takes, Value, suppress::Suppress};
+use crate::generalize::{
+    Argument, AsIs, GENERALIZERS, Generalizer, Options, Takes, Value, suppress::Suppress,
+};
 use crate::policy::{CsvType, Files, Said};
 
 /// How the table was recoded: its record where it is a release, and the policy where one is at hand.
@@ -103,9 +105,10 @@ fn made(name: &str, by: &str) -> Result<Arc<dyn Generalizer>> {
         Some(Takes::Table) => return Err(why("whose hierarchy file is not at hand")),
         Some(Takes::Numbers) => Decimal::parse(parameter).ok().map(|n| Argument::Numbers(vec![n])),
         Some(Takes::Words) => Some(Argument::Words(vec![parameter.to_owned()])),
-        Some(Takes::Nothing) | None => None,
+        Some(Takes::Nothing | Takes::Lists | Takes::Ends) | None => None,
     };
-    let levels = row.zip(argument).and_then(|(row, argument)| (row.levels)(&argument).ok());
+    let levels =
+        row.zip(argument).and_then(|(row, argument)| (row.levels)(&argument, &Options::default()).ok());
     match levels.as_deref() {
         Some([level]) if level.label() == by => Ok(Arc::clone(level)),
         _ => Err(why("which cannot be made again from its name")),

@@ -5,7 +5,7 @@
 //!
 //! | function | arguments | result |
 //! |---|---|---|
-//! | `generalize_<row>` | a value, then the row's constant | the value, coarser |
+//! | `generalize_<row>` | a value, then the row's constants | the value, coarser |
 //! | `<model>` | quasi-identifiers | what the worst class reaches |
 //! | `<risk>` | the row's constants, then quasi-identifiers | the risk of all rows together |
 //!
@@ -24,7 +24,7 @@ use datafusion::logical_expr::{DocSection, Documentation};
 use datafusion::prelude::SessionContext;
 
 use crate::doc::Doc;
-use crate::generalize::GENERALIZERS;
+use crate::generalize::{GENERALIZERS, OptionRow};
 use crate::measure::RISKS;
 use crate::model::MODELS;
 use udaf::ClassAggregate;
@@ -73,11 +73,12 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
 }
 
 /// A row's documentation as the engine shows it.
-fn documentation(name: &str, doc: &Doc, constant_first: bool) -> Documentation {
+fn documentation(name: &str, doc: &Doc, constant_first: bool, options: &[OptionRow]) -> Documentation {
     let (first, last) =
         if constant_first { (doc.parameters, "quasi-identifiers...") } else { ("value", doc.parameters) };
     let arguments = [first, last].into_iter().filter(|argument| !argument.is_empty());
-    let syntax = format!("{name}({})", arguments.collect::<Vec<_>>().join(", "));
+    let optional: String = options.iter().map(|option| format!("[, {}]", option.key)).collect();
+    let syntax = format!("{name}({}{optional})", arguments.collect::<Vec<_>>().join(", "));
     let section = DocSection { include: true, label: "Anonymization", description: None };
     let description = match doc.paper {
         Some(paper) => format!("{} ({paper})", doc.summary),

@@ -131,7 +131,7 @@ impl ClassAggregate {
             row,
             returns,
             signature: Signature::user_defined(Volatility::Immutable),
-            documentation: documentation(doc.name, &doc, true),
+            documentation: documentation(doc.name, &doc, true, &[]),
         }
     }
 

@@ -1,13 +1,15 @@
-//! `generalize_<row>(value, constant)`: one adapter for every generalizer.
+//! `generalize_<row>(value, constants...)`: one adapter for every generalizer.
 //!
 //! # Contract
-//! The value may be a column, an expression or a literal; the constant is a literal, checked by the row when the
-//! query is planned. The result is what [`apply`] gives, so dictionaries are generalized once per distinct
+//! The value may be a column, an expression or a literal. The constants are literals, checked by the row when the
+//! query is planned: one level's argument, then the row's options, which may be left out; cut points are as many as
+//! they are; an end that is NULL is open. The result is what [`apply`] gives, so dictionaries are generalized once per distinct
 //! value. Its type follows from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An
 //! untyped NULL counts as the first type that the generalizer takes, and stays NULL (under `suppress` it becomes
 //! the label, like every NULL). Volatility is immutable; no order and no pruning is claimed.
 
 use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_null_array};
@@ -21,7 +23,7 @@ use datafusion::logical_expr::{
 
 use super::constants::Constant;
 use super::documentation;
-use crate::generalize::{Argument, Generalizer, GeneralizerRow, Takes, apply};
+use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, apply};
 use crate::release::engine::into_engine;
 use crate::release::input::canonical_type;
 
@@ -43,35 +45,76 @@ impl GeneralizeFunction {
         Some(Self {
             row,
             signature: Signature::user_defined(Volatility::Immutable),
-            documentation: documentation(&name, row.doc, false),
+            documentation: documentation(&name, row.doc, false, row.options),
             name,
         })
     }
 
-    /// The constant's place; a generalizer has at most one.
-    fn constant(&self) -> Constant<'_> {
-        Constant { function: &self.name, position: 2, name: self.row.doc.parameters }
+    /// The place of a constant, counted from 0 behind the value.
+    fn constant(&self, index: usize) -> Constant<'_> {
+        let named = self.row.doc.parameters.split(", ").nth(index);
+        let option = || self.row.options.get(index.checked_sub(1)?).map(|option| option.key);
+        let name = match self.row.takes {
+            Takes::Lists => "cut point",
+            _ => named.or_else(option).unwrap_or_default(),
+        };
+        Constant { function: &self.name, position: index + 2, name }
     }
 
-    /// How many arguments a call has.
-    fn arity(&self) -> usize {
-        if self.row.takes == Takes::Nothing { 1 } else { 2 }
+    /// How many constants a call may have.
+    fn constants(&self) -> RangeInclusive<usize> {
+        match self.row.takes {
+            Takes::Nothing | Takes::Table => 0..=0,
+            Takes::Numbers | Takes::Words => 1..=1 + self.row.options.len(),
+            Takes::Lists => 1..=usize::MAX,
+            Takes::Ends => 2..=2,
+        }
     }
 
-    /// The generalizer of a call whose second argument is this literal.
-    fn generalizer(&self, literal: Option<&ScalarValue>) -> Result<Arc<dyn Generalizer>> {
+    /// The generalizer of a call with these literals behind the value.
+    fn generalizer(&self, literals: &[Option<&ScalarValue>]) -> Result<Arc<dyn Generalizer>> {
+        if !self.constants().contains(&literals.len()) {
+            return Err(self.wrong_arity(literals.len() + 1));
+        }
+        let literal = |index: usize| literals.get(index).copied().flatten();
+        let end = |index: usize| match literal(index) {
+            Some(open) if open.is_null() => Ok(None),
+            other => self.constant(index).number(other).map(Some),
+        };
         let argument = match self.row.takes {
-            Takes::Numbers => Argument::Numbers(vec![self.constant().number(literal)?]),
-            Takes::Words => Argument::Words(vec![self.constant().word(literal)?]),
+            Takes::Numbers => Argument::Numbers(vec![self.constant(0).number(literal(0))?]),
+            Takes::Lists => {
+                let cuts = (0..literals.len()).map(|index| self.constant(index).number(literal(index)));
+                Argument::Lists(vec![cuts.collect::<Result<_>>()?])
+            }
+            Takes::Words => Argument::Words(vec![self.constant(0).word(literal(0))?]),
+            Takes::Ends => Argument::Ends(end(0)?, end(1)?),
             Takes::Nothing | Takes::Table => Argument::Words(Vec::new()),
         };
-        let mut levels = (self.row.levels)(&argument).map_err(|e| self.constant().refused(&e))?;
+        let mut options = Options::default();
+        for (index, option) in (1..literals.len()).zip(self.row.options) {
+            let setting = match option.is_number {
+                true => Setting::Number(self.constant(index).number(literal(index))?),
+                false => Setting::Word(self.constant(index).word(literal(index))?),
+            };
+            options.add(option, setting);
+        }
+        // An error of several constants together is told at the last of them.
+        let place = if self.row.options.is_empty() { 0 } else { literals.len().saturating_sub(1) };
+        let mut levels =
+            (self.row.levels)(&argument, &options).map_err(|e| self.constant(place).refused(&e))?;
         levels.pop().ok_or_else(|| DataFusionError::Internal(format!("{}: no level", self.name)))
     }
 
     fn wrong_arity(&self, found: usize) -> DataFusionError {
         let syntax = &self.documentation.syntax_example;
-        DataFusionError::Plan(format!("{syntax} takes {} arguments, found {found}", self.arity()))
+        let (least, most) = (self.constants().start() + 1, self.constants().end().saturating_add(1));
+        let takes = match most {
+            usize::MAX => format!("at least {least}"),
+            most if most > least => format!("{least} to {most}"),
+            most => most.to_string(),
+        };
+        DataFusionError::Plan(format!("{syntax} takes {takes} arguments, found {found}"))
     }
 
     fn wrong_value(&self, why: &dyn std::fmt::Display) -> DataFusionError {
@@ -132,22 +175,18 @@ impl ScalarUDFImpl for GeneralizeFunction {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
-        let value = match arguments.arg_fields {
-            fields @ [value, ..] if fields.len() == self.arity() => value,
-            fields => return Err(self.wrong_arity(fields.len())),
-        };
-        let literal = arguments.scalar_arguments.get(1).copied().flatten();
-        let generalizer = self.generalizer(literal)?;
+        let Some(value) = arguments.arg_fields.first() else { return Err(self.wrong_arity(0)) };
+        let generalizer = self.generalizer(arguments.scalar_arguments.get(1..).unwrap_or_default())?;
         let (_, result) = self.types(&*generalizer, value.data_type())?;
         Ok(Arc::new(Field::new(&self.name, result, true)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let literal = match arguments.args.get(1) {
-            Some(ColumnarValue::Scalar(literal)) => Some(literal),
-            _ => None,
-        };
-        let generalizer = self.generalizer(literal)?;
+        let literals = arguments.args.iter().skip(1).map(|argument| match argument {
+            ColumnarValue::Scalar(literal) => Some(literal),
+            ColumnarValue::Array(_) => None,
+        });
+        let generalizer = self.generalizer(&literals.collect::<Vec<_>>())?;
         let generalized = |values: &ArrayRef| -> Result<ArrayRef> {
             let (seen, _) = self.types(&*generalizer, values.data_type())?;
             let labels = match values.data_type() {

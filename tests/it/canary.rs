@@ -22,7 +22,7 @@ use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion_kanon::class::{Judged, Unlimited};
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Takes, Value as Cell};
+use datafusion_kanon::generalize::{Argument, GENERALIZERS, Options, Takes, Value as Cell};
 use datafusion_kanon::policy::{Folder, Said};
 use datafusion_kanon::release::engine::Resources;
 use datafusion_kanon::release::input::Input;
@@ -642,6 +642,6 @@ fn debug_shows_no_cell() {
         Argument::Table(vec![vec!["Canary".into(), "Canary's".into()], vec!["other".into(), "one".into()]]);
     shown(&file, "Argument");
     for row in GENERALIZERS.iter().filter(|row| row.takes == Takes::Table) {
-        shown(&(row.levels)(&file).unwrap(), row.doc.name);
+        shown(&(row.levels)(&file, &Options::default()).unwrap(), row.doc.name);
     }
 }

@@ -117,7 +117,7 @@ fn tables() -> Vec<Table> {
             src: "generalize",
             sql: "generalize",
             rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "decimal_steps", "hierarchy_of_levels", "value", "zone"],
+            support: &["mod", "bounds", "decimal_steps", "hierarchy_of_levels", "value", "zone"],
         },
         Table {
             name: "MODELS",

@@ -8,20 +8,36 @@ use arrow::array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, StringArray,
     TimestampMillisecondArray, UInt8Array,
 };
+use arrow::datatypes::DataType;
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Takes, Value, apply};
+use datafusion_kanon::generalize::clip::Clip;
+use datafusion_kanon::generalize::{
+    Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply,
+};
 use datafusion_kanon::model::{Class, Counted, MODELS, Merge, Model, Needs, Parameters, ValueCount};
 use proptest::prelude::*;
 
+fn decimal(text: &str) -> Decimal {
+    Decimal::parse(text).unwrap()
+}
+
 /// Arguments to try a row with: enough levels to nest.
 fn arguments(row: &GeneralizerRow) -> Vec<Argument> {
-    let numbers =
-        |list: &[&str]| Argument::Numbers(list.iter().map(|n| Decimal::parse(n).unwrap()).collect());
+    let decimals = |list: &[&str]| list.iter().map(|n| decimal(n)).collect::<Vec<_>>();
+    let numbers = |list: &[&str]| Argument::Numbers(decimals(list));
     match row.takes {
         Takes::Nothing => vec![Argument::Numbers(vec![])],
         Takes::Numbers => {
             vec![numbers(&["2", "10", "100"]), numbers(&["0.1", "0.5", "10"]), numbers(&["4", "3", "1"])]
         }
+        Takes::Lists => vec![
+            Argument::Lists(vec![decimals(&["-20", "0", "18.5", "25", "100"]), decimals(&["0", "25"])]),
+            Argument::Lists(vec![decimals(&["7"])]),
+        ],
+        Takes::Ends => vec![
+            Argument::Ends(Some(decimal("0")), Some(decimal("90"))),
+            Argument::Ends(None, Some(decimal("12.5"))),
+        ],
         Takes::Words => vec![
             Argument::Words(
                 ["day", "month", "quarter", "year", "decade", "century"].map(str::to_owned).to_vec(),
@@ -33,6 +49,34 @@ fn arguments(row: &GeneralizerRow) -> Vec<Argument> {
             vec![Argument::Table((-300..300).map(line).collect())]
         }
     }
+}
+
+/// A row's options to try: none, and all of them.
+fn options(row: &GeneralizerRow) -> Vec<Options> {
+    let mut all = Options::default();
+    for option in row.options {
+        let setting =
+            if option.is_number { Setting::Number(decimal("5")) } else { Setting::Word("right".into()) };
+        all.add(option, setting);
+    }
+    vec![Options::default(), all]
+}
+
+/// Every hierarchy of a row over values of this type, as it is and with its numbers clipped.
+fn hierarchies(row: &GeneralizerRow, input: &DataType) -> Vec<Hierarchy> {
+    let clips = [("-7", "91"), ("0", "25"), ("-12.5", "0.5")];
+    let clips = clips.map(|(low, high)| Clip::new(Some(decimal(low)), Some(decimal(high))).unwrap());
+    let mut all = Vec::new();
+    for (argument, options) in arguments(row)
+        .iter()
+        .flat_map(|argument| options(row).into_iter().map(move |options| (argument, options)))
+    {
+        let Ok(levels) = (row.levels)(argument, &options) else { continue };
+        let Ok(hierarchy) = Hierarchy::new(input, levels) else { continue };
+        all.extend(clips.iter().filter_map(|clip| hierarchy.clipped(clip).ok()));
+        all.push(hierarchy);
+    }
+    all
 }
 
 fn columns(seed: Vec<Option<i32>>) -> Vec<ArrayRef> {
@@ -65,9 +109,7 @@ proptest! {
     fn generalizers_keep_their_promises(seed in prop::collection::vec(prop::option::weighted(0.9, -300..300i32), 1..60)) {
         let mut tried = BTreeSet::new();
         for (row, values) in GENERALIZERS.iter().flat_map(|row| columns(seed.clone()).into_iter().map(move |c| (row, c))) {
-            for argument in arguments(row) {
-                let Ok(levels) = (row.levels)(&argument) else { continue };
-                let Ok(hierarchy) = Hierarchy::new(values.data_type(), levels) else { continue };
+            for hierarchy in hierarchies(row, values.data_type()) {
                 let mut finer: Option<ArrayRef> = None;
                 for (number, level) in hierarchy.levels().iter().enumerate() {
                     let Ok(labels) = apply(&**level, &values) else { continue };

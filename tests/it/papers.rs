@@ -113,7 +113,7 @@ fn near_abuah_adult_rounded_to_tens() {
 }
 
 /// The same chapter: the first 500 rows with age clipped to [10, 60] and education-num to 3 and more before
-/// rounding have k = 7. The clipped and rounded values come as hierarchy files, until there is `clip`.
+/// rounding have k = 7.
 #[test]
 fn near_abuah_adult_clipped() {
     let Some(shared) = shared::folder("near_abuah_adult_clipped") else { return };
@@ -121,16 +121,23 @@ fn near_abuah_adult_clipped() {
     let first = folder.path().join("first_500.csv");
     let text = std::fs::read_to_string(shared.join("data/adult_full/adult.csv")).unwrap();
     std::fs::write(&first, text.split_inclusive('\n').take(501).collect::<String>()).unwrap();
-    let file = |least: i64, most: i64| -> String {
-        (0..=100).map(|value: i64| format!("{value};{}\n", value.clamp(least, most) / 10 * 10)).collect()
-    };
-    let files =
-        BTreeMap::from([("age.csv".to_owned(), file(10, 60)), ("education.csv".to_owned(), file(3, 100))]);
-    let columns =
-        ["age hierarchy = { file = \"age.csv\" }", "education-num hierarchy = { file = \"education.csv\" }"];
-    let opened = shared::open(&first, &policy("k = 2", &columns), &files);
+    let columns = [
+        "age clip = [10, 60], hierarchy = { floor = [10] }",
+        "education-num clip = { from = 3 }, hierarchy = { floor = [10] }",
+    ];
+    let opened = shared::open(&first, &policy("k = 2", &columns), &Folder(papers()));
     assert_eq!(opened.classes.total_rows(), 500);
-    assert_eq!(opened.nodes(1)[&vec![1, 1]].k(), 7);
+    let nodes = opened.nodes(1);
+    assert_eq!(nodes[&vec![1, 1]].k(), 7);
+    // The same partition with intervals and open ends, and the leaves are those after the clip.
+    let columns = columns.map(|column| column.replace("floor", "range"));
+    let opened =
+        shared::open(&first, &policy("k = 2", &columns.each_ref().map(String::as_str)), &Folder(papers()));
+    let age = &opened.classes.columns()[0];
+    assert_eq!(age.leaves(), age.level(0).labels().len() as u64);
+    assert!(age.values().len() as u64 > age.leaves());
+    assert_eq!(age.level(1).leaves().iter().sum::<u64>(), age.leaves());
+    assert_eq!(opened.nodes(1)[&vec![1, 1]].sizes().iter().sum::<u64>(), 500);
 }
 
 const PATIENTS: [&str; 3] =

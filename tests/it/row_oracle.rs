@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, StringViewArray};
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Value};
+use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Options, Value};
 use datafusion_kanon::model::{Counted, Merge};
 use proptest::prelude::*;
 
@@ -130,7 +130,7 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
     };
     let levels = argument.as_ref().map_or(Vec::new(), |argument| {
         let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-        (row.levels)(argument).unwrap()
+        (row.levels)(argument, &Options::default()).unwrap()
     });
     let file = match argument {
         Some(Argument::Table(rows)) => Some(rows),

@@ -1,0 +1,348 @@
+//! `bands`: a number becomes the half-open interval between two cut points that holds it, as text.
+//!
+//! `f(v) = [a,b)` for the neighbouring cut points a <= v < b, `<first` below all of them and `>=last` from the
+//! last on. Cut points are the policy's own, such as the classes of the body mass index: underweight is `<18.5`,
+//! normal `[18.5,25)`. Unequal intervals are the discretization that [`papers::SAMARATI_2001`] allows for numbers.
+//!
+//! # Contract
+//! Integers and floats in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own, as
+//! for [`range`](super::range). A float is on or above a cut point when it is not below the cut point's nearest
+//! double. A coarser level has some of the finer one's cut points. Labels that are [padded](Bands::padded_for)
+//! to the width of a release (`[018.5,025)`) sort as text like the values from 0 up, but for the last: `<` sorts
+//! first, then `>=`, then the intervals; text order of negative cut points is not theirs. So the level does not
+//! claim to keep order. An outermost band with few people still shows that they exist.
+//!
+//! ```
+//! use datafusion_kanon::decimal::Decimal;
+//! use datafusion_kanon::generalize::{Generalizer, Value, bands::Bands};
+//! let bmi = Bands::new(["18.5", "25", "30", "40"].map(Decimal::parse).into_iter().collect::<Result<_, _>>()?)?;
+//! assert_eq!(bmi.one(&Value::Float(18.4))?, Value::Text("<18.5".into()));
+//! assert_eq!(bmi.one(&Value::Float(18.5))?, Value::Text("[18.5,25)".into()));
+//! assert_eq!(bmi.one(&Value::Int(40))?, Value::Text(">=40".into()));
+//! assert_eq!(bmi.one(&Value::Null)?, Value::Null);
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, UInt32Array};
+use arrow::datatypes::DataType;
+
+use super::bounds::{OUTSIDE, decimal_text, labels_of_rows, map_numbers, outside, whole_digits};
+use super::clip::Clip;
+use super::value::unsupported;
+use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+use crate::papers;
+
+/// The table row of this generalizer.
+pub const ROW: GeneralizerRow = GeneralizerRow {
+    doc: &Doc {
+        name: "bands",
+        summary: "a number becomes the interval between two cut points that holds it, such as [18.5,25)",
+        parameters: "cut points...",
+        example: "generalize_bands(bmi, 18.5, 25, 30)",
+        paper: Some(papers::SAMARATI_2001),
+    },
+    key: Some("bands"),
+    takes: Takes::Lists,
+    options: &[],
+    levels: |argument: &Argument, _: &Options| {
+        let Argument::Lists(lists) = argument else {
+            return Err(Error::policy("expected a list of cut points a level, finest first"));
+        };
+        let level = |cuts: &Vec<Decimal>| Ok(Arc::new(Bands::new(cuts.clone())?) as Arc<dyn Generalizer>);
+        lists.iter().map(level).collect()
+    },
+};
+
+/// See the [module](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bands {
+    /// As they were said.
+    said: Vec<Decimal>,
+    clip: Option<Clip>,
+    /// Where bands meet, ascending: those said between the ends of the clip, and the ends.
+    cuts: Vec<Decimal>,
+    /// Labels show at least so many digits before the point.
+    digits: usize,
+}
+
+impl Bands {
+    /// Bands that meet at `cuts`.
+    ///
+    /// # Errors
+    /// A policy error unless there is a cut point and each is above the one before.
+    pub fn new(cuts: Vec<Decimal>) -> Result<Self> {
+        if cuts.is_empty() {
+            return Err(Error::policy("expected at least one cut point"));
+        }
+        if let Some([one, next]) = cuts.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(Error::policy(format!("cut points must ascend, and {next} stands behind {one}")));
+        }
+        Ok(Self { said: cuts.clone(), clip: None, cuts, digits: 1 })
+    }
+
+    /// The label of each band, the lowest first, then those of what no band holds.
+    fn labels(&self) -> Vec<String> {
+        let bound = |cut: &Decimal| decimal_text(cut.numerator(), cut.scale(), self.digits);
+        let between = self.cuts.windows(2).map(|pair| format!("[{},{})", bound(&pair[0]), bound(&pair[1])));
+        let first = self.cuts.first().map(|cut| format!("<{}", bound(cut)));
+        let last = self.cuts.last().map(|cut| format!(">={}", bound(cut)));
+        let outside = OUTSIDE.iter().map(|label| (*label).to_owned());
+        first.into_iter().chain(between).chain(last).chain(outside).collect()
+    }
+
+    /// Whether a float that no interval holds has a label of its own: an infinity beyond an end of the clip has not.
+    fn is_outside(&self, v: f64) -> bool {
+        let end = self.clip.and_then(|clip| if v > 0.0 { clip.high() } else { clip.low() });
+        v.is_nan() || (v.is_infinite() && end.is_none())
+    }
+}
+
+impl Generalizer for Bands {
+    fn label(&self) -> String {
+        let said = self.said.iter().map(Decimal::to_string).collect::<Vec<_>>().join(",");
+        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.label()));
+        format!("bands:{said}{clip}")
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        if input.is_integer() || matches!(input, DataType::Float32 | DataType::Float64) {
+            Ok(DataType::Utf8View)
+        } else {
+            Err(unsupported(input, "integers or floats"))
+        }
+    }
+
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let whole: Vec<i128> = self.cuts.iter().map(|cut| cut.ceil()).collect();
+        let floats: Vec<f64> = self.cuts.iter().map(|cut| cut.to_f64()).collect();
+        let of_float = |v: f64| match outside(v).filter(|_| self.is_outside(v)) {
+            Some(label) => floats.len() + 1 + label,
+            None => floats.partition_point(|cut| *cut <= v),
+        };
+        let places = map_numbers(values, |v| whole.partition_point(|cut| *cut <= v), of_float)?;
+        let places = places.into_iter().map(|place| place.map(u32::try_from).transpose());
+        let places: UInt32Array = places.collect::<std::result::Result<_, _>>().map_err(Error::internal)?;
+        labels_of_rows(&self.labels(), &places)
+    }
+
+    fn one(&self, value: &Value) -> Result<Value> {
+        let reached = |cut: &&Decimal| match value {
+            Value::Int(v) => v.saturating_mul(cut.denominator()) >= cut.numerator(),
+            Value::Float(v) => *v >= cut.to_f64(),
+            _ => false,
+        };
+        match value {
+            Value::Null => return Ok(Value::Null),
+            Value::Float(v) if self.is_outside(*v) => return Ok(Value::Text(v.to_string())),
+            Value::Int(_) | Value::Float(_) => {}
+            _ => return Err(Error::data("only integers and floats have bands")),
+        }
+        let label = self.labels().into_iter().nth(self.cuts.iter().filter(reached).count());
+        label.map(Value::Text).ok_or_else(|| Error::internal("a band without a label"))
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Text(text) => match text.parse() {
+                Ok(v) => self.is_outside(v) && text == &v.to_string(),
+                Err(_) => self.labels().contains(text),
+            },
+            _ => false,
+        }
+    }
+
+    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+        let Some(finer) = (finer as &dyn Any).downcast_ref::<Bands>() else {
+            return Err("`bands` follows only `bands`".into());
+        };
+        if let Some(cut) = self.cuts.iter().find(|cut| !finer.cuts.contains(cut)) {
+            return Err(format!("{cut} is no cut point of the finer level"));
+        }
+        if self.cuts == finer.cuts || self.clip != finer.clip {
+            return Err("its cut points are those of the finer level; leave some out".into());
+        }
+        Ok(())
+    }
+
+    fn padded_for(&self, released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
+        Some(Arc::new(Self { digits: whole_digits(released)?, ..self.clone() }))
+    }
+
+    fn clipped(&self, clip: &Clip) -> Result<Arc<dyn Generalizer>> {
+        let between = |cut: &&Decimal| {
+            clip.low().is_none_or(|low| low < **cut) && clip.high().is_none_or(|high| **cut < high)
+        };
+        let between: Vec<Decimal> = self.said.iter().filter(between).copied().collect();
+        let cuts = clip.low().into_iter().chain(between).chain(clip.high()).collect();
+        Ok(Arc::new(Self { said: self.said.clone(), clip: Some(*clip), cuts, digits: self.digits }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::*;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generalize::floor::tests::{agree, float};
+
+    fn bands(cuts: &[&str]) -> Bands {
+        Bands::new(cuts.iter().map(|cut| Decimal::parse(cut).unwrap()).collect()).unwrap()
+    }
+
+    fn clip(low: Option<&str>, high: Option<&str>) -> Clip {
+        let end = |end: Option<&str>| end.map(|end| Decimal::parse(end).unwrap());
+        Clip::new(end(low), end(high)).unwrap()
+    }
+
+    fn texts(labels: &ArrayRef) -> Vec<Option<&str>> {
+        labels.as_string_view().iter().collect()
+    }
+
+    /// The classes of the body mass index: underweight, normal, overweight, obese, severely obese.
+    const BMI: [&str; 4] = ["18.5", "25", "30", "40"];
+
+    #[test]
+    fn body_mass_indices_by_hand() {
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![
+            Some(-3.0),
+            Some(18.499),
+            Some(18.5),
+            Some(24.9),
+            Some(25.0),
+            None,
+            Some(39.0),
+            Some(40.0),
+            Some(f64::NAN),
+        ]));
+        let expected = [
+            Some("<18.5"),
+            Some("<18.5"),
+            Some("[18.5,25)"),
+            Some("[18.5,25)"),
+            Some("[25,30)"),
+            None,
+            Some("[30,40)"),
+            Some(">=40"),
+            Some("NaN"),
+        ];
+        assert_eq!(texts(&agree(&bands(&BMI), &values).unwrap()), expected);
+        let infinite: ArrayRef = Arc::new(Float32Array::from(vec![f32::INFINITY, f32::NEG_INFINITY]));
+        assert_eq!(texts(&agree(&bands(&BMI), &infinite).unwrap()), [Some("inf"), Some("-inf")]);
+        let whole: ArrayRef = Arc::new(UInt64Array::from(vec![0, 18, 19, 25, u64::MAX]));
+        let expected = ["<18.5", "<18.5", "[18.5,25)", "[25,30)", ">=40"].map(Some);
+        assert_eq!(texts(&agree(&bands(&BMI), &whole).unwrap()), expected);
+        assert_eq!(bands(&BMI).label(), "bands:18.5,25,30,40");
+        assert!(bands(&BMI).output_type(&DataType::Utf8).is_err());
+    }
+
+    #[test]
+    fn padded_labels_sort_like_the_values_but_for_the_last() {
+        let level = bands(&["5", "18.5", "100"]);
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 7.0, 20.0, 100.0]));
+        let padded = level.padded_for(&agree(&level, &values).unwrap()).unwrap();
+        let labels = agree(&*padded, &values).unwrap();
+        assert_eq!(texts(&labels), ["<005", "[005,018.5)", "[018.5,100)", ">=100"].map(Some));
+        // From labels that are padded the same comes out.
+        assert_eq!(&agree(&*level.padded_for(&labels).unwrap(), &values).unwrap(), &labels);
+        // The width is that of what is released.
+        let few: ArrayRef = Arc::new(StringViewArray::from(vec!["<5"]));
+        assert_eq!(level.padded_for(&few).unwrap().one(&Value::Int(1)).unwrap(), Value::Text("<5".into()));
+    }
+
+    #[test]
+    fn labels_and_levels() {
+        let label = |text: &str| bands(&BMI).is_label(&Value::Text(text.into()));
+        assert!(["<18.5", "[18.5,25)", ">=40", "NaN", "inf", "-inf"].iter().all(|text| label(text)));
+        let wrong =
+            ["<18", "[18.5,30)", ">=30", ">40", "40", "nan", "+inf", "infinity", "", "*", "[25.0,30)"];
+        assert!(wrong.iter().all(|text| !label(text)));
+        assert!(bands(&BMI).is_label(&Value::Null) && !bands(&BMI).is_label(&Value::Int(40)));
+        assert_eq!(bands(&["25", "30"]).follows(&bands(&BMI)), Ok(()));
+        assert_eq!(
+            bands(&["25", "35"]).follows(&bands(&BMI)),
+            Err("35 is no cut point of the finer level".into())
+        );
+        assert!(bands(&BMI).follows(&bands(&BMI)).unwrap_err().contains("leave some out"));
+        let cuts = |cuts: &[&str]| Bands::new(cuts.iter().map(|cut| Decimal::parse(cut).unwrap()).collect());
+        assert!(cuts(&[]).is_err() && cuts(&["1", "1"]).is_err() && cuts(&["2", "1"]).is_err());
+    }
+
+    #[test]
+    fn a_clip_cuts_bands() {
+        let clip = clip(Some("20"), Some("35"));
+        let level = bands(&BMI).clipped(&clip).unwrap();
+        let values: ArrayRef =
+            Arc::new(Float64Array::from(vec![18.0, 19.0, 20.0, 29.0, 34.0, 35.0, f64::INFINITY]));
+        let expected = ["<20", "<20", "[20,25)", "[25,30)", "[30,35)", ">=35", ">=35"].map(Some);
+        assert_eq!(texts(&agree(&*level, &values).unwrap()), expected);
+        assert_eq!(level.label(), "bands:18.5,25,30,40 clip:20,35");
+        assert!(!level.is_label(&Value::Text("inf".into())) && !level.is_label(&Value::Text("<18.5".into())));
+        assert!(bands(&["25"]).clipped(&clip).unwrap().follows(&*level).is_ok());
+        assert!(bands(&["18.5", "25", "30"]).clipped(&clip).unwrap().follows(&*level).is_err());
+        assert!(bands(&["25"]).follows(&*level).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn all_numbers_agree_and_lie_within_their_band(
+            v in float(),
+            whole in any::<i64>(),
+            cuts in prop::collection::btree_set((-2_000i64..2_000, 0u32..4), 1..6),
+            keep in any::<u8>(),
+        ) {
+            let mut cuts: Vec<Decimal> =
+                cuts.iter().map(|(n, shift)| Decimal::parse(&format!("{n}e-{shift}")).unwrap()).collect();
+            cuts.sort();
+            cuts.dedup();
+            let kept: Vec<Decimal> = cuts.iter().enumerate().filter(|(at, _)| keep >> at & 1 == 1).map(|(_, cut)| *cut).collect();
+            let fine = Bands::new(cuts).unwrap();
+            let columns: [ArrayRef; 4] = [
+                Arc::new(Float64Array::from(vec![v])),
+                Arc::new(Float32Array::from(vec![v as f32])),
+                Arc::new(Int64Array::from(vec![whole, whole >> 52])),
+                Arc::new(Int8Array::from(vec![whole as i8])),
+            ];
+            for column in columns {
+                let labels = agree(&fine, &column).unwrap();
+                let Ok(coarse) = Bands::new(kept.clone()) else { continue };
+                prop_assert_eq!(coarse.follows(&fine).is_ok(), coarse.cuts != fine.cuts);
+                let coarse = agree(&coarse, &column).unwrap();
+                for (fine, coarse) in texts(&labels).into_iter().flatten().zip(texts(&coarse).into_iter().flatten()) {
+                    let (fine, coarse) = (ends(fine), ends(coarse));
+                    prop_assert!(coarse.0 <= fine.0 && fine.1 <= coarse.1);
+                }
+            }
+            let labels = agree(&fine, &(Arc::new(Float64Array::from(vec![v])) as ArrayRef)).unwrap();
+            if v.is_finite() {
+                let (lower, upper) = ends(texts(&labels)[0].unwrap());
+                prop_assert!(lower <= v && v < upper);
+            }
+        }
+    }
+
+    /// The bounds that a label says.
+    fn ends(label: &str) -> (f64, f64) {
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        match (label.strip_prefix('<'), label.strip_prefix(">="), label.strip_prefix('[')) {
+            (Some(upper), ..) => (f64::NEG_INFINITY, number(upper)),
+            (_, Some(lower), _) => (number(lower), f64::INFINITY),
+            (.., Some(both)) => {
+                let (lower, upper) = both.trim_end_matches(')').split_once(',').unwrap();
+                (number(lower), number(upper))
+            }
+            _ => (0.0, 0.0),
+        }
+    }
+}

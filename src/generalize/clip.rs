@@ -1,0 +1,464 @@
+//! `clip`: numbers below or above two ends become the ends: bottom and top coding.
+//!
+//! `f(v) = low for v < low, high for v >= high, v between`. A column's policy says `clip = [0, 90]` beside its
+//! hierarchy; the ends are the policy's, never the data's minimum and maximum. Every level, 0 too, then looks at
+//! `<0`, at `>=90` and at what is between; where a column keeps numbers (`floor`, no hierarchy), a number cannot say
+//! "below": `low` stands for itself and all below it, and so it is the first label between as well.
+//!
+//! # Contract
+//! Integers and floats in. As the function of SQL, and where a column keeps numbers, the same type out; where labels
+//! are text, `Utf8View`. Either end may be left out. NULL stays NULL, NaN stays NaN; an infinity goes to the end on
+//! its side, or stays where there is none. Monotone as numbers; as text `<0` and `>=90` sort behind the digits of
+//! level 0 and before all intervals. Ends of whole numbers must fit the column's type. Clipping hides
+//! how far out an outlier is, not that there is one: few people beyond an end are still few.
+//!
+//! ```
+//! use datafusion_kanon::decimal::Decimal;
+//! use datafusion_kanon::generalize::{Generalizer, Value, clip::Clip};
+//! let ages = Clip::new(Some(Decimal::integer(0)), Some(Decimal::integer(90)))?;
+//! assert_eq!(ages.one(&Value::Int(104))?, Value::Int(90));
+//! assert_eq!(ages.one(&Value::Int(-3))?, Value::Int(0));
+//! assert_eq!(ages.one(&Value::Float(39.5))?, Value::Float(39.5));
+//! assert_eq!(ages.one(&Value::Null)?, Value::Null);
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+
+use super::bounds::{decimal_text, map_integers};
+use super::value::{narrow, unsupported, widen};
+use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+
+/// The table row of this generalizer.
+pub const ROW: GeneralizerRow = GeneralizerRow {
+    doc: &Doc {
+        name: "clip",
+        summary: "numbers beyond two ends become the ends (top and bottom coding); in a policy a key of the column",
+        parameters: "low, high",
+        example: "generalize_clip(age, 0, 90)",
+        paper: None,
+    },
+    key: None,
+    takes: Takes::Ends,
+    options: &[],
+    levels: |argument: &Argument, _: &Options| match argument {
+        Argument::Ends(low, high) => Ok(vec![Arc::new(Clip::new(*low, *high)?)]),
+        _ => Err(Error::policy("expected two ends such as [0, 90]")),
+    },
+};
+
+/// See the [module](self). As a [`Generalizer`] it keeps numbers numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clip {
+    low: Option<Decimal>,
+    high: Option<Decimal>,
+}
+
+impl Clip {
+    /// Clips below `low` and from `high` on.
+    ///
+    /// # Errors
+    /// A policy error without any end, or unless `low` is below `high`.
+    pub fn new(low: Option<Decimal>, high: Option<Decimal>) -> Result<Self> {
+        match (low, high) {
+            (None, None) => Err(Error::policy("expected at least one end to clip at")),
+            (Some(low), Some(high)) if low >= high => Err(Error::policy(format!(
+                "the lower end must be below the upper one, and {low} is not below {high}"
+            ))),
+            _ => Ok(Self { low, high }),
+        }
+    }
+
+    /// The lower end.
+    pub(crate) fn low(&self) -> Option<Decimal> {
+        self.low
+    }
+
+    /// The upper end.
+    pub(crate) fn high(&self) -> Option<Decimal> {
+        self.high
+    }
+
+    /// On which side of what is between the ends a float lies.
+    pub(crate) fn of_floats(self) -> impl Fn(f64) -> Ordering {
+        let (low, high) = (self.low.map(Decimal::to_f64), self.high.map(Decimal::to_f64));
+        move |v| match () {
+            () if low.is_some_and(|low| v < low) => Ordering::Less,
+            () if high.is_some_and(|high| v >= high) => Ordering::Greater,
+            () => Ordering::Equal,
+        }
+    }
+
+    /// On which side of what is between the ends an integer lies.
+    pub(crate) fn of_integers(self) -> impl Fn(i128) -> Ordering {
+        let (low, high) = (self.low.map(Decimal::ceil), self.high.map(Decimal::ceil));
+        move |v| match () {
+            () if low.is_some_and(|low| v < low) => Ordering::Less,
+            () if high.is_some_and(|high| v >= high) => Ordering::Greater,
+            () => Ordering::Equal,
+        }
+    }
+
+    /// On which side a value lies, the obvious way; what is no number lies between.
+    pub(crate) fn side(&self, value: &Value) -> Ordering {
+        let below = |end: Decimal| match value {
+            Value::Int(v) => v.saturating_mul(end.denominator()) < end.numerator(),
+            Value::Float(v) => *v < end.to_f64(),
+            _ => false,
+        };
+        match (self.low, self.high) {
+            (Some(low), _) if below(low) => Ordering::Less,
+            (_, Some(high)) if is_number(value) && !below(high) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// The end of a side as an integer.
+    fn whole_end(&self, side: Ordering) -> Option<i128> {
+        let end = if side == Ordering::Less { self.low } else { self.high };
+        end.filter(|end| end.scale() == 0).map(Decimal::numerator)
+    }
+
+    /// The value that stands for all on a side; `value` itself between the ends.
+    pub(crate) fn coded(&self, side: Ordering, value: &Value) -> Value {
+        let end = match side {
+            Ordering::Less => self.low,
+            Ordering::Equal => None,
+            Ordering::Greater => self.high,
+        };
+        match (end, value) {
+            (Some(end), Value::Int(_)) => Value::Int(end.numerator()),
+            (Some(end), _) => Value::Float(end.to_f64()),
+            (None, _) => value.clone(),
+        }
+    }
+
+    /// `<0` and `>=90`, the ends with at least `scale` decimals and `digits` digits before the point.
+    pub(crate) fn open_ends(&self, scale: u32, digits: usize) -> [String; 2] {
+        let text = |sign: &str, end: Option<Decimal>| {
+            end.map_or(String::new(), |end| {
+                let scale = scale.max(end.scale());
+                format!("{sign}{}", decimal_text(end.units(scale), scale, digits))
+            })
+        };
+        [text("<", self.low), text(">=", self.high)]
+    }
+
+    /// The digits after the point of the ends.
+    pub(crate) fn scale(&self) -> u32 {
+        self.low.map_or(0, Decimal::scale).max(self.high.map_or(0, Decimal::scale))
+    }
+
+    /// Checks that the ends are numbers of a column's type.
+    pub(crate) fn check_type(&self, input: &DataType) -> Result<()> {
+        for end in [self.low, self.high].into_iter().flatten() {
+            let fits = match input {
+                DataType::Float64 => true,
+                DataType::Float32 => widen(narrow(end.to_f64())).to_bits() == end.to_f64().to_bits(),
+                other if other.is_integer() => {
+                    end.scale() == 0 && Value::build(&[Value::Int(end.numerator())], other).is_ok()
+                }
+                other => return Err(unsupported(other, "integers or floats")),
+            };
+            if !fits {
+                return Err(Error::data(format!("an end of {end} is no {input}, the type of the column")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_number(value: &Value) -> bool {
+    match value {
+        Value::Int(_) => true,
+        Value::Float(v) => !v.is_nan(),
+        _ => false,
+    }
+}
+
+impl Generalizer for Clip {
+    fn label(&self) -> String {
+        let end = |end: Option<Decimal>| end.map_or(String::new(), |end| end.to_string());
+        format!("clip:{},{}", end(self.low), end(self.high))
+    }
+
+    fn output_type(&self, input: &DataType) -> Result<DataType> {
+        self.check_type(input)?;
+        Ok(input.clone())
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        self.check_type(values.data_type())?;
+        let side = self.of_floats();
+        let (low, high) = (self.low.map_or(0.0, Decimal::to_f64), self.high.map_or(0.0, Decimal::to_f64));
+        Ok(match values.data_type() {
+            DataType::Float64 => {
+                let clipped: Float64Array = values.as_primitive::<Float64Type>().unary(|v| match side(v) {
+                    Ordering::Less => low,
+                    Ordering::Equal => v,
+                    Ordering::Greater => high,
+                });
+                Arc::new(clipped)
+            }
+            DataType::Float32 => {
+                let (low, high) = (narrow(low), narrow(high));
+                let clipped: Float32Array =
+                    values.as_primitive::<Float32Type>().unary(|v| match side(widen(v)) {
+                        Ordering::Less => low,
+                        Ordering::Equal => v,
+                        Ordering::Greater => high,
+                    });
+                Arc::new(clipped)
+            }
+            _ => {
+                let side = self.of_integers();
+                let (low, high) = (self.whole_end(Ordering::Less), self.whole_end(Ordering::Greater));
+                map_integers(values, |v| match side(v) {
+                    Ordering::Less => low,
+                    Ordering::Equal => Some(v),
+                    Ordering::Greater => high,
+                })?
+            }
+        })
+    }
+
+    fn one(&self, value: &Value) -> Result<Value> {
+        match value {
+            Value::Int(_) if self.scale() > 0 => Err(Error::data("whole numbers need whole ends")),
+            Value::Null | Value::Int(_) | Value::Float(_) => Ok(self.coded(self.side(value), value)),
+            _ => Err(Error::data("only integers and floats can be clipped")),
+        }
+    }
+
+    fn is_label(&self, value: &Value) -> bool {
+        self.one(value).is_ok_and(|clipped| clipped == *value)
+            || matches!(value, Value::Float(v) if v.is_nan())
+    }
+
+    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+        let Some(finer) = (finer as &dyn Any).downcast_ref::<Clip>() else {
+            return Err("`clip` follows only `clip`".into());
+        };
+        let narrower = |own: Option<Decimal>, finer: Option<Decimal>, side: Ordering| match (own, finer) {
+            (Some(own), Some(finer)) => own == finer || own.cmp(&finer) == side,
+            (_, finer) => finer.is_none(),
+        };
+        if self == finer || !narrower(self.low, finer.low, Ordering::Greater) {
+            return Err("its lower end does not clip more".into());
+        }
+        if narrower(self.high, finer.high, Ordering::Less) {
+            Ok(())
+        } else {
+            Err("its upper end does not clip more".into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::*;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generalize::floor::tests::{agree, float};
+    use crate::generalize::hierarchy_of_levels::ClippedText;
+    use crate::generalize::{GENERALIZERS, Hierarchy, Setting};
+
+    fn decimal(text: &str) -> Decimal {
+        Decimal::parse(text).unwrap()
+    }
+
+    fn clip(low: &str, high: &str) -> Clip {
+        let end = |end: &str| (!end.is_empty()).then(|| decimal(end));
+        Clip::new(end(low), end(high)).unwrap()
+    }
+
+    fn hierarchy(input: &DataType, key: &str, argument: &Argument, origin: i64) -> Result<Hierarchy> {
+        let Some(row) = GENERALIZERS.iter().find(|row| row.key == Some(key)) else {
+            return Hierarchy::new(input, vec![]);
+        };
+        let mut options = Options::default();
+        row.options.iter().for_each(|option| options.add(option, Setting::Number(Decimal::integer(origin))));
+        Hierarchy::new(input, (row.levels)(argument, &options)?)
+    }
+
+    fn widths(widths: &[&str]) -> Argument {
+        Argument::Numbers(widths.iter().map(|width| decimal(width)).collect())
+    }
+
+    fn shown(level: &dyn Generalizer, values: &ArrayRef) -> Vec<String> {
+        let labels = agree(level, values).unwrap();
+        (0..labels.len())
+            .map(|row| Value::read(&labels, row).unwrap().text_form().unwrap_or_default())
+            .collect()
+    }
+
+    #[test]
+    fn top_and_bottom_coding_of_numbers() {
+        let ages: ArrayRef =
+            Arc::new(Int16Array::from(vec![Some(-3), Some(0), Some(89), Some(90), None, Some(104)]));
+        assert_eq!(shown(&clip("0", "90"), &ages), ["0", "0", "89", "90", "", "90"]);
+        assert_eq!(shown(&clip("", "90"), &ages), ["-3", "0", "89", "90", "", "90"]);
+        let floats: ArrayRef =
+            Arc::new(Float32Array::from(vec![f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.35]));
+        assert_eq!(shown(&clip("0.3", ""), &floats), ["NaN", "inf", "0.3", "0.35"]);
+        assert_eq!(shown(&clip("", "0.3"), &floats), ["NaN", "0.3", "-inf", "0.3"]);
+        let refused = |clip: Clip, input: DataType| clip.output_type(&input).unwrap_err().to_string();
+        assert_eq!(
+            refused(clip("0", "300"), DataType::UInt8),
+            "an end of 300 is no UInt8, the type of the column"
+        );
+        assert_eq!(
+            refused(clip("-1", "9"), DataType::UInt8),
+            "an end of -1 is no UInt8, the type of the column"
+        );
+        assert_eq!(
+            refused(clip("0.5", ""), DataType::Int64),
+            "an end of 0.5 is no Int64, the type of the column"
+        );
+        assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers or floats"));
+        assert!(Clip::new(None, None).is_err() && Clip::new(Some(decimal("1")), Some(decimal("1"))).is_err());
+    }
+
+    #[test]
+    fn intervals_are_cut_and_tails_stay_apart_at_every_level() {
+        let ages: ArrayRef = Arc::new(Int64Array::from(vec![-1, 0, 85, 89, 90, 130]));
+        let ranges = hierarchy(&DataType::Int64, "range", &widths(&["10", "20", "100"]), 0).unwrap();
+        let clipped = ranges.clipped(&clip("0", "90")).unwrap();
+        let levels: Vec<_> = clipped.levels().iter().map(|level| shown(&**level, &ages)).collect();
+        assert_eq!(levels[0], ["<0", "0", "85", "89", ">=90", ">=90"]);
+        assert_eq!(levels[1], ["<0", "[0,10)", "[80,90)", "[80,90)", ">=90", ">=90"]);
+        assert_eq!(levels[2], ["<0", "[0,20)", "[80,90)", "[80,90)", ">=90", ">=90"]);
+        assert_eq!(levels[3], ["<0", "[0,90)", "[0,90)", "[0,90)", ">=90", ">=90"]);
+        assert_eq!(levels[4], ["*"; 6]);
+        let labels: Vec<String> = clipped.levels().iter().map(|level| level.label()).collect();
+        let expected =
+            ["clip:0,90", "range:10 clip:0,90", "range:20 clip:0,90", "range:100 clip:0,90", "suppress"];
+        assert_eq!(labels, expected);
+
+        let floors = hierarchy(&DataType::Int64, "floor", &widths(&["10", "20"]), 0).unwrap();
+        let clipped = floors.clipped(&clip("18", "90")).unwrap();
+        let ages: ArrayRef = Arc::new(Int64Array::from(vec![-1, 17, 18, 19, 21, 85, 95]));
+        let levels: Vec<_> = clipped.levels().iter().map(|level| shown(&**level, &ages)).collect();
+        assert_eq!(levels[0], ["18", "18", "18", "19", "21", "85", "90"]);
+        assert_eq!(levels[1], ["18", "18", "18", "18", "20", "80", "90"]);
+        assert_eq!(levels[2], ["18", "18", "18", "18", "20", "80", "90"]);
+        assert_eq!(levels[3], [""; 7]);
+        assert_eq!(clipped.output_type(), &DataType::Int64);
+
+        let decimals = hierarchy(&DataType::Float64, "range", &widths(&["2.5"]), 1).unwrap();
+        let clipped = decimals.clipped(&clip("0.25", "9")).unwrap();
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![0.0, 0.25, 1.0, 8.75, 9.0, f64::INFINITY]));
+        let expected = ["<0.25", "[0.25,1.00)", "[1.00,3.50)", "[8.50,9.00)", ">=9.00", ">=9.00"];
+        assert_eq!(shown(&*clipped.levels()[1], &values), expected);
+        let padded = clipped.levels()[1].padded_for(&agree(&*clipped.levels()[1], &values).unwrap()).unwrap();
+        assert_eq!(shown(&*padded, &values), expected);
+    }
+
+    #[test]
+    fn padded_ends() {
+        let ages: ArrayRef = Arc::new(Int64Array::from(vec![-1, 5, 105, 130]));
+        let ranges = hierarchy(&DataType::Int64, "range", &widths(&["10"]), 0).unwrap();
+        let level = &ranges.clipped(&clip("0", "120")).unwrap().levels()[1].clone();
+        let padded = level.padded_for(&agree(&**level, &ages).unwrap()).unwrap();
+        assert_eq!(shown(&*padded, &ages), ["<000", "[000,010)", "[100,110)", ">=120"]);
+        let young: ArrayRef = Arc::new(Int64Array::from(vec![5]));
+        let padded = level.padded_for(&agree(&**level, &young).unwrap()).unwrap();
+        assert_eq!(shown(&*padded, &young), ["[00,10)"]);
+    }
+
+    #[test]
+    fn only_numbers_are_clipped() {
+        let ends = clip("0", "90");
+        let refused = |input: DataType, key: &str, argument: &Argument| {
+            let hierarchy = hierarchy(&input, key, argument, 5).unwrap();
+            hierarchy.clipped(&ends).unwrap_err().to_string()
+        };
+        let rows = Argument::Table(vec![vec!["1".into(), "a".into()], vec!["2".into(), "a".into()]]);
+        let words = Argument::Words(vec!["year".into()]);
+        let why = "only numbers are clipped: by themselves, or with `range`, `bands` or `floor`";
+        assert_eq!(refused(DataType::Date32, "date", &words), why);
+        assert_eq!(refused(DataType::Int64, "file", &rows), why);
+        for input in [DataType::Utf8, DataType::Date32, DataType::Boolean] {
+            assert!(refused(input, "", &words).contains("expected integers or floats"));
+        }
+        // Levels that a clip makes equal are told.
+        let wide = hierarchy(
+            &DataType::Int64,
+            "bands",
+            &Argument::Lists(vec![vec![decimal("5"), decimal("200")], vec![decimal("5")]]),
+            0,
+        );
+        assert!(wide.unwrap().clipped(&ends).unwrap_err().to_string().contains("leave some out"));
+    }
+
+    #[test]
+    fn labels_of_level_0_are_told_from_other_texts() {
+        let label = |text: &str| ClippedText(clip("0", "90")).is_label(&Value::Text(text.into()));
+        assert!(["<0", ">=90", "0", "89", "0.5", "NaN"].iter().all(|text| label(text)));
+        let wrong = ["90", "-1", "<1", ">=91", "007", "+5", "inf", "", "*", "5.0", "1e1"];
+        assert!(wrong.iter().all(|text| !label(text)));
+        assert!(ClippedText(clip("0", "")).is_label(&Value::Text("inf".into())));
+        assert!(!ClippedText(clip("0", "")).is_label(&Value::Text(String::new())));
+    }
+
+    proptest! {
+        #[test]
+        fn clipped_hierarchies_agree_and_nest(
+            values in prop::collection::vec((any::<i64>(), 0u32..64, float()), 1..12),
+            (low, width, shift) in (-300i64..300, 1i64..600, 0usize..3),
+            (step, factor, origin) in (1i64..60, 2i64..5, -70i64..70),
+            open in 0..3,
+        ) {
+            let at = |n: i64| decimal(&format!("{n}e-{shift}"));
+            let clip = Clip::new((open != 1).then(|| at(low)), (open != 2).then(|| at(low + width))).unwrap();
+            let steps = Argument::Numbers(vec![at(step), at(step * factor)]);
+            let cuts = Argument::Lists(vec![vec![at(-100), at(0), at(step)], vec![at(0)]]);
+            let whole = values.iter().map(|(v, bits, _)| v >> bits);
+            let columns: [ArrayRef; 4] = [
+                Arc::new(whole.clone().collect::<Int64Array>()),
+                Arc::new(whole.map(|v| v as u16).collect::<UInt16Array>()),
+                Arc::new(Float64Array::from_iter_values(values.iter().map(|(v, bits, x)| if bits % 2 == 0 { *x } else { (v >> bits) as f64 / 8.0 }))),
+                Arc::new(Float32Array::from_iter_values(values.iter().map(|(.., x)| *x as f32))),
+            ];
+            for column in &columns {
+                for (key, argument) in [("range", &steps), ("floor", &steps), ("bands", &cuts), ("", &cuts)] {
+                    let Ok(hierarchy) = hierarchy(column.data_type(), key, argument, origin) else { continue };
+                    let Ok(hierarchy) = hierarchy.clipped(&clip) else { continue };
+                    let mut above: Option<ArrayRef> = None;
+                    for level in hierarchy.levels() {
+                        let Ok(labels) = super::super::apply(&**level, column) else { break };
+                        for row in 0..column.len() {
+                            let naive = level.one(&Value::read(column, row).unwrap()).unwrap();
+                            let nan = matches!(naive, Value::Float(x) if x.is_nan());
+                            prop_assert!(nan || naive == Value::read(&labels, row).unwrap(), "{}", level.label());
+                            prop_assert!(level.is_label(&naive), "{}", level.label());
+                        }
+                        if let Some(finer) = &above {
+                            for (a, b) in (0..column.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                                let same = |labels: &ArrayRef| {
+                                    let cell = |row: usize| Value::read(labels, row).unwrap().text_form();
+                                    cell(a) == cell(b)
+                                };
+                                prop_assert!(!same(finer) || same(&labels), "{}", level.label());
+                            }
+                        }
+                        above = Some(labels);
+                    }
+                }
+            }
+        }
+    }
+}
