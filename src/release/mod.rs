@@ -14,6 +14,7 @@ pub mod functions;
 pub mod input;
 mod per_class;
 pub mod profile;
+pub mod propose;
 pub mod record;
 mod recording;
 pub mod staging;
