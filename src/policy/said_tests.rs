@@ -262,10 +262,6 @@ fn keys_of_quasi_identifiers_only() {
             )
         );
     }
-    assert_eq!(
-        column("age = { role = \"insensitive\", allow_unique = true }"),
-        "columns.age.allow_unique: not built yet (a later version)"
-    );
     let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in ["0", "-1", "nan", "inf", "\"x\""] {
