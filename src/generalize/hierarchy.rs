@@ -31,7 +31,7 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use hashbrown::{HashMap, HashSet};
 
-use super::value::{is_supported, unsupported};
+use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -263,7 +263,7 @@ impl Generalizer for HierarchyLevel {
         if is_supported(input) {
             Ok(DataType::Utf8View)
         } else {
-            Err(unsupported(input, "integers, floats, text, dates, timestamps or booleans"))
+            Err(unsupported(input, SUPPORTED))
         }
     }
 
