@@ -260,11 +260,7 @@ impl Generalizer for HierarchyLevel {
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
-        if is_supported(input) {
-            Ok(DataType::Utf8View)
-        } else {
-            Err(unsupported(input, SUPPORTED))
-        }
+        if is_supported(input) { Ok(DataType::Utf8View) } else { Err(unsupported(input, SUPPORTED)) }
     }
 
     fn keeps_order(&self) -> bool {
