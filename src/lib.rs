@@ -23,7 +23,7 @@
 //!     dob = { role = "quasi", hierarchy = { date = ["month", "year"] } }
 //!     sex = { role = "quasi" }
 //!     zip = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
-//!     disease = { role = "sensitive" }
+//!     disease = { role = "sensitive", allow_unique = true }
 //! "#;
 //! let said = Said::parse(text)?;
 //! let source = PolicySource { said: &said, text, files: &Folder(".".into()) };

@@ -9,6 +9,8 @@ pub enum Role {
     Quasi,
     /// What an attacker wants to learn; written as is.
     Sensitive,
+    /// Tells whose row it is, where people have several rows; never written. Sizes count its distinct values.
+    Individual,
     /// Free text; never written.
     Text,
     /// Neither known to an attacker nor worth learning; written as is.
@@ -17,10 +19,11 @@ pub enum Role {
 
 impl Role {
     /// All roles with the word of the policy.
-    pub const ALL: [(Role, &str); 5] = [
+    pub const ALL: [(Role, &str); 6] = [
         (Role::Identifier, "identifier"),
         (Role::Quasi, "quasi"),
         (Role::Sensitive, "sensitive"),
+        (Role::Individual, "individual"),
         (Role::Text, "text"),
         (Role::Insensitive, "insensitive"),
     ];
@@ -33,14 +36,9 @@ impl Role {
         let words = Self::ALL.map(|(_, w)| w);
         match Self::ALL.iter().find(|(_, w)| *w == word) {
             Some((role, _)) => Ok(*role),
-            None if word == "individual" => {
-                Err("the role `individual` is not built yet; mark the column `identifier` and say \
-                 `rows_are_individuals = true` if each row may count as a person"
-                    .into())
+            None if word == "?" => {
+                Err(format!("still undecided: put one of {} in place of `?`", words.join(", ")))
             }
-            None if word == "?" => Err("still undecided: put one of identifier, quasi, sensitive, text, \
-                 insensitive in place of `?`"
-                .into()),
             None => Err(crate::error::nearest(word, &words)),
         }
     }
@@ -51,6 +49,7 @@ impl Role {
             Role::Identifier => "identifier",
             Role::Quasi => "quasi",
             Role::Sensitive => "sensitive",
+            Role::Individual => "individual",
             Role::Text => "text",
             Role::Insensitive => "insensitive",
         }

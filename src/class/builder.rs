@@ -1,5 +1,6 @@
 //! From the batches of a GROUP BY to a [`ClassTable`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, new_empty_array};
@@ -8,18 +9,20 @@ use super::classes::{Classes, Histograms};
 use super::coded::CodedColumn;
 use super::intern::Coder;
 use super::packing::Packing;
+use super::people::{Having, Members, People};
 use super::roll_up::{Scratch, roll_up};
-use super::{Budget, ClassTable, Held, QuasiColumn, too_many_classes};
+use super::{Budget, ClassTable, Held, Individuals, QuasiColumn, too_many_classes};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, Value};
 use crate::model::ValueCount;
 
-/// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers and the sensitive columns
-/// whose values are counted, in any order.
+/// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers, the sensitive columns whose
+/// values are counted and the individual column where there is one, in any order.
 pub struct ClassTableBuilder {
     columns: Vec<QuasiColumn>,
     sensitive: Vec<String>,
-    /// Quasi-identifiers, then sensitive columns.
+    counts_individuals: bool,
+    /// Quasi-identifiers, then sensitive columns, then the individual.
     coding: Vec<Coding>,
     rows: Vec<u64>,
     held: Held,
@@ -54,7 +57,15 @@ impl ClassTableBuilder {
             .map(|_| Coding { coder: Coder::new(budget), codes: Vec::new() })
             .collect();
         let (rows, held) = (Vec::new(), Held::new(budget));
-        Ok(Self { columns, sensitive, coding, rows, held, show_values: false })
+        Ok(Self { columns, sensitive, counts_individuals: false, coding, rows, held, show_values: false })
+    }
+
+    /// Counts individuals instead of rows: their column is the last of every batch.
+    #[must_use]
+    pub fn counting_individuals(mut self) -> Self {
+        self.coding.push(Coding { coder: Coder::new(self.held.budget()), codes: Vec::new() });
+        self.counts_individuals = true;
+        self
     }
 
     /// Whether an error may name the values that a hierarchy does not cover; no cell is named otherwise.
@@ -65,13 +76,13 @@ impl ClassTableBuilder {
     }
 
     /// What codes the values for [`add_coded`](Self::add_coded): one a quasi-identifier, then one a sensitive
-    /// column, in order.
+    /// column, in order, then the one of the individual.
     pub fn coders(&self) -> Vec<Coder> {
         self.coding.iter().map(|coding| coding.coder.clone()).collect()
     }
 
-    /// Adds groups: one array a quasi-identifier and then one a sensitive column, in order, and the rows of
-    /// each group. No group may come twice.
+    /// Adds groups: one array a quasi-identifier and then one a sensitive column, in order, then the individual's,
+    /// and the rows of each group. No group may come twice.
     ///
     /// # Errors
     /// A data error when memory runs out or a type cannot be grouped.
@@ -124,11 +135,25 @@ impl ClassTableBuilder {
         let packing = Packing::new(columns.iter().map(CodedColumn::distinct)).ok_or_else(|| {
             Error::policy(format!("{} quasi-identifiers are too many to be grouped together", columns.len()))
         })?;
+        let who = self.who()?;
+        let individuals = who.as_ref().map(|who| who.individuals(&self.rows));
         let merges = columns.iter().any(CodedColumn::merges_values);
-        let base = self.base(&packing, columns.len(), merges, &budget)?;
+        let base = self.base(&packing, columns.len(), merges, who.as_ref(), &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
-        Ok(ClassTable { columns, sensitive, packing, base, total_rows, _codes: codes_held })
+        Ok(ClassTable { columns, sensitive, packing, base, total_rows, individuals, _codes: codes_held })
+    }
+
+    /// Who is in each group, where individuals are counted.
+    fn who(&mut self) -> Result<Option<Who>> {
+        if !self.counts_individuals {
+            return Ok(None);
+        }
+        let Some(mut coding) = self.coding.pop() else { return Err(Error::internal("no individual column")) };
+        let Some(values) = coding.finish()? else { return Ok(Some(Who::default())) };
+        let null = u32::from(values.null_count() > 0);
+        let all = u32::try_from(values.len()).map_err(|_| too_many_classes())? - null;
+        Ok(Some(Who { all, of_group: coding.codes.iter().map(|code| code.checked_sub(null)).collect() }))
     }
 
     /// The base classes: the groups, merged where only sensitive values tell them apart, or where level 0 `merges`.
@@ -137,6 +162,7 @@ impl ClassTableBuilder {
         packing: &Packing,
         quasi: usize,
         merges: bool,
+        who: Option<&Who>,
         budget: &Arc<dyn Budget>,
     ) -> Result<Classes> {
         let (words, groups) = (packing.words(), self.rows.len());
@@ -158,6 +184,10 @@ impl ClassTableBuilder {
         let sorted = order.iter().flat_map(|group| &entries[*group as usize * (words + 1)..][..=words]);
         let entries: Vec<u64> = sorted.copied().collect();
         let mut sensitive = Vec::new();
+        let mut people = who.map(|who| {
+            let members = order.iter().map(|group| who.of_group[*group as usize]);
+            People { individuals: Members::of_groups(members, who.all), having: Vec::new() }
+        });
         for coding in self.coding.iter_mut().skip(quasi) {
             let Some(values) = coding.finish()? else { continue };
             let null = u32::from(values.null_count() > 0);
@@ -167,18 +197,69 @@ impl ClassTableBuilder {
             };
             let counts = order.iter().map(count).collect();
             let values = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
+            if let (Some(people), Some(who)) = (&mut people, who) {
+                held.at_least(held.bytes + groups * size_of::<(u64, u32)>())?;
+                people.having.push(who.having(&coding.codes, null, &order, values)?);
+            }
             sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values });
             coding.codes = Vec::new();
         }
         drop(held);
         let held = Held::new(budget);
-        if sensitive.is_empty() && self.sensitive.is_empty() && !merges {
-            return Classes { entries, words, sensitive, held }.accounted();
+        if people.is_none() && self.sensitive.is_empty() && !merges {
+            return Classes { entries, words, sensitive, people, held }.accounted();
         }
         sensitive.resize(self.sensitive.len(), Histograms::default());
-        let groups = Classes { entries, words, sensitive, held }.accounted()?;
+        let groups = Classes { entries, words, sensitive, people, held }.accounted()?;
         let merged = roll_up(&groups, &vec![u64::MAX; words], &[], usize::MAX, &mut Scratch::new(budget))?;
         merged.ok_or_else(|| Error::internal("base classes without a bound"))
+    }
+}
+
+/// The individual of every group.
+#[derive(Default)]
+struct Who {
+    of_group: Vec<Option<u32>>,
+    /// All numbers of individuals are below this.
+    all: u32,
+}
+
+impl Who {
+    fn individuals(&self, rows: &[u64]) -> Individuals {
+        let mut of_each = vec![0u64; self.all as usize];
+        let mut rows_of_nobody = 0;
+        for (who, rows) in self.of_group.iter().zip(rows) {
+            match who {
+                Some(individual) => of_each[*individual as usize] += rows,
+                None => rows_of_nobody += rows,
+            }
+        }
+        let mut by_rows: BTreeMap<u64, u64> = BTreeMap::new();
+        of_each.into_iter().for_each(|rows| *by_rows.entry(rows).or_default() += 1);
+        Individuals { count: u64::from(self.all), by_rows, rows_of_nobody }
+    }
+
+    /// Which individual has which value: numbers the pairs that occur. Groups are taken in `order`; their values
+    /// are coded with `null` (0 or 1) codes for NULL before the others.
+    fn having(&self, codes: &[u32], null: u32, order: &[u32], values: u32) -> Result<Having> {
+        let pair = |group: u32| {
+            let (who, code) = (self.of_group[group as usize]?, codes[group as usize]);
+            Some((u64::from(who) << 32 | u64::from(code), group))
+        };
+        let groups = u32::try_from(codes.len()).map_err(|_| too_many_classes())?;
+        let mut pairs: Vec<(u64, u32)> = (0..groups).filter_map(pair).collect();
+        pairs.sort_unstable();
+        let mut of_group: Vec<Option<u32>> = vec![None; codes.len()];
+        let (mut value_of, mut last) = (Vec::new(), None);
+        for (pair, group) in pairs {
+            if last.replace(pair) != Some(pair) {
+                value_of.push(codes[group as usize].checked_sub(null));
+            }
+            let number = u32::try_from(value_of.len() - 1).map_err(|_| too_many_classes())?;
+            of_group[group as usize] = Some(number);
+        }
+        let pairs = order.iter().map(|group| of_group[*group as usize]);
+        Ok(Having::of_groups(pairs, value_of, values))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Held;
 use super::packing::Packing;
+use super::people::People;
 use crate::model::ValueCount;
 
 /// The classes of one node, in no order that means anything. The memory comes out of the table's budget.
@@ -11,10 +12,13 @@ pub struct Classes {
     pub(super) words: usize,
     /// One for each sensitive column of the table.
     pub(super) sensitive: Vec<Histograms>,
+    /// Where individuals are counted.
+    pub(super) people: Option<People>,
     pub(super) held: Held,
 }
 
-/// For each class how often each value of a sensitive column occurs, values in their order, NULL first.
+/// For each class how many rows or individuals have each value of a sensitive column, values in their order, NULL
+/// first.
 #[derive(Default, Clone)]
 pub(super) struct Histograms {
     /// Where each class's counts begin, and where the last one's end.
@@ -46,8 +50,27 @@ impl Classes {
         self.entries.chunks_exact(self.words + 1).map(|entry| entry[self.words])
     }
 
-    /// How often each value of a sensitive column (by its place among the table's) occurs in a class, values
-    /// in their order, NULL first.
+    /// The size of a class with so many rows: its individuals, or the rows where none are counted.
+    pub fn size(&self, class: usize, rows: u64) -> u64 {
+        self.people.as_ref().map_or(rows, |people| people.individuals.of(class).len() as u64)
+    }
+
+    /// The numbers of the individuals of a class, each once, in no order; `None` where rows are counted.
+    pub fn individuals(&self, class: usize) -> Option<&[u32]> {
+        self.people.as_ref().map(|people| people.individuals.of(class))
+    }
+
+    /// How many individuals (rows, where none are counted) of a class have each value of a sensitive column (by
+    /// its place among the table's), values in their order, NULL first.
+    pub fn having(&self, class: usize, column: usize) -> &[ValueCount] {
+        match &self.people {
+            Some(people) => people.having.get(column).map_or(&[], |having| having.counts.of(class)),
+            None => self.sensitive(class, column),
+        }
+    }
+
+    /// How many rows of a class have each value of a sensitive column (by its place among the table's), values in
+    /// their order, NULL first.
     pub fn sensitive(&self, class: usize, column: usize) -> &[ValueCount] {
         self.sensitive.get(column).map_or(&[], |histograms| histograms.of(class))
     }
@@ -60,7 +83,8 @@ impl Classes {
     /// The bytes this takes.
     pub fn bytes(&self) -> usize {
         let sensitive: usize = self.sensitive.iter().map(Histograms::bytes).sum();
-        self.entries.capacity() * size_of::<u64>() + sensitive
+        let people = self.people.as_ref().map_or(0, People::bytes);
+        self.entries.capacity() * size_of::<u64>() + sensitive + people
     }
 }
 

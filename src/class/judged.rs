@@ -1,5 +1,6 @@
 //! A node's classes after judgement: which are kept, and what follows from it.
 
+use super::people::Marked;
 use super::{ClassTable, Classes};
 use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
 
@@ -14,7 +15,17 @@ pub struct Judged<'a> {
     kept_classes: u64,
     min_class: Option<u64>,
     surely_suppressed: u64,
+    individuals: Suppressed,
     squares: u128,
+}
+
+/// The individuals with a row in a failing class.
+#[derive(Debug, Clone, Copy)]
+struct Suppressed {
+    /// Here.
+    here: u64,
+    /// At every node below.
+    surely: u64,
 }
 
 /// Verdicts on sizes below this are kept: most classes are small.
@@ -37,13 +48,14 @@ impl<'a> Judged<'a> {
         classes: &'a Classes,
         requirements: &[Requirement],
     ) -> Self {
+        let counted = table.counted();
         let least = requirements.iter().map(|r| r.model.min_size()).max().unwrap_or(0);
         let of_size: Vec<&Requirement> =
             requirements.iter().filter(|r| r.model.needs() == Needs::Size).collect();
         let by_size = |size: u64| {
             let class = Class::of_size(size);
             let holds = |r: &&Requirement| r.model.holds(r.model.value(&class));
-            let survives = |r: &&&Requirement| r.model.merge() == Merge::Any;
+            let survives = |r: &&&Requirement| r.model.merge(counted) == Merge::Any;
             Verdict {
                 holds: size >= least && of_size.iter().all(holds),
                 may_hold_below: size >= least && of_size.iter().filter(survives).all(holds),
@@ -70,35 +82,53 @@ impl<'a> Judged<'a> {
             kept_classes: 0,
             min_class: None,
             surely_suppressed: 0,
+            individuals: Suppressed { here: 0, surely: 0 },
             squares: 0,
         };
-        for (number, size) in classes.rows().enumerate() {
+        let mut marked = classes.people.as_ref().map(|_| {
+            let all = table.total_individuals();
+            (Marked::none(all), Marked::none(all))
+        });
+        for (number, rows) in classes.rows().enumerate() {
+            let size = classes.size(number, rows);
             let known = usize::try_from(size).ok().and_then(|size| small.get(size));
             let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
             for (requirement, column) in &of_values {
                 if !verdict.may_hold_below {
                     break;
                 }
-                let class = Class { size, sensitive: classes.sensitive(number, *column) };
+                let class = Class { size, sensitive: classes.having(number, *column) };
                 let holds = requirement.model.holds(requirement.model.value(&class));
                 verdict.holds &= holds;
-                verdict.may_hold_below &= holds || requirement.model.merge() != Merge::Any;
+                verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
             }
-            node.add(size, verdict);
+            if let (Some((here, surely)), Some(individuals)) = (&mut marked, classes.individuals(number)) {
+                if !verdict.holds {
+                    here.mark(individuals);
+                }
+                if !verdict.may_hold_below {
+                    surely.mark(individuals);
+                }
+            }
+            node.add(size, rows, verdict);
         }
+        node.individuals = match marked {
+            Some((here, surely)) => Suppressed { here: here.count(), surely: surely.count() },
+            None => Suppressed { here: node.suppressed_rows(), surely: node.surely_suppressed },
+        };
         node
     }
 
-    fn add(&mut self, size: u64, verdict: Verdict) {
+    fn add(&mut self, size: u64, rows: u64, verdict: Verdict) {
         self.kept.push(verdict.holds);
-        self.squares += u128::from(size) * u128::from(size);
+        self.squares += u128::from(rows) * u128::from(rows);
         if verdict.holds {
-            self.kept_rows += size;
+            self.kept_rows += rows;
             self.kept_classes += 1;
             self.min_class = Some(self.min_class.map_or(size, |least| least.min(size)));
         }
         if !verdict.may_hold_below {
-            self.surely_suppressed += size;
+            self.surely_suppressed += rows;
         }
     }
 
@@ -128,6 +158,17 @@ impl<'a> Judged<'a> {
         self.surely_suppressed
     }
 
+    /// The individuals with at least one row in a failing class; rows where none are counted.
+    pub fn suppressed_individuals(&self) -> u64 {
+        self.individuals.here
+    }
+
+    /// Individuals with a row that every node below suppresses too. At most
+    /// [`suppressed_individuals`](Self::suppressed_individuals).
+    pub fn surely_suppressed_individuals(&self) -> u64 {
+        self.individuals.surely
+    }
+
     /// How many classes there are, kept or not.
     pub fn classes(&self) -> u64 {
         self.kept.len() as u64
@@ -138,12 +179,12 @@ impl<'a> Judged<'a> {
         self.kept_classes
     }
 
-    /// The smallest kept class.
+    /// The size of the smallest kept class, in individuals.
     pub fn min_class(&self) -> Option<u64> {
         self.min_class
     }
 
-    /// The sum of the squares of all class sizes, kept or not.
+    /// The sum of the squares of the rows of all classes, kept or not.
     pub fn squares(&self) -> u128 {
         self.squares
     }
@@ -196,7 +237,17 @@ impl<'a> Judged<'a> {
         self.table.code(self.classes, class, column)
     }
 
-    /// How often each value of a sensitive column occurs in `class`; `None` when the table does not count
+    /// The size of a class with so many rows: its individuals, or the rows where none are counted.
+    pub fn size(&self, class: usize, rows: u64) -> u64 {
+        self.classes.size(class, rows)
+    }
+
+    /// How many individuals (rows, where none are counted) of `class` have each value of a sensitive column.
+    pub fn having(&self, class: usize, column: usize) -> &[ValueCount] {
+        self.classes.having(class, column)
+    }
+
+    /// How many rows of `class` have each value of a sensitive column; `None` when the table does not count
     /// that column.
     pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {
         (column < self.table.sensitive.len()).then(|| self.classes.sensitive(class, column))

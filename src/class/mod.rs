@@ -10,8 +10,10 @@ mod coded;
 mod intern;
 mod judged;
 mod packing;
+mod people;
 mod roll_up;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use builder::ClassTableBuilder;
@@ -23,7 +25,7 @@ pub use roll_up::Scratch;
 
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
-use crate::model::ValueCount;
+use crate::model::{Counted, ValueCount};
 use packing::Packing;
 use roll_up::{Step, roll_up};
 
@@ -63,13 +65,14 @@ pub struct QuasiColumn {
 }
 
 /// Memory taken from a budget, given back when dropped.
-struct Held {
+pub struct Held {
     budget: Arc<dyn Budget>,
     bytes: usize,
 }
 
 impl Held {
-    fn new(budget: &Arc<dyn Budget>) -> Self {
+    /// None yet.
+    pub fn new(budget: &Arc<dyn Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 
@@ -78,7 +81,10 @@ impl Held {
     }
 
     /// Takes what is missing to `bytes`.
-    fn at_least(&mut self, bytes: usize) -> Result<()> {
+    ///
+    /// # Errors
+    /// A data error when there is no more.
+    pub fn at_least(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.bytes {
             self.budget.grow(bytes - self.bytes)?;
             self.bytes = bytes;
@@ -100,8 +106,19 @@ pub struct ClassTable {
     packing: Packing,
     base: Classes,
     total_rows: u64,
+    /// Where an individual column is named.
+    individuals: Option<Individuals>,
     /// What the codes take.
     _codes: Held,
+}
+
+/// How many rows the individuals of a table have.
+struct Individuals {
+    count: u64,
+    /// How many individuals have so many rows.
+    by_rows: BTreeMap<u64, u64>,
+    /// The rows that name nobody.
+    rows_of_nobody: u64,
 }
 
 impl std::fmt::Debug for ClassTable {
@@ -131,6 +148,29 @@ impl ClassTable {
         self.total_rows
     }
 
+    /// What sizes count: individuals where the table has an individual column.
+    pub fn counted(&self) -> Counted {
+        if self.individuals.is_some() { Counted::Individuals } else { Counted::Rows }
+    }
+
+    /// The distinct individuals of the input; its rows where none are counted.
+    pub fn total_individuals(&self) -> u64 {
+        self.individuals.as_ref().map_or(self.total_rows, |individuals| individuals.count)
+    }
+
+    /// The most rows that can be suppressed when at most `limit` individuals may be: those of the individuals with
+    /// the most rows, and all that name nobody.
+    pub fn most_rows_of(&self, limit: u64) -> u64 {
+        let Some(individuals) = &self.individuals else { return limit.min(self.total_rows) };
+        let (mut rows, mut left) = (individuals.rows_of_nobody, limit);
+        for (each, count) in individuals.by_rows.iter().rev() {
+            let taken = left.min(*count);
+            rows = rows.saturating_add(taken.saturating_mul(*each));
+            left -= taken;
+        }
+        rows.min(self.total_rows)
+    }
+
     /// The top level of every column.
     pub fn heights(&self) -> Vec<usize> {
         self.columns.iter().map(CodedColumn::height).collect()
@@ -141,7 +181,7 @@ impl ClassTable {
         classes.code(class, column, &self.packing)
     }
 
-    /// How often each value of a sensitive column occurs in all rows.
+    /// How many rows of all have each value of a sensitive column.
     pub fn values_of_all(&self, column: usize) -> Vec<ValueCount> {
         let all = vec![0u32; self.base.len()];
         self.base.sensitive.get(column).map_or(Vec::new(), |base| base.regrouped(&all, 1).counts)

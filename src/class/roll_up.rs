@@ -6,6 +6,7 @@
 
 use super::classes::{Classes, Histograms};
 use super::packing::Field;
+use super::people::Grouping;
 use super::{Budget, Held, too_many_classes};
 use crate::error::Result;
 use crate::model::ValueCount;
@@ -18,6 +19,8 @@ pub struct Scratch {
     entries: Vec<u64>,
     /// The class that each source class went into.
     target: Vec<u32>,
+    /// The class in which each individual was seen last.
+    seen: Vec<u32>,
     held: Held,
 }
 
@@ -33,13 +36,13 @@ impl std::fmt::Debug for Scratch {
 impl Scratch {
     /// No memory yet.
     pub fn new(budget: &Arc<dyn Budget>) -> Self {
-        Self { slots: Vec::new(), entries: Vec::new(), target: Vec::new(), held: Held::new(budget) }
+        let (slots, target, seen) = (Vec::new(), Vec::new(), Vec::new());
+        Self { slots, entries: Vec::new(), target, seen, held: Held::new(budget) }
     }
 
     fn account(&mut self) -> Result<()> {
-        let slots = self.slots.capacity() * size_of::<u32>();
-        let target = self.target.capacity() * size_of::<u32>();
-        self.held.at_least(slots + target + self.entries.capacity() * size_of::<u64>())
+        let numbers = self.slots.capacity() + self.target.capacity() + self.seen.capacity();
+        self.held.at_least(numbers * size_of::<u32>() + self.entries.capacity() * size_of::<u64>())
     }
 }
 
@@ -59,7 +62,7 @@ pub(super) fn roll_up(
     scratch: &mut Scratch,
 ) -> Result<Option<Classes>> {
     let at_most = at_most.min(EMPTY as usize - 1);
-    let needs_target = !source.sensitive.is_empty();
+    let needs_target = !source.sensitive.is_empty() || source.people.is_some();
     let merge = match source.words {
         1 => merge::<1>,
         2 => merge::<2>,
@@ -75,13 +78,17 @@ pub(super) fn roll_up(
         }
         return Ok(None);
     }
-    scratch.account()?;
     let entries = scratch.entries.clone();
     let classes = entries.len() / (source.words + 1);
     let sensitive =
         source.sensitive.iter().map(|histograms| histograms.regrouped(&scratch.target, classes)).collect();
-    let rolled = Classes { entries, words: source.words, sensitive, held: Held::new(source.held.budget()) };
-    rolled.accounted().map(Some)
+    let people = source.people.as_ref().map(|people| {
+        let groups = Grouping::new(&scratch.target, classes);
+        people.regrouped(&groups, &mut scratch.seen)
+    });
+    scratch.account()?;
+    let held = Held::new(source.held.budget());
+    Classes { entries, words: source.words, sensitive, people, held }.accounted().map(Some)
 }
 
 impl Classes {
@@ -228,24 +235,14 @@ impl Histograms {
     }
 
     fn regrouped_by_members(&self, target: &[u32], classes: usize) -> Self {
-        // Counting sort: the members of each class, side by side.
-        let mut ends = vec![0usize; classes + 1];
-        target.iter().for_each(|class| ends[*class as usize + 1] += 1);
-        (1..=classes).for_each(|class| ends[class] += ends[class - 1]);
-        let mut next = ends.clone();
-        let mut members = vec![0usize; target.len()];
-        for (member, class) in target.iter().enumerate() {
-            let place = &mut next[*class as usize];
-            members[*place] = member;
-            *place += 1;
-        }
+        let groups = Grouping::new(target, classes);
         let mut starts = Vec::with_capacity(classes + 1);
         let mut counts: Vec<ValueCount> = Vec::with_capacity(self.counts.len().min(4 * classes));
         for class in 0..classes {
             let start = counts.len();
             starts.push(start);
-            let members = &members[ends[class]..ends[class + 1]];
-            members.iter().for_each(|member| counts.extend_from_slice(self.of(*member)));
+            let members = groups.of(class);
+            members.iter().for_each(|member| counts.extend_from_slice(self.of(*member as usize)));
             if members.len() > 1 {
                 counts[start..].sort_unstable_by_key(|count| count.value);
                 let mut last = start;
@@ -286,7 +283,7 @@ mod tests {
             entries.extend((0..words).map(|word| if word == 0 { code } else { row }));
             entries.push(row % 3 + 1);
         }
-        Classes { entries, words, sensitive: Vec::new(), held: Held::new(&budget()) }
+        Classes { entries, words, sensitive: Vec::new(), people: None, held: Held::new(&budget()) }
     }
 
     #[test]

@@ -1,28 +1,28 @@
 //! `kanon check`: do the models hold on a table as it is?
 
-use arrow::datatypes::Schema;
 use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, rows};
+use super::numbers::{counted, grouped, rows, said_homogeneous};
 use super::source::{Columns, parse_requirement};
 use crate::error::{Error, Result, nearest};
-use crate::measure::{ClassSizes, plain_number};
-use crate::model::{Class, Quantity, Requirement, ValueCount, k_anonymity::KAnonymity};
+use crate::measure::plain_number;
+use crate::model::{Class, Quantity, Requirement, k_anonymity::KAnonymity};
 use crate::release::input::Input;
-use crate::release::profile::for_every_class;
-use crate::release::{Phase, Run, open};
+use crate::release::profile::{SeenAll, SeenClass, for_every_class};
+use crate::release::{Loaded, Phase, Run, open};
 
 /// Check whether a table as it is satisfies privacy models.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kanon check patients.parquet --quasi age,sex,zip --k 5
+  kanon check visits.parquet --quasi age,sex,zip --individual patient_id --k 5
   kanon check 'lake/*.parquet' --policy patients.toml --format json
   kanon check patients_safe --quasi age,sex,zip --k 10 --require 'l_diversity(2, diagnosis)'")]
 pub(crate) struct Check {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     #[command(flatten)]
     columns: Columns,
@@ -48,51 +48,62 @@ impl Check {
                 "say what to check: --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
-        let policy = self.columns.open()?;
+        let policy = self.columns.open(&[])?;
         let input = Input::find(&self.input)?;
         run.listener.begin(Phase::Profile, 0);
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         let models = if models.is_empty() { &loaded.policy.requirements } else { &models };
-        let sensitive = looked_at(models, loaded.schema(), &names)?;
+        let sensitive = looked_at(models, &loaded, &names)?;
+        let individual = loaded.policy.individual();
         let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &sensitive)).collect();
-        let mut sizes = ClassSizes::default();
-        for_every_class(&loaded.table, &names, &sensitive, run.stop, &mut |size, values| {
-            sizes.add(size);
-            judged.iter_mut().for_each(|judged| judged.add(size, values));
-        })
-        .await?;
-        if sizes.classes() == 0 {
+        let (mut classes, mut all_rows) = (0, 0);
+        let (session, table) = (&loaded.session, &loaded.table);
+        let mut see = |class: &SeenClass<'_>| {
+            classes += 1;
+            all_rows += class.rows;
+            judged.iter_mut().for_each(|judged| judged.add(class));
+        };
+        let all = for_every_class(session, table, &names, &sensitive, individual, run.stop, &mut see);
+        let SeenAll { individuals, homogeneous } = all.await?;
+        if classes == 0 {
             return Err(Error::data("the input has no rows"));
         }
 
         let mut text = format!(
             "read      {} in {} over {}\n",
-            rows(sizes.individuals()),
-            counted(sizes.classes(), "class", "classes"),
+            rows(all_rows),
+            counted(classes, "class", "classes"),
             names.join(", ")
         );
         let all_hold = judged.iter().all(Judged::holds);
         judged.iter().for_each(|judged| text += &judged.told());
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
+        text += &said_homogeneous(&homogeneous, individual.is_some());
+        text += &match (individual, individuals) {
+            (Some(name), Some(people)) => {
+                format!("counted   {} by `{name}`\n", counted(people, "individual", "individuals"))
+            }
+            _ => format!("counted   in rows: each of the {} counts as a person\n", grouped(all_rows)),
+        };
         if !all_hold {
             text += "next      kanon search INPUT --policy POLICY shows what generalization would do\n";
         }
-        text +=
-            &format!("counted   in rows: each of the {} counts as a person\n", grouped(sizes.individuals()));
         let json = json!({
             "models": judged,
-            "classes": sizes.classes(),
-            "rows": sizes.individuals(),
-            "individuals": sizes.individuals(),
+            "classes": classes,
+            "rows": all_rows,
+            "individuals": individuals.unwrap_or(all_rows),
+            "homogeneous": homogeneous,
         });
         Ok(Done { text, json, holds: all_hold })
     }
 }
 
-/// The sensitive columns that models look at, each once.
-fn looked_at<'a>(models: &'a [Requirement], schema: &Schema, quasi: &[&str]) -> Result<Vec<&'a str>> {
-    let mut all: Vec<&str> = Vec::new();
+/// The sensitive columns of the policy and those that models look at, each once.
+fn looked_at<'a>(models: &'a [Requirement], loaded: &'a Loaded, quasi: &[&str]) -> Result<Vec<&'a str>> {
+    let mut all: Vec<&str> = loaded.policy.sensitive().collect();
+    let schema = loaded.schema();
     for name in models.iter().filter_map(|model| model.sensitive.as_deref()) {
         if schema.field_with_name(name).is_err() {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -127,14 +138,14 @@ impl<'a> Judged<'a> {
         Self { requirement, column, worst: None, failing_classes: 0, failing_rows: 0 }
     }
 
-    fn add(&mut self, size: u64, values: &[Vec<ValueCount>]) {
+    fn add(&mut self, class: &SeenClass<'_>) {
         let model = &self.requirement.model;
-        let sensitive = self.column.map_or(&[][..], |column| &values[column]);
-        let value = model.value(&Class { size, sensitive });
+        let sensitive = self.column.map_or(&[][..], |column| &class.values[column]);
+        let value = model.value(&Class { size: class.size, sensitive });
         self.worst = model.reached(&mut self.worst.into_iter().chain([value]));
         if !model.holds(value) {
             self.failing_classes += 1;
-            self.failing_rows += size;
+            self.failing_rows += class.rows;
         }
     }
 

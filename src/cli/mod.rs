@@ -2,6 +2,7 @@
 
 mod check;
 mod generate;
+mod link;
 mod list;
 mod numbers;
 mod progress;
@@ -75,6 +76,7 @@ enum Command {
     Release(release::Release),
     Verify(verify::Verify),
     Risk(risk::Risk),
+    Link(link::Link),
     List(list::List),
     Generate(generate::Generate),
 }
@@ -154,6 +156,7 @@ async fn command(command: Command, run: &Run<'_>) -> Result<Done> {
         Command::Release(release) => release.run(run).await,
         Command::Verify(verify) => verify.run(run).await,
         Command::Risk(risk) => risk.run(run).await,
+        Command::Link(link) => link.run(run).await,
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(run).await,
     }

@@ -1,5 +1,7 @@
 //! Numbers as people read and write them.
 
+use crate::release::homogeneous::Homogeneous;
+
 /// `1,234,567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -63,6 +65,21 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
         Some(_) => Err("at least 16M are needed".into()),
         None => Err("expected a number of bytes such as 800M or 16G".into()),
     }
+}
+
+/// What is said of homogeneous classes: a line a sensitive column.
+pub(super) fn said_homogeneous(all: &[Homogeneous], individuals: bool) -> String {
+    let noun = if individuals { ("individual", "individuals") } else { ("row", "rows") };
+    let line = |one: &Homogeneous| match one.classes {
+        0 => format!("varied    `{}`: no class shares one value\n", one.column),
+        classes => format!(
+            "shared    `{}`: {} with {} give their value away\n",
+            one.column,
+            counted(classes, "homogeneous class", "homogeneous classes"),
+            counted(one.individuals, noun.0, noun.1)
+        ),
+    };
+    all.iter().map(line).collect()
 }
 
 /// The nodes of a lattice; more than can be counted are told as such.

@@ -7,11 +7,12 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, nodes_of, percent, percent_of, rows};
+use super::numbers::{counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous};
 use super::source::PolicyFile;
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
 use crate::release::input::Input;
+use crate::release::record::LevelRecord;
 use crate::release::staging::{absolute, private_file};
 use crate::release::{PolicySource, Released, Run, release};
 
@@ -24,7 +25,7 @@ Example:
 Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
 patients_safe.private.json beside it, which may not. Nothing appears under --to before it was verified.")]
 pub(crate) struct Release {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy: roles, hierarchies and what must hold.
     #[arg(long, value_name = "FILE")]
@@ -62,8 +63,9 @@ impl Release {
 
     /// The story of a release.
     fn told(&self, released: &Released) -> Result<String> {
-        let Released { public, private, before, after, chosen } = released;
+        let Released { public, private, before, after, costs, chosen } = released;
         let search = &private.search;
+        let costs = said_costs(chosen, costs);
         let chosen: Vec<String> =
             chosen.iter().map(|(name, level)| said_level(name, &level.by, level.level, level.of)).collect();
         let models: Vec<String> = public
@@ -74,11 +76,34 @@ impl Release {
         let out = self.to.display();
         let mut text = String::new();
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
-        line("read", rows(private.input_rows));
+        line(
+            "read",
+            match private.input_individuals {
+                Some(people) => {
+                    format!(
+                        "{} of {}",
+                        rows(private.input_rows),
+                        counted(people, "individual", "individuals")
+                    )
+                }
+                None => rows(private.input_rows),
+            },
+        );
+        if private.duplicate_rows > 0 {
+            line(
+                "copies",
+                format!(
+                    "{} of them ({}) are exact copies of another row: meant, or loaded twice?",
+                    grouped(private.duplicate_rows),
+                    percent_of(private.duplicate_rows, private.input_rows)
+                ),
+            );
+        }
+        let unit = if private.input_individuals.is_some() { "individuals" } else { "rows" };
         line(
             "before",
             format!(
-                "k {}; {} of rows unique on their quasi-identifiers; highest risk {}",
+                "k {}; {} of {unit} unique on their quasi-identifiers; highest risk {}",
                 grouped(before.min().unwrap_or(0)),
                 percent(risk(before, "sample_uniqueness")?),
                 percent(risk(before, "prosecutor_risk_max")?),
@@ -94,13 +119,20 @@ impl Release {
             ),
         );
         line("chosen", chosen.join(" | "));
+        line("costs", costs);
+        let all = private.input_individuals.unwrap_or(private.input_rows);
+        let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
+        let of_whom = match private.suppressed_individuals {
+            Some(people) => format!(" of {}", counted(people, "individual", "individuals")),
+            None => String::new(),
+        };
         line(
             "suppressed",
             format!(
-                " {} ({}, limit {})",
+                " {}{of_whom} ({}, limit {})",
                 rows(private.suppressed_rows),
-                percent_of(private.suppressed_rows, private.input_rows),
-                percent_of(private.suppression_limit_rows, private.input_rows),
+                percent_of(suppressed, all),
+                percent_of(private.suppression_limit, all),
             ),
         );
         line("verified", models.join("; "));
@@ -113,6 +145,8 @@ impl Release {
                 percent(risk(after, "sample_uniqueness")?),
             ),
         );
+        text += &said_homogeneous(&public.homogeneous, public.individuals.is_some());
+        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         let files = match public.files.as_slice() {
             [one] => format!("{out}/{}", one.name),
             many => format!("{out}/part-*.parquet, {} files", many.len()),
@@ -121,6 +155,20 @@ impl Release {
         line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
         line("next", format!("kanon verify {out} --input {}", self.input));
         Ok(text)
+    }
+}
+
+/// The quasi-identifiers whose generalization costs most, first: the share of its domain that a value stands for.
+fn said_costs(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
+    const SHOWN: usize = 4;
+    let mut all: Vec<(&str, f64)> =
+        chosen.iter().map(|(name, _)| name.as_str()).zip(costs.iter().copied()).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let said = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
+    let said: Vec<String> = said.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();
+    match said.as_slice() {
+        [] => "nothing: every released value is as it was".to_owned(),
+        most => format!("most: {} of the domain in each value", most.join(", ")),
     }
 }
 

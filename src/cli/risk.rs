@@ -1,20 +1,22 @@
 //! `kanon risk`: how easily people are found in a table as it is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, percent, rows};
-use super::source::PolicyFile;
+use super::numbers::{counted, grouped, percent, percent_of, rows};
+use super::source::Columns;
+use crate::class::{ClassTable, QuasiColumn};
 use crate::error::{Error, Result};
-use crate::measure::{ClassSizes, RISKS, RiskMeasure, plain_number, sample_uniqueness::SampleUniqueness};
-use crate::policy::{Folder, Said};
+use crate::generalize::Hierarchy;
+use crate::measure::sample_uniqueness::SampleUniqueness;
+use crate::measure::{ClassSizes, RISKS, RiskMeasure, plain_number, share_at_risk};
 use crate::release::input::Input;
-use crate::release::profile::class_sizes;
+use crate::release::profile::profile;
 use crate::release::record::{PublicRecord, RECORD};
-use crate::release::{Phase, Run, open, risks};
+use crate::release::{Loaded, Phase, Run, open, risks};
 use crate::role::Role;
 
 /// Measure re-identification risks, overall and per quasi-identifier.
@@ -22,56 +24,41 @@ use crate::role::Role;
 #[command(after_help = "\
 Examples:
   kanon risk patients.parquet --quasi age,sex,zip
+  kanon risk visits.parquet --quasi age,sex,zip --individual patient_id
   kanon risk patients.parquet --policy patients.toml --format json
   kanon risk patients_safe          # a release knows its quasi-identifiers")]
 pub(crate) struct Risk {
-    /// A file, folder or glob of Parquet or CSV files, or a release.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
-    /// The policy that names the quasi-identifiers.
-    #[arg(long, value_name = "FILE", conflicts_with = "quasi")]
-    policy: Option<PathBuf>,
-    /// The quasi-identifiers, when there is no policy.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    quasi: Vec<String>,
+    #[command(flatten)]
+    columns: Columns,
 }
 
 impl Risk {
-    fn columns(&self) -> Result<PolicyFile> {
-        if let Some(path) = &self.policy {
-            return PolicyFile::open(path);
-        }
+    /// The quasi-identifiers that a release names itself.
+    fn of_release(&self) -> Result<Vec<String>> {
         let release = Path::new(&self.input);
-        let quasi = match self.quasi.as_slice() {
-            [] if release.join(RECORD).is_file() => {
-                let columns = PublicRecord::read(release)?.columns.into_iter();
-                columns.filter(|c| c.role == Role::Quasi.word()).map(|c| c.name).collect()
-            }
-            [] => {
-                return Err(Error::policy(
-                    "name the quasi-identifiers: --quasi age,sex,zip or --policy FILE",
-                ));
-            }
-            said => said.to_vec(),
-        };
-        Ok(PolicyFile { said: Said::quick(&quasi, 2)?, text: String::new(), folder: Folder(PathBuf::new()) })
+        if !release.join(RECORD).is_file() {
+            return Ok(Vec::new());
+        }
+        let columns = PublicRecord::read(release)?.columns.into_iter();
+        Ok(columns.filter(|c| c.role == Role::Quasi.word()).map(|c| c.name).collect())
     }
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = self.columns()?;
+        let policy = self.columns.open(&self.of_release()?)?;
         let input = Input::find(&self.input)?;
-        run.listener.begin(Phase::Profile, 0);
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
-        let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
-        let sizes = class_sizes(&loaded.table, &names, run.stop).await?;
-        if sizes.classes() == 0 {
-            return Err(Error::data("the input has no rows"));
-        }
+        let table = classes_as_is(run, &loaded).await?;
+        let sizes = ClassSizes::of(&table, table.base());
         let measured = risks(&sizes)?;
+        let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         let mut text = format!(
-            "read      {} in {} over {}; each row counts as a person\n\n",
-            rows(sizes.individuals()),
-            counted(sizes.classes(), "class", "classes"),
+            "read      {} in {} over {}; {}\n\n",
+            rows(table.total_rows()),
+            counted(table.base().len() as u64, "class", "classes"),
             names.join(", "),
+            who(&loaded, &sizes),
         );
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
@@ -83,31 +70,36 @@ impl Risk {
             };
             text += &format!("{name:<27} {shown:>9}   {}\n", row.doc.summary);
         }
-        text += "\nclass size      classes         rows\n";
-        for (from, to, classes, people) in bins(&sizes) {
-            let size = if from == to { grouped(from) } else { format!("{}-{}", grouped(from), grouped(to)) };
-            text += &format!("{size:<12} {:>10} {:>12}\n", grouped(classes), grouped(people));
-        }
-        text += "\nwithout            k   unique\n";
+        text += &histogram(&sizes);
+        text += "\nwithout            k   unique   at risk\n";
         let mut without = Vec::new();
-        for left_out in &names {
-            let rest: Vec<&str> = names.iter().copied().filter(|name| name != left_out).collect();
-            let sizes = class_sizes(&loaded.table, &rest, run.stop).await?;
+        for (column, name) in names.iter().enumerate() {
+            let sizes = without_column(&table, column)?;
             let unique = SampleUniqueness.value(&sizes).unwrap_or_default();
+            let at_risk = at_risk(&sizes)?;
             let k = sizes.min().unwrap_or(0);
-            text += &format!("{left_out:<12} {:>8} {:>8}\n", grouped(k), percent(unique));
-            without.push(json!({ "column": left_out, "k": k, "sample_uniqueness": unique }));
+            let (unique_said, at_risk_said) = (percent(unique), percent_of(at_risk, sizes.individuals()));
+            text += &format!("{name:<12} {:>8} {unique_said:>8} {at_risk_said:>9}\n", grouped(k));
+            without.push(json!({
+                "column": name,
+                "k": k,
+                "sample_uniqueness": unique,
+                "individuals_at_risk": at_risk,
+            }));
         }
-        let histogram: Vec<_> =
-            sizes.histogram().map(|(size, classes)| json!({ "size": size, "classes": classes })).collect();
+        let histogram: Vec<_> = sizes
+            .histogram()
+            .map(|(size, classes, people)| json!({ "size": size, "classes": classes, "individuals": people }))
+            .collect();
         let measures: serde_json::Map<_, _> =
             measured.iter().map(|(name, v)| (name.clone(), plain_number(*v))).collect();
         let json = json!({
-            "rows": sizes.individuals(),
+            "rows": table.total_rows(),
             "individuals": sizes.individuals(),
-            "classes": sizes.classes(),
+            "classes": table.base().len(),
             "k": sizes.min(),
             "risk": measures,
+            "individuals_at_risk": at_risk(&sizes)?,
             "histogram": histogram,
             "without": without,
         });
@@ -115,18 +107,105 @@ impl Risk {
     }
 }
 
-/// Class sizes in bins that double: first and last size, classes and rows.
-fn bins(sizes: &ClassSizes) -> Vec<(u64, u64, u64, u64)> {
-    let mut bins: Vec<(u64, u64, u64, u64)> = Vec::new();
-    for (size, classes) in sizes.histogram() {
+/// The classes of a table as it is; hierarchies do not matter, a column can only be left out.
+async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
+    run.listener.begin(Phase::Profile, 0);
+    let quasi = loaded.policy.quasi.iter().map(|quasi| {
+        let hierarchy = Hierarchy::new(quasi.hierarchy.input_type(), Vec::new())?;
+        Ok(QuasiColumn { name: quasi.name.clone(), hierarchy, weight: 1.0 })
+    });
+    let quasi: Vec<QuasiColumn> = quasi.collect::<Result<_>>()?;
+    let (table, individual) = (loaded.table.clone(), loaded.policy.individual());
+    let classes = profile(&loaded.session, table, quasi, &[], individual, run).await?;
+    match (classes.total_rows(), classes.total_individuals()) {
+        (0, _) => Err(Error::data("the input has no rows")),
+        (_, 0) => Err(Error::data("no row says whose it is: nobody can be counted")),
+        _ => Ok(classes),
+    }
+}
+
+/// The class sizes when one column is left out: at its top level all its values are one.
+fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
+    let as_is = vec![0; table.columns().len()];
+    let mut levels = as_is.clone();
+    levels[column] = table.columns()[column].height();
+    Ok(ClassSizes::of(table, &table.roll_up(table.base(), &as_is, &levels)?))
+}
+
+/// The individuals with a class smaller than the default bound of `share_at_risk` allows.
+fn at_risk(sizes: &ClassSizes) -> Result<u64> {
+    let small = |size: u64| -> Result<bool> {
+        let alone: ClassSizes = [size].into_iter().collect();
+        Ok((share_at_risk::ROW.make)(share_at_risk::ROW.defaults)?.value(&alone) == Some(1.0))
+    };
+    let mut all = 0;
+    for (size, _, people) in sizes.histogram() {
+        if !small(size)? {
+            break;
+        }
+        all += people;
+    }
+    Ok(all)
+}
+
+/// What is counted, and how many.
+fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
+    match loaded.policy.individual() {
+        Some(name) => {
+            format!("{} by `{name}`", counted(sizes.individuals(), "individual", "individuals"))
+        }
+        None => "each row counts as a person".to_owned(),
+    }
+}
+
+/// Class sizes as a picture: one line for sizes that double.
+fn histogram(sizes: &ClassSizes) -> String {
+    let bins = bins(sizes.histogram());
+    let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
+    let line = |bin: &Bin| {
+        let bar = bar(bin.individuals, most);
+        format!("{:<12} {:>10} {:>12}  {bar}\n", bin.said(), grouped(bin.classes), grouped(bin.individuals))
+    };
+    "\nclass size      classes  individuals\n".to_owned() + &bins.iter().map(line).collect::<String>()
+}
+
+/// A bar for `part`, where `most` has the longest; half of a block is the least that is shown.
+pub(super) fn bar(part: u64, most: u64) -> String {
+    const WIDTH: u64 = 30;
+    let halves = usize::try_from(part.saturating_mul(2 * WIDTH) / most.max(1)).unwrap_or(0);
+    let halves = halves.max(usize::from(part > 0));
+    "\u{2588}".repeat(halves / 2) + if halves % 2 == 1 { "\u{258c}" } else { "" }
+}
+
+/// Sizes between two powers of two.
+pub(super) struct Bin {
+    from: u64,
+    to: u64,
+    classes: u64,
+    pub(super) individuals: u64,
+}
+
+impl Bin {
+    /// `1`, `2-3`, `4-7`.
+    pub(super) fn said(&self) -> String {
+        match self.from == self.to {
+            true => grouped(self.from),
+            false => format!("{}-{}", grouped(self.from), grouped(self.to)),
+        }
+    }
+}
+
+/// Sizes with their classes and individuals, in bins that double.
+pub(super) fn bins(sizes: impl Iterator<Item = (u64, u64, u64)>) -> Vec<Bin> {
+    let mut bins: Vec<Bin> = Vec::new();
+    for (size, classes, individuals) in sizes {
         let from = 1u64 << size.ilog2();
-        let to = from.saturating_mul(2) - 1;
         match bins.last_mut() {
-            Some(bin) if bin.0 == from => {
-                bin.2 += classes;
-                bin.3 += size * classes;
+            Some(bin) if bin.from == from => {
+                bin.classes += classes;
+                bin.individuals += individuals;
             }
-            _ => bins.push((from, to, classes, size * classes)),
+            _ => bins.push(Bin { from, to: from.saturating_mul(2) - 1, classes, individuals }),
         }
     }
     bins

@@ -6,13 +6,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, nodes_of, percent_of};
+use super::numbers::{counted, grouped, nodes_of, percent_of};
 use super::source::PolicyFile;
 use crate::class::{ClassTable, Judged};
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, plain_number};
 use crate::method::{Found, Outcome};
-use crate::model::Needs;
+use crate::model::{Counted, Needs};
 use crate::policy::Policy;
 use crate::release::input::Input;
 use crate::release::{Run, load, open, search, search_minimal};
@@ -26,7 +26,7 @@ Examples:
   kanon search patients.parquet --policy patients.toml --top 3 --format json
   kanon search patients.parquet --policy patients.toml --minimal")]
 pub(crate) struct Search {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy: what must hold.
     #[arg(long, value_name = "FILE")]
@@ -126,12 +126,18 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
 
 /// A node in one line.
 fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
+    let of_whom = match classes.counted() {
+        Counted::Individuals => {
+            format!(" of {}", counted(found.suppressed_individuals, "individual", "individuals"))
+        }
+        Counted::Rows => String::new(),
+    };
     format!(
-        "{} {:.6}  suppressed {} ({})  classes {}  {}\n",
+        "{} {:.6}  suppressed {}{of_whom} ({})  classes {}  {}\n",
         policy.objective.doc().name,
         found.loss,
         grouped(found.suppressed_rows),
-        percent_of(found.suppressed_rows, classes.total_rows()),
+        percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),
         said_levels(policy, &found.levels),
     )
@@ -167,14 +173,14 @@ fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_js
     let levels =
         policy.quasi.iter().zip(&found.levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
-    let counted = sensitive == 1 && classes.sensitive().len() == 1;
-    let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || counted);
+    let one_column = sensitive == 1 && classes.sensitive().len() == 1;
+    let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || one_column);
     let measures = known.map(|loss| (loss.doc().name.to_owned(), plain_number(loss.value(&judged))));
     Ok(json!({
         "levels": levels.collect::<serde_json::Map<_, _>>(),
         "value": found.loss,
         "suppressed_rows": found.suppressed_rows,
-        "suppressed_individuals": found.suppressed_rows,
+        "suppressed_individuals": found.suppressed_individuals,
         "classes": found.classes,
         "min_class": found.min_class,
         "measures": measures.collect::<serde_json::Map<_, _>>(),

@@ -9,6 +9,7 @@ use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::model::{MODELS, Model, Needs, Parameters, Requirement};
 use crate::policy::{Folder, Said};
+use crate::release::hierarchy_files::HierarchyFiles;
 
 /// A policy file as a command opened it.
 pub(crate) struct PolicyFile {
@@ -17,7 +18,7 @@ pub(crate) struct PolicyFile {
     /// Its text.
     pub text: String,
     /// Where its hierarchy files are.
-    pub folder: Folder,
+    pub folder: HierarchyFiles,
 }
 
 impl PolicyFile {
@@ -30,36 +31,39 @@ impl PolicyFile {
         let text = std::fs::read_to_string(path).map_err(|e| Error::policy(e.kind()).at(&place))?;
         let said = Said::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { said, text, folder: Folder(folder) })
+        Ok(Self { said, text, folder: HierarchyFiles(Folder(folder)) })
     }
 }
 
-/// `--policy P` or `--quasi a,b`.
+/// `--policy P` or `--quasi a,b --individual c`.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
 pub(crate) struct Columns {
     /// The policy that names the quasi-identifiers.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "quasi")]
     policy: Option<PathBuf>,
     /// The quasi-identifiers, when there is no policy.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     quasi: Vec<String>,
+    /// The column that tells whose row it is: its distinct values are counted instead of rows.
+    #[arg(long, value_name = "COLUMN", conflicts_with = "policy")]
+    individual: Option<String>,
 }
 
 impl Columns {
-    /// The policy, or one made of the quasi-identifiers alone.
+    /// The policy, or one made of the quasi-identifiers alone; when neither is said, of `known` ones.
     ///
     /// # Errors
-    /// Those of the policy.
-    pub(crate) fn open(&self) -> Result<PolicyFile> {
-        match &self.policy {
-            Some(path) => PolicyFile::open(path),
-            None => Ok(PolicyFile {
-                said: Said::quick(&self.quasi, 2)?,
-                text: String::new(),
-                folder: Folder(PathBuf::new()),
-            }),
+    /// Those of the policy; a policy error when no quasi-identifier is named.
+    pub(crate) fn open(&self, known: &[String]) -> Result<PolicyFile> {
+        if let Some(path) = &self.policy {
+            return PolicyFile::open(path);
         }
+        let quasi = if self.quasi.is_empty() { known } else { &self.quasi };
+        if quasi.is_empty() {
+            return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));
+        }
+        let said = Said::quick(quasi, self.individual.as_deref(), 2)?;
+        Ok(PolicyFile { said, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 
     /// Whether a policy was given.

@@ -6,11 +6,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, rows};
+use super::numbers::{counted, rows, said_homogeneous};
+use super::release::said_level;
 use super::source::PolicyFile;
 use crate::error::Result;
 use crate::policy::Files;
 use crate::release::input::Input;
+use crate::release::record::PublicRecord;
 use crate::release::{Phase, Run, check_release};
 
 /// Check a release: its record, its files, its rows; with the input, all of it.
@@ -57,12 +59,22 @@ impl Verify {
                 model.reached
             );
         }
+        text += &said_homogeneous(
+            &checked.verified.homogeneous,
+            public.individuals.is_some() && checked.with_input,
+        );
+        text += &said_levels(public);
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
                 "verified  against the input: all {} are rows of it, {} suppressed\n",
                 rows(public.rows),
                 rows(suppressed)
             ),
+            None if public.individuals.is_some() => {
+                "verified  the released rows by themselves, counted as rows: whose they are, only the input tells; \
+                 --input INPUT counts individuals\n"
+                    .to_owned()
+            }
             None => "verified  the released rows by themselves; --input INPUT compares them with where they came from\n"
                 .to_owned(),
         };
@@ -71,9 +83,29 @@ impl Verify {
             "with_input": checked.with_input,
             "rows": public.rows,
             "classes": public.classes,
+            "individuals": checked.verified.individuals.and(public.individuals),
             "suppressed_rows": checked.verified.suppressed_rows,
+            "suppressed_individuals": checked.verified.individuals.map(|people| people.suppressed),
+            "homogeneous": checked.verified.homogeneous,
             "models": public.models,
         });
         Ok(Done { text, json, holds: true })
+    }
+}
+
+/// The quasi-identifiers that are generalized most, first: by their share of all levels.
+fn said_levels(public: &PublicRecord) -> String {
+    const SHOWN: usize = 4;
+    let levels =
+        public.columns.iter().filter_map(|column| Some((&column.name, column.generalized.as_ref()?)));
+    let mut all: Vec<_> = levels.filter(|(_, level)| level.level > 0).collect();
+    // In thousandths, which is as fine as hierarchies get.
+    all.sort_by_key(|(_, level)| std::cmp::Reverse(level.level * 1_000 / level.of.max(1)));
+    let said = all.iter().take(SHOWN).map(|(name, level)| {
+        format!("{} ({} of {})", said_level(name, &level.by, level.level, level.of), level.level, level.of)
+    });
+    match said.collect::<Vec<_>>().as_slice() {
+        [] => "coarsest  nothing: every released value is as it was\n".to_owned(),
+        said => format!("coarsest  {}\n", said.join(", ")),
     }
 }

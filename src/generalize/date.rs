@@ -6,10 +6,11 @@
 //! 1901 to 2000). Generalizing dates of birth goes back to [`papers::SAMARATI_SWEENEY_1998`].
 //!
 //! # Contract
-//! `Date32`, `Date64` and timestamps of all units, without a time zone or in UTC, in; the same type out. NULL
-//! stays NULL. Monotone. Other time zones are refused, since their midnight is not ours; dates that the calendar
-//! or the type cannot hold are refused and counted. 1995-01-01 alone reads as a birthday: only the field's label
-//! says that it stands for a year.
+//! `Date32`, `Date64` and timestamps of all units in; the same type out. NULL stays NULL. A timestamp with a time
+//! zone becomes the first moment of its local period: midnight there, or where the clocks were changed at midnight the
+//! earliest moment of that local day. Monotone, except where clocks were set back over a midnight. Zones that are not
+//! known are refused; dates that the calendar or the type cannot hold are refused and counted. 1995-01-01 alone reads as a
+//! birthday: only the field's label says that it stands for a year.
 //!
 //! ```
 //! use arrow::datatypes::TimeUnit;
@@ -17,7 +18,8 @@
 //! let year = Date::new(Period::Year);
 //! assert_eq!(year.one(&Value::Date(-1))?, Value::Date(-365)); // 1969-12-31, 1969-01-01
 //! let day = Date::new(Period::Day);
-//! assert_eq!(day.one(&Value::Timestamp(-1, TimeUnit::Second))?, Value::Timestamp(-86_400, TimeUnit::Second));
+//! let (last, first) = (Value::Timestamp(-1, TimeUnit::Second, None), Value::Timestamp(-86_400, TimeUnit::Second, None));
+//! assert_eq!(day.one(&last)?, first);
 //! assert_eq!(day.one(&Value::Null)?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
@@ -33,6 +35,7 @@ use arrow::datatypes::{
 use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
 
 use super::value::{ticks_per_second, unsupported};
+use super::zone::Zone;
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
@@ -156,11 +159,30 @@ impl Date {
         T: ArrowPrimitiveType,
         T::Native: Into<i64> + TryFrom<i64>,
     {
+        self.column_by::<T>(values, |v| self.first(v.div_euclid(ticks_per_day))?.checked_mul(ticks_per_day))
+    }
+
+    /// Timestamps, by the days of their zone.
+    fn moments<T>(&self, values: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<ArrayRef>
+    where
+        T: ArrowPrimitiveType<Native = i64>,
+    {
+        let ticks = ticks_per_second(unit);
+        let Some(zone) = zone else { return self.column::<T>(values, 86_400 * ticks) };
+        let zone = Zone::parse(zone)?;
+        self.column_by::<T>(values, |v| {
+            let first = self.first(zone.day(v.div_euclid(ticks))?)?;
+            zone.first_moment(first)?.checked_mul(ticks)
+        })
+    }
+
+    fn column_by<T>(&self, values: &ArrayRef, first: impl Fn(i64) -> Option<i64>) -> Result<ArrayRef>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: Into<i64> + TryFrom<i64>,
+    {
         let values = values.as_primitive::<T>();
-        let result: PrimitiveArray<T> = values.unary_opt(|v| {
-            let first = self.first(v.into().div_euclid(ticks_per_day))?;
-            first.checked_mul(ticks_per_day)?.try_into().ok()
-        });
+        let result: PrimitiveArray<T> = values.unary_opt(|v| first(v.into())?.try_into().ok());
         match result.null_count() - values.null_count() {
             0 => Ok(Arc::new(result.with_data_type(values.data_type().clone()))),
             lost => Err(self.outside(lost)),
@@ -203,12 +225,7 @@ impl Generalizer for Date {
     fn output_type(&self, input: &DataType) -> Result<DataType> {
         match input {
             DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None) => Ok(input.clone()),
-            DataType::Timestamp(_, Some(zone)) if matches!(&**zone, "UTC" | "+00:00" | "Etc/UTC" | "Z") => {
-                Ok(input.clone())
-            }
-            DataType::Timestamp(..) => {
-                Err(Error::data("timestamps in another time zone than UTC: convert the column to UTC first"))
-            }
+            DataType::Timestamp(_, Some(zone)) => Zone::parse(zone).map(|_| input.clone()),
             other => Err(unsupported(other, "dates or timestamps")),
         }
     }
@@ -221,13 +238,13 @@ impl Generalizer for Date {
         match self.output_type(values.data_type())? {
             DataType::Date32 => self.column::<Date32Type>(values, 1),
             DataType::Date64 => self.column::<Date64Type>(values, 86_400_000),
-            DataType::Timestamp(unit, _) => {
-                let ticks = 86_400 * ticks_per_second(unit);
+            DataType::Timestamp(unit, zone) => {
+                let zone = zone.as_deref();
                 match unit {
-                    TimeUnit::Second => self.column::<TimestampSecondType>(values, ticks),
-                    TimeUnit::Millisecond => self.column::<TimestampMillisecondType>(values, ticks),
-                    TimeUnit::Microsecond => self.column::<TimestampMicrosecondType>(values, ticks),
-                    TimeUnit::Nanosecond => self.column::<TimestampNanosecondType>(values, ticks),
+                    TimeUnit::Second => self.moments::<TimestampSecondType>(values, unit, zone),
+                    TimeUnit::Millisecond => self.moments::<TimestampMillisecondType>(values, unit, zone),
+                    TimeUnit::Microsecond => self.moments::<TimestampMicrosecondType>(values, unit, zone),
+                    TimeUnit::Nanosecond => self.moments::<TimestampNanosecondType>(values, unit, zone),
                 }
             }
             other => Err(unsupported(&other, "dates or timestamps")),
@@ -243,11 +260,13 @@ impl Generalizer for Date {
                 .and_then(|date| self.first_by_calendar(date))
                 .and_then(|first| i32::try_from((first - epoch).num_days()).ok())
                 .map(Value::Date),
-            Value::Timestamp(ticks, unit) => {
+            Value::Timestamp(ticks, unit, name) => {
+                let zone = Zone::parse(name.as_deref().unwrap_or("UTC"))?;
                 DateTime::from_timestamp(ticks.div_euclid(ticks_per_second(*unit)), 0)
-                    .and_then(|time| self.first_by_calendar(time.date_naive()))
-                    .and_then(|first| (first - epoch).num_seconds().checked_mul(ticks_per_second(*unit)))
-                    .map(|ticks| Value::Timestamp(ticks, *unit))
+                    .and_then(|time| self.first_by_calendar(zone.local(time).date()))
+                    .and_then(|first| zone.earliest(first))
+                    .and_then(|first| first.timestamp().checked_mul(ticks_per_second(*unit)))
+                    .map(|first| Value::Timestamp(first, *unit, name.clone()))
             }
             _ => return Err(Error::data("only dates and timestamps have a period")),
         };
@@ -330,17 +349,46 @@ mod tests {
     }
 
     #[test]
-    fn other_time_zones_are_refused() {
+    fn a_zone_has_days_of_its_own() {
         let zone = |zone: &str| DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
         let day = Date::new(Period::Day);
-        assert!(["UTC", "+00:00", "Etc/UTC", "Z"].iter().all(|utc| day.output_type(&zone(utc)).is_ok()));
         assert!(
-            day.output_type(&zone("Europe/Berlin"))
-                .unwrap_err()
-                .to_string()
-                .contains("convert the column to UTC")
+            ["UTC", "+00:00", "Etc/UTC", "Z", "-03:30"].iter().all(|one| day.output_type(&zone(one)).is_ok())
         );
+        let unknown = day.output_type(&zone("Mars/Olympus")).unwrap_err().to_string();
+        assert!(unknown.contains("is not known; convert the column to UTC first"), "{unknown}");
         assert!(day.output_type(&DataType::Utf8View).is_err());
+        // 1969-12-31 23:00 in UTC is 01:00 on the day after, two hours east.
+        let moments = |moments: Vec<i64>| -> ArrayRef {
+            Arc::new(TimestampMillisecondArray::from(moments).with_timezone("+02:00"))
+        };
+        let column = moments(vec![-3_600_000, -7_200_001]);
+        let days = moments(vec![-7_200_000, -93_600_000]);
+        assert_eq!(&agree(&day, &column).unwrap(), &days);
+        let years = moments(vec![-7_200_000, -7_200_000 - 365 * 86_400_000]);
+        assert_eq!(&agree(&Date::new(Period::Year), &column).unwrap(), &years);
+    }
+
+    #[cfg(feature = "engine")]
+    proptest! {
+        #[test]
+        fn moments_in_zones_agree_and_nest(
+            moments in prop::collection::vec(prop::option::of(-3_000_000_000i64..2_200_000_000), 1..8),
+            zone in prop::sample::select(vec![
+                "Europe/Berlin", "America/Sao_Paulo", "America/St_Johns", "Pacific/Apia", "Africa/Cairo", "+05:45",
+            ]),
+        ) {
+            let column: ArrayRef = Arc::new(TimestampSecondArray::from(moments).with_timezone(zone));
+            for (at, (_, finer)) in PERIODS.iter().enumerate() {
+                let fine = agree(&Date::new(*finer), &column).unwrap();
+                for (_, coarser) in &PERIODS[at + 1..] {
+                    if Date::new(*coarser).follows(&Date::new(*finer)).is_ok() {
+                        let direct = agree(&Date::new(*coarser), &column).unwrap();
+                        prop_assert_eq!(&agree(&Date::new(*coarser), &fine).unwrap(), &direct);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! although `0.3 / 0.1` is 2.9999999999999996. A `Float32` means the shortest decimal that reads back as it.
 //!
 //! # Contract
-//! Integers and floats in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
+//! Integers, floats and decimals in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
 //! as 0.0. Monotone. Refused, and counted: results below the integer type (-128 in `Int8` at step 10), floats
 //! more than 4e15 units of the step's last digit from 0, `Float32` results that `Float32` cannot hold. The
 //! result is an ordinary number: nothing but the field's label says that it stands for an interval. In a column
@@ -35,9 +35,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::bounds::{FloatGrid, Grid, float_by_text, map_integers};
+use super::bounds::{FloatGrid, Grid, float_by_text, map_integers, not_numbers};
 use super::clip::Clip;
-use super::value::{narrow, unsupported, widen};
+use super::decimal_steps::{can_floor, floor_digits, floor_one, map_decimals, threshold};
+use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -163,7 +164,8 @@ impl Generalizer for Floor {
         match input {
             DataType::Float32 | DataType::Float64 => FloatGrid::new(&self.grid).map(drop)?,
             other if other.is_integer() => self.check_whole()?,
-            other => return Err(unsupported(other, "integers or floats")),
+            other if other.is_decimal() => can_floor(&self.grid, other)?,
+            other => return Err(not_numbers(other)),
         }
         self.clip.map_or(Ok(()), |clip| clip.check_type(input))?;
         Ok(input.clone())
@@ -190,6 +192,17 @@ impl Generalizer for Floor {
                 };
                 self.floats(values.as_primitive::<Float32Type>(), floor)
             }
+            DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+                let floor = floor_digits(&self.grid, *scale);
+                let Some(clip) = &self.clip else { return map_decimals(values, floor) };
+                let side = clip.of_decimals(*scale);
+                let [low, high] = [clip.low(), clip.high()].map(|end| end.map(|end| threshold(end, *scale)));
+                map_decimals(values, |v| match side(v) {
+                    Ordering::Less => low,
+                    Ordering::Equal => floor(v).max(low),
+                    Ordering::Greater => high,
+                })
+            }
             _ => self.integers(values),
         }
     }
@@ -212,7 +225,8 @@ impl Generalizer for Floor {
                 let units = self.grid.by_text(*v).ok_or_else(|| self.grid.too_far(1))?;
                 Value::Float(float_by_text(units, self.grid.scale))
             }
-            _ => return Err(Error::data("only integers and floats can be floored")),
+            Value::Decimal(digits, scale) => floor_one(&self.grid, *digits, *scale)?,
+            _ => return Err(Error::data("only numbers can be floored")),
         };
         // An interval that the lower end cuts begins there.
         match &self.clip {

@@ -26,8 +26,10 @@ pub enum Value {
     Text(String),
     /// Days since 1970-01-01.
     Date(i32),
-    /// Ticks of a unit since 1970-01-01 00:00.
-    Timestamp(i64, TimeUnit),
+    /// Ticks of a unit since 1970-01-01 00:00, in UTC where there is a time zone, else local.
+    Timestamp(i64, TimeUnit, Option<Arc<str>>),
+    /// Digits and scale: `Decimal(1250, 2)` is 12.50.
+    Decimal(i256, i8),
 }
 
 impl fmt::Debug for Value {
@@ -40,6 +42,7 @@ impl fmt::Debug for Value {
             Value::Text(_) => "Text(..)",
             Value::Date(_) => "Date(..)",
             Value::Timestamp(..) => "Timestamp(..)",
+            Value::Decimal(..) => "Decimal(..)",
         })
     }
 }
@@ -49,8 +52,8 @@ pub fn unsupported(data_type: &DataType, wanted: &str) -> Error {
     Error::data(format!("values of type {data_type} cannot be used here; expected {wanted}"))
 }
 
-/// Whether values of this type can be quasi-identifiers: integers, floats, text in all encodings, dates,
-/// timestamps and booleans.
+/// Whether values of this type can be quasi-identifiers: integers, floats, decimals, text in all encodings,
+/// dates, timestamps and booleans.
 pub fn is_supported(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => {
@@ -61,6 +64,7 @@ pub fn is_supported(data_type: &DataType) -> bool {
             other.is_integer()
                 || other.is_floating()
                 || other.is_string()
+                || other.is_decimal()
                 || matches!(
                     other,
                     DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Boolean
@@ -68,6 +72,9 @@ pub fn is_supported(data_type: &DataType) -> bool {
         }
     }
 }
+
+/// The types of [`is_supported`] in words, for an error.
+pub(crate) const SUPPORTED: &str = "integers, floats, decimals, text, dates, timestamps or booleans";
 
 impl Value {
     /// The cell `row` of `array`.
@@ -103,7 +110,7 @@ impl Value {
                 let days = array.as_primitive::<Date64Type>().value(row).div_euclid(86_400_000);
                 Value::Date(i32::try_from(days).map_err(|_| Error::data("a date is out of range"))?)
             }
-            DataType::Timestamp(unit, _) => Value::Timestamp(
+            DataType::Timestamp(unit, zone) => Value::Timestamp(
                 match unit {
                     TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(row),
                     TimeUnit::Millisecond => array.as_primitive::<TimestampMillisecondType>().value(row),
@@ -111,7 +118,20 @@ impl Value {
                     TimeUnit::Nanosecond => array.as_primitive::<TimestampNanosecondType>().value(row),
                 },
                 *unit,
+                zone.clone(),
             ),
+            DataType::Decimal32(_, scale) => {
+                Value::Decimal(array.as_primitive::<Decimal32Type>().value(row).into(), *scale)
+            }
+            DataType::Decimal64(_, scale) => {
+                Value::Decimal(array.as_primitive::<Decimal64Type>().value(row).into(), *scale)
+            }
+            DataType::Decimal128(_, scale) => {
+                Value::Decimal(array.as_primitive::<Decimal128Type>().value(row).into(), *scale)
+            }
+            DataType::Decimal256(_, scale) => {
+                Value::Decimal(array.as_primitive::<Decimal256Type>().value(row), *scale)
+            }
             DataType::Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
                 let key = *dictionary
@@ -120,7 +140,7 @@ impl Value {
                     .ok_or_else(|| Error::internal("a row too many"))?;
                 return Value::read(dictionary.values(), key);
             }
-            other => return Err(unsupported(other, "integers, floats, text, dates, timestamps or booleans")),
+            other => return Err(unsupported(other, SUPPORTED)),
         })
     }
 
@@ -147,7 +167,16 @@ impl Value {
             ($t:ty) => { primitive!($t, Value::Int(v) => <$t as ArrowPrimitiveType>::Native::try_from(*v).map_err(|_| misfit())) };
         }
         macro_rules! ticks {
-            ($t:ty) => { primitive!($t, Value::Timestamp(v, _) => Ok(*v)) };
+            ($t:ty) => { primitive!($t, Value::Timestamp(v, ..) => Ok(*v)) };
+        }
+        // A cell of more digits than the type has is none of it.
+        macro_rules! decimal {
+            ($t:ty, $digits:expr, $native:expr) => {
+                primitive!($t, Value::Decimal(v, _) => {
+                    let native: Option<<$t as ArrowPrimitiveType>::Native> = $native(*v);
+                    native.filter(|v| <$t>::is_valid_decimal_precision(*v, $digits)).ok_or_else(misfit)
+                })
+            };
         }
         macro_rules! text {
             ($t:ty) => {{
@@ -195,12 +224,15 @@ impl Value {
                 TimeUnit::Microsecond => ticks!(TimestampMicrosecondType),
                 TimeUnit::Nanosecond => ticks!(TimestampNanosecondType),
             },
+            DataType::Decimal128(digits, _) => decimal!(Decimal128Type, *digits, i256::to_i128),
+            DataType::Decimal256(digits, _) => decimal!(Decimal256Type, *digits, Some),
             other => return Err(unsupported(other, "a type that a generalizer returns")),
         })
     }
 
     /// The text on which hierarchy files match and which level 0 of a text hierarchy shows: integers in
-    /// decimal, floats as the shortest decimal that reads back, `true`/`false`, ISO dates and timestamps.
+    /// decimal, floats as the shortest decimal that reads back, decimals with all digits of their scale (`12.50`),
+    /// `true`/`false`, ISO dates and timestamps; a timestamp with a time zone in UTC, with a `Z` behind it.
     /// `None` for NULL.
     pub fn text_form(&self) -> Option<String> {
         Some(match self {
@@ -210,7 +242,11 @@ impl Value {
             Value::Float(x) => x.to_string(),
             Value::Text(t) => t.clone(),
             Value::Date(days) => date_text(*days),
-            Value::Timestamp(ticks, unit) => timestamp_text(*ticks, *unit),
+            Value::Timestamp(ticks, unit, None) => timestamp_text(*ticks, *unit),
+            Value::Timestamp(ticks, unit, Some(_)) => timestamp_text(*ticks, *unit) + "Z",
+            Value::Decimal(digits, scale) => {
+                Decimal256Type::format_decimal(*digits, DECIMAL256_MAX_PRECISION, *scale)
+            }
         })
     }
 }
@@ -265,6 +301,11 @@ mod tests {
             Arc::new(Date64Array::from(vec![Some(-86_400_000), None])),
             Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None])),
             Arc::new(BooleanArray::from(vec![Some(true), None])),
+            Arc::new(TimestampSecondArray::from(vec![Some(5), None]).with_timezone("Europe/Berlin")),
+            Arc::new(
+                Decimal128Array::from(vec![Some(-99_999), None]).with_precision_and_scale(5, 2).unwrap(),
+            ),
+            Arc::new(Decimal256Array::from(vec![Some(i256::from_i128(i128::MIN)), None])),
         ];
         for array in arrays {
             let cells: Vec<Value> = (0..array.len()).map(|i| Value::read(&array, i).unwrap()).collect();
@@ -279,7 +320,11 @@ mod tests {
             (Value::Float(0.5), "0.5"),
             (Value::Float(1.0), "1"),
             (Value::Date(-1), "1969-12-31"),
-            (Value::Timestamp(-1, TimeUnit::Millisecond), "1969-12-31T23:59:59.999"),
+            (Value::Timestamp(-1, TimeUnit::Millisecond, None), "1969-12-31T23:59:59.999"),
+            (Value::Timestamp(0, TimeUnit::Second, Some("+02:00".into())), "1970-01-01T00:00:00Z"),
+            (Value::Decimal(i256::from(-1250), 2), "-12.50"),
+            (Value::Decimal(i256::from(5), 3), "0.005"),
+            (Value::Decimal(i256::from(12), -2), "1200"),
             (Value::Bool(true), "true"),
         ];
         for (value, text) in cases {

@@ -1,6 +1,7 @@
 //! `expected_reidentifications`: how many people a linkage of the whole table gets right.
 //!
-//! The number of classes: of each class one member is expected to be matched rightly (Dankar & El Emam 2010).
+//! The number of classes: of each class one member is expected to be matched rightly (Dankar & El Emam 2010). A person
+//! with rows in several classes counts once, with `1 / |E|` of the smallest of them.
 //!
 //! # Contract
 //! A count as a float; NULL for no rows.
@@ -12,7 +13,7 @@
 //! assert_eq!(ExpectedReidentifications.value(&ClassSizes::default()), None);
 //! ```
 
-use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use super::{ClassSizes, RiskMeasure, RiskRow};
 use crate::doc::Doc;
 use crate::papers;
 
@@ -43,6 +44,6 @@ impl RiskMeasure for ExpectedReidentifications {
     }
 
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
-        (sizes.classes() > 0).then(|| ratio(u128::from(sizes.classes()), 1))
+        (sizes.individuals() > 0).then(|| sizes.expected_matches())
     }
 }

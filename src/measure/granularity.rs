@@ -49,8 +49,9 @@ fn geometric(table: &ClassTable, columns: &[f64]) -> f64 {
     product.powf(1.0 / ratio(columns.len() as u128, 1)) - 1.0
 }
 
-/// X_i of every column at a judged node. A suppressed row counts all leaves instead of those below its label.
-pub(super) fn of_columns(node: &Judged<'_>) -> Vec<f64> {
+/// X_i of every column at a judged node, a share in 0..=1. A suppressed row counts all leaves instead of those below
+/// its label.
+pub fn of_columns(node: &Judged<'_>) -> Vec<f64> {
     let table = node.table();
     let missing: Vec<(&[u64], u64)> = (table.columns().iter().zip(node.levels()))
         .map(|(c, level)| (c.level(*level).leaves(), c.leaves()))

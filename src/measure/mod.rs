@@ -24,8 +24,11 @@ pub mod prosecutor_risk_mean;
 pub mod sample_uniqueness;
 pub mod share_at_risk;
 
-use std::collections::BTreeMap;
+mod class_sizes;
+
 use std::fmt::Debug;
+
+pub use class_sizes::ClassSizes;
 
 use crate::class::{ClassTable, Judged};
 pub use crate::decimal::ratio;
@@ -78,15 +81,15 @@ pub struct Interval<'a> {
     pub low: &'a [usize],
     /// Every node suppresses at least these rows.
     pub suppressed: u64,
-    /// L: no anonymous node suppresses more rows.
+    /// No anonymous node suppresses more rows.
     pub limit: u64,
     /// Every node has at most so many classes, kept or not.
     pub classes: u64,
     /// The sum of the squares of the sizes of all classes, kept or not, is at least this at every node.
     pub squares: u128,
-    /// No smaller class is kept.
+    /// No class of fewer rows is kept.
     pub min_size: u64,
-    /// No larger class fails.
+    /// No class of more rows fails.
     pub max_failing: u64,
 }
 
@@ -120,50 +123,6 @@ pub const LOSSES: &[LossRow] = &[
     &distinct_tuples::DistinctTuples,
     &suppressed_rows::SuppressedRows,
 ];
-
-/// The sizes of a table's classes: how many classes have each size.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClassSizes(BTreeMap<u64, u64>);
-
-impl ClassSizes {
-    /// Counts one class.
-    pub fn add(&mut self, size: u64) {
-        *self.0.entry(size).or_default() += 1;
-    }
-
-    /// Size and number of classes of that size, ascending; classes without an individual are left out.
-    pub fn histogram(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
-        self.0.iter().filter(|(size, _)| **size > 0).map(|(size, count)| (*size, *count))
-    }
-
-    /// The number of classes.
-    pub fn classes(&self) -> u64 {
-        self.histogram().map(|(_, count)| count).sum()
-    }
-
-    /// The number of individuals.
-    pub fn individuals(&self) -> u64 {
-        self.histogram().map(|(size, count)| size * count).sum()
-    }
-
-    /// The smallest class, k.
-    pub fn min(&self) -> Option<u64> {
-        self.histogram().next().map(|(size, _)| size)
-    }
-
-    /// The largest class.
-    pub fn max(&self) -> Option<u64> {
-        self.histogram().next_back().map(|(size, _)| size)
-    }
-}
-
-impl FromIterator<u64> for ClassSizes {
-    fn from_iter<T: IntoIterator<Item = u64>>(sizes: T) -> Self {
-        let mut all = Self::default();
-        sizes.into_iter().for_each(|size| all.add(size));
-        all
-    }
-}
 
 /// How easily a person is found: smaller is better. `None` for a table without individuals.
 pub trait RiskMeasure: Debug + Send + Sync {

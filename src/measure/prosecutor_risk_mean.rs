@@ -1,7 +1,8 @@
 //! `prosecutor_risk_mean`: the mean chance to pick a person's row.
 //!
 //! `classes / individuals` (Dankar & El Emam 2010), which is also the marketer risk: the share of all individuals that a
-//! linkage of the whole table is expected to get right.
+//! linkage of the whole table is expected to get right. A person with rows in several classes counts with the
+//! smallest of them, so that the mean of `1 / smallest |E|` over individuals stays a share.
 //!
 //! # Contract
 //! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
@@ -44,6 +45,7 @@ impl RiskMeasure for ProsecutorRiskMean {
     }
 
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
-        (sizes.classes() > 0).then(|| ratio(u128::from(sizes.classes()), u128::from(sizes.individuals())))
+        let mean = || sizes.expected_matches() / ratio(u128::from(sizes.individuals()), 1);
+        (sizes.individuals() > 0).then(mean)
     }
 }

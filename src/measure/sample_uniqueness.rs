@@ -1,6 +1,7 @@
 //! `sample_uniqueness`: the share of individuals who are alone in their class.
 //!
-//! `individuals in classes of size 1 / individuals` (Dankar & El Emam 2010).
+//! `individuals in classes of size 1 / individuals` (Dankar & El Emam 2010). A person with rows in several classes is
+//! unique when alone in one of them.
 //!
 //! # Contract
 //! A share in 0..=1; NULL for no rows. Uniqueness in the sample, not in the population.
@@ -43,7 +44,7 @@ impl RiskMeasure for SampleUniqueness {
     }
 
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
-        let unique = sizes.histogram().find(|(size, _)| *size == 1).map_or(0, |(_, classes)| classes);
+        let unique = sizes.histogram().find(|(size, ..)| *size == 1).map_or(0, |(_, _, people)| people);
         (sizes.classes() > 0).then(|| ratio(u128::from(unique), u128::from(sizes.individuals())))
     }
 }

@@ -1,6 +1,7 @@
 //! `share_at_risk`: the share of individuals whose risk exceeds a bound.
 //!
-//! `individuals with 1/|E| > r / individuals` (Dankar & El Emam 2010), decided in exact integers.
+//! `individuals with 1/|E| > r / individuals` (Dankar & El Emam 2010), decided in exact integers. A person with rows in
+//! several classes is at risk when one of them is that small.
 //!
 //! # Contract
 //! Takes r in 0..=1, 0.2 when nobody says it (k = 5); a share in 0..=1 out, NULL for no rows. The bound
@@ -75,8 +76,8 @@ impl RiskMeasure for ShareAtRisk {
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
         let at_risk: u64 = sizes
             .histogram()
-            .filter(|(size, _)| self.exceeds(*size))
-            .map(|(size, classes)| size * classes)
+            .filter(|(size, ..)| self.exceeds(*size))
+            .map(|(_, _, individuals)| individuals)
             .sum();
         (sizes.classes() > 0).then(|| ratio(u128::from(at_risk), u128::from(sizes.individuals())))
     }

@@ -37,7 +37,7 @@ pub struct Problem<'a> {
     pub requirements: &'a [Requirement],
     /// What to minimize.
     pub objective: &'a dyn LossMeasure,
-    /// L, how many rows may be suppressed.
+    /// L, how many individuals may be suppressed: distinct ones with a suppressed row, or rows where none are counted.
     pub limit: u64,
     /// The allowed levels of each quasi-identifier.
     pub ranges: &'a [RangeInclusive<usize>],
@@ -93,9 +93,11 @@ pub struct Found {
     pub loss: f64,
     /// S, the rows of failing classes.
     pub suppressed_rows: u64,
+    /// The individuals with a row in a failing class; rows where none are counted.
+    pub suppressed_individuals: u64,
     /// The kept classes.
     pub classes: u64,
-    /// The smallest kept class, `None` when nothing is kept.
+    /// The size of the smallest kept class, `None` when nothing is kept.
     pub min_class: Option<u64>,
 }
 
@@ -106,6 +108,7 @@ impl Found {
             levels: node.levels().to_vec(),
             loss: objective.value(node),
             suppressed_rows: node.suppressed_rows(),
+            suppressed_individuals: node.suppressed_individuals(),
             classes: node.kept_classes(),
             min_class: node.min_class(),
         }

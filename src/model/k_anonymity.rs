@@ -5,8 +5,8 @@
 //!
 //! # Contract
 //! Takes an integer k of at least 1; the quantity is the size of a class, the least one is what a table
-//! reached. NULL in a quasi-identifier is a value like any other. Survives merging with any class: going up
-//! a lattice never makes a class that held fail. It bounds the chance to pick a known person's row by 1/k,
+//! reached. NULL in a quasi-identifier is a value like any other. Survives merging with any class, in rows and in
+//! individuals: going up a lattice never makes a class that held fail. It bounds the chance to pick a known person's row by 1/k,
 //! and protects against nothing else: if all k rows of a class share a diagnosis, it is learnt (homogeneity).
 //!
 //! ```
@@ -17,7 +17,7 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use super::{Class, ClassModel, Merge, Model, ModelRow, Needs, Quantity, Worst};
+use super::{Class, ClassModel, Counted, Merge, Model, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ impl ClassModel for KAnonymity {
         Needs::Size
     }
 
-    fn merge(&self) -> Merge {
+    fn merge(&self, _counted: Counted) -> Merge {
         Merge::Any
     }
 

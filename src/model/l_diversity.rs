@@ -1,12 +1,15 @@
 //! `l_diversity`: every class holds at least l different values of a sensitive column.
 //!
-//! A class holds iff its distinct non-NULL sensitive values are at least l (distinct l-diversity,
-//! Machanavajjhala et al. 2006). NULL is no value: a class of NULLs has the diversity 0.
+//! A class E holds iff its distinct non-NULL sensitive values are at least l (distinct l-diversity,
+//! Machanavajjhala et al. 2006) and no value is had by more than |E| - l + 1 of its individuals. Where each row is a
+//! person with one value, the second follows from the first; a person with many rows can have many values, and two
+//! people who both have flu and HIV are not 2-diverse. NULL is no value: a class of NULLs has the diversity 0.
 //!
 //! # Contract
-//! Takes an integer l of at least 1 and one sensitive column; the quantity is the number of distinct values of
-//! a class, the least one is what a table reached. Implies classes of at least l. Survives merging with any
-//! class. It protects against homogeneity: no class gives away a value for sure. It does not see how often the
+//! Takes an integer l of at least 1 and one sensitive column; the quantity is the largest l for which a class
+//! holds, `min(distinct values, |E| + 1 - individuals with the most common value)`; the least one is what a table
+//! reached. Implies classes of at least l. Survives merging with any class where rows are counted; with
+//! individuals nothing is promised. It protects against homogeneity: no class gives away a value for sure. It does not see how often the
 //! values occur (99 of 100 rows may share one), nor that values can mean the same (gastritis, stomach ulcer),
 //! nor what an attacker knows besides.
 //!
@@ -22,7 +25,7 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use super::{Class, ClassModel, Merge, Model, ModelRow, Needs, Quantity, Worst};
+use super::{Class, ClassModel, Counted, Merge, Model, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -75,8 +78,12 @@ impl ClassModel for LDiversity {
         Needs::SensitiveCounts
     }
 
-    fn merge(&self) -> Merge {
-        Merge::Any
+    fn merge(&self, counted: Counted) -> Merge {
+        match counted {
+            Counted::Rows => Merge::Any,
+            // Two people who have a value each can be two who have both.
+            Counted::Individuals => Merge::None,
+        }
     }
 
     fn min_size(&self) -> u64 {
@@ -84,7 +91,9 @@ impl ClassModel for LDiversity {
     }
 
     fn value(&self, class: &Class<'_>) -> Quantity {
-        Quantity::Count(class.sensitive.iter().filter(|count| count.value.is_some()).count() as u64)
+        let values = || class.sensitive.iter().filter(|count| count.value.is_some());
+        let most = values().map(|count| count.count).max().unwrap_or(0);
+        Quantity::Count((values().count() as u64).min((class.size + 1).saturating_sub(most)))
     }
 
     fn worst(&self) -> Worst {
@@ -122,6 +131,12 @@ mod tests {
         assert_eq!(of(&[(None, 9)]), Quantity::Count(0));
         assert_eq!(of(&[(None, 1), (Some(3), 100)]), Quantity::Count(1));
         assert_eq!(of(&[(Some(0), 1), (Some(3), 100)]), Quantity::Count(2));
+        // Two people: both have both values; one has both; each has one.
+        let people = |counts: [u64; 2]| {
+            let value = |at: usize| ValueCount { value: Some(at as u32), count: counts[at] };
+            model.value(&Class { size: 2, sensitive: &[value(0), value(1)] })
+        };
+        assert_eq!([people([2, 2]), people([2, 1]), people([1, 1])], [1, 1, 2].map(Quantity::Count));
         assert!(model.holds(Quantity::Count(2)) && !model.holds(Quantity::Count(1)));
     }
 

@@ -26,6 +26,15 @@ pub enum Needs {
     Population,
 }
 
+/// What sizes, models, risks and the suppression limit count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Rows: each is a person.
+    Rows,
+    /// The distinct values of an individual column: a person may have many rows, in one class or in several.
+    Individuals,
+}
+
 /// How a model survives when two classes are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
@@ -51,8 +60,8 @@ pub enum Worst {
 pub struct Class<'a> {
     /// Distinct individuals; rows where the policy names no individual.
     pub size: u64,
-    /// How often each value of the model's sensitive column occurs in the class, each value once; empty for a
-    /// model that looks at sizes only.
+    /// How many individuals of the class have each value of the model's sensitive column, each value once; rows
+    /// where the policy names no individual. Empty for a model that looks at sizes only.
     pub sensitive: &'a [ValueCount],
 }
 
@@ -63,12 +72,12 @@ impl Class<'_> {
     }
 }
 
-/// How often a value of a sensitive column occurs in a class.
+/// How many have a value of a sensitive column in a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueCount {
     /// The number of the value, the same in all classes; `None` is NULL.
     pub value: Option<u32>,
-    /// Its rows, at least 1.
+    /// Its rows or individuals, at least 1.
     pub count: u64,
 }
 
@@ -124,8 +133,9 @@ pub trait ClassModel: Debug + Send + Sync {
     fn doc(&self) -> &'static Doc;
     /// What `value` looks at.
     fn needs(&self) -> Needs;
-    /// How the model survives merging.
-    fn merge(&self) -> Merge;
+    /// How the model survives merging. A person can be in both classes, so that fewer models survive when
+    /// individuals are counted.
+    fn merge(&self, counted: Counted) -> Merge;
     /// The size below which no class can hold.
     fn min_size(&self) -> u64;
     /// The model's quantity of one class.

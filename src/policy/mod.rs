@@ -5,12 +5,14 @@
 //! [`Policy`] that comes out is complete and nothing behind it validates again.
 
 mod keys;
+mod relative;
 mod required;
 mod resolve;
 mod said;
 #[cfg(test)]
 mod said_tests;
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -30,6 +32,9 @@ use crate::role::Role;
 pub struct Policy {
     /// The quasi-identifiers in policy order.
     pub quasi: Vec<Quasi>,
+    /// The hierarchies of sensitive columns that name one, for models that look at how far values are apart. Whether
+    /// they cover the column's values is not checked here, nor at release.
+    pub sensitive_hierarchies: Vec<(String, Hierarchy)>,
     /// Every column of the table with its role, in the table's order; columns dropped by
     /// `others = "drop"` are absent.
     pub columns: Vec<(String, Role)>,
@@ -45,6 +50,10 @@ pub struct Policy {
     pub effort: Effort,
     /// Whether the policy says that each row is a person.
     pub rows_are_individuals: bool,
+    /// The columns of which more than a tenth of the rows may hold a value that occurs once.
+    pub allow_unique: Vec<String>,
+    /// The columns that hold the days since the date in another column, with that column's name.
+    pub days_since: BTreeMap<String, String>,
 }
 
 /// A quasi-identifier of a resolved policy.
@@ -73,19 +82,24 @@ impl Policy {
         self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))
     }
 
+    /// The column whose distinct values are counted as individuals; rows are where there is none.
+    pub fn individual(&self) -> Option<&str> {
+        self.columns.iter().find(|(_, role)| *role == Role::Individual).map(|(name, _)| name.as_str())
+    }
+
+    /// The sensitive columns in the table's order.
+    pub fn sensitive(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|(_, role)| *role == Role::Sensitive).map(|(name, _)| name.as_str())
+    }
+
     /// The sensitive columns whose values a search counts, each once: the objective's first, then those of the
     /// models.
     pub fn counted(&self) -> Vec<&str> {
-        let of_objective = self
-            .columns
-            .iter()
-            .filter(|(_, role)| *role == Role::Sensitive && self.objective.needs() == Needs::SensitiveCounts);
+        let of_objective = self.sensitive().filter(|_| self.objective.needs() == Needs::SensitiveCounts);
+        let of_models = self.requirements.iter().filter_map(|r| r.sensitive.as_deref());
         let mut counted: Vec<&str> = Vec::new();
-        let all = of_objective
-            .map(|(name, _)| name)
-            .chain(self.requirements.iter().filter_map(|r| r.sensitive.as_ref()));
-        for name in all {
-            if !counted.contains(&name.as_str()) {
+        for name in of_objective.chain(of_models) {
+            if !counted.contains(&name) {
                 counted.push(name);
             }
         }
@@ -124,7 +138,7 @@ impl Files for Folder {
     }
 }
 
-impl Files for std::collections::BTreeMap<String, String> {
+impl Files for BTreeMap<String, String> {
     fn read(&self, name: &str) -> Result<String> {
         self.get(name)
             .cloned()

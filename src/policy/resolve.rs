@@ -35,9 +35,13 @@ impl Said {
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
         let quasi =
             quasi.map(|column| column.resolve(type_of(schema, column)?, files)).collect::<Result<_>>()?;
+        let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
+        let of_sensitive =
+            |column: &SaidColumn| Ok((column.name.clone(), column.levels(type_of(schema, column)?, files)?));
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
+            sensitive_hierarchies: sensitive.map(of_sensitive).collect::<Result<_>>()?,
             columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
             requirements,
             suppression_limit: self.suppression_limit,
@@ -45,10 +49,12 @@ impl Said {
             method: self.method.clone(),
             effort: self.effort,
             rows_are_individuals: self.rows_are_individuals,
+            allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
+            days_since: self.days_since(),
         })
     }
 
-    fn check_names(&self, schema: &Schema) -> Result<()> {
+    pub(super) fn check_names(&self, schema: &Schema) -> Result<()> {
         let mut names = HashSet::new();
         if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
             return Err(Error::data(format!(
@@ -205,12 +211,6 @@ impl Said {
 impl SaidColumn {
     fn resolve(&self, data_type: &DataType, files: &dyn Files) -> Result<Quasi> {
         let hierarchy = self.levels(data_type, files)?;
-        let hierarchy = match &self.clip {
-            None => hierarchy,
-            Some(clip) => {
-                hierarchy.clipped(clip).map_err(|error| error.of_policy().at(join(&self.path(), "clip")))?
-            }
-        };
         let height = hierarchy.height();
         let max = self.max_level.unwrap_or(height);
         for (key, level) in [("max_level", max), ("min_level", self.min_level)] {
@@ -232,7 +232,19 @@ impl SaidColumn {
         Ok(Quasi { name: self.name.clone(), hierarchy, weight: self.weight, levels: self.min_level..=max })
     }
 
-    fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
+    /// The levels of this column over values of `data_type`; a hierarchy file is read from `files`.
+    ///
+    /// # Errors
+    /// A policy error when the hierarchy is none for such values or its file cannot be read.
+    pub fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
+        let hierarchy = self.unclipped(data_type, files)?;
+        match &self.clip {
+            None => Ok(hierarchy),
+            Some(clip) => hierarchy.clipped(clip).map_err(|e| e.of_policy().at(join(&self.path(), "clip"))),
+        }
+    }
+
+    fn unclipped(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
         let Some(said) = &self.hierarchy else {
             return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.of_policy().at(self.path()));
         };
@@ -241,9 +253,12 @@ impl SaidColumn {
                 SaidLevels::Made(levels) => levels.clone(),
                 SaidLevels::File(name) => {
                     let text = files.read(name)?;
-                    let table = hierarchy::parse_csv(&text, &self.name)
-                        .and_then(|table| (said.row.levels)(&table, &Options::default()));
-                    table.map_err(|error| error.at(name))?
+                    let table = match hierarchy::is_table(name) {
+                        true => hierarchy::parse_table(&text),
+                        false => hierarchy::parse_csv(&text, &self.name),
+                    };
+                    let levels = table.and_then(|table| (said.row.levels)(&table, &Options::default()));
+                    levels.map_err(|error| error.at(name))?
                 }
             };
             Hierarchy::new(data_type, levels)
@@ -259,31 +274,29 @@ fn type_of<'a>(schema: &'a Schema, column: &SaidColumn) -> Result<&'a DataType> 
 
 /// Columns that are released must be flat; those that are not may be anything.
 fn check_type(column: &SaidColumn, data_type: &DataType) -> Result<()> {
+    let role = column.role.word();
+    if column.role == Role::Individual && nested(data_type).is_some() {
+        let why = "only a flat column can tell whose row it is; its values are compared as they are";
+        return Err(Error::policy(why).at(column.path()));
+    }
     if !column.role.is_released() {
         return Ok(());
     }
-    let role = column.role.word();
     if let Some(kind) = nested(data_type) {
         return Err(Error::policy(format!(
             "{kind} cannot have the role `{role}`, it can only be dropped: give it the role `text`, or leave it out"
         ))
         .at(column.path()));
     }
-    if column.role == Role::Quasi || is_supported(data_type) || is_decimal(data_type) {
+    let is_time = matches!(data_type, DataType::Time32(_) | DataType::Time64(_));
+    if column.role == Role::Quasi || is_supported(data_type) || is_time {
         return Ok(());
     }
     Err(Error::policy(format!(
-        "values of type {data_type} cannot have the role `{role}`; expected numbers, text, dates, timestamps or \
-         booleans; cast the column, or give it the role `text` to drop it"
+        "values of type {data_type} cannot have the role `{role}`; expected numbers, text, dates, times, \
+         timestamps or booleans; cast the column, or give it the role `text` to drop it"
     ))
     .at(column.path()))
-}
-
-fn is_decimal(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => is_decimal(values),
-        other => other.is_decimal(),
-    }
 }
 
 /// What holds other columns, in words (the type's own text would show field metadata).
@@ -389,8 +402,10 @@ mod tests {
 
     #[test]
     fn a_question_without_a_file_is_resolved() {
-        let policy =
-            Said::quick(&["zip".into(), "age".into()], 3).unwrap().resolve(&patients(), &files()).unwrap();
+        let policy = Said::quick(&["zip".into(), "age".into()], None, 3)
+            .unwrap()
+            .resolve(&patients(), &files())
+            .unwrap();
         let columns: Vec<_> = policy.columns.iter().map(|(name, role)| (name.as_str(), *role)).collect();
         assert_eq!(columns, [("zip", Role::Quasi), ("age", Role::Quasi)]);
         assert_eq!(policy.ranges(), [0..=1, 0..=1]);
@@ -408,7 +423,8 @@ mod tests {
         );
         let many: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
         let many: Vec<_> = many.iter().map(|name| (name.as_str(), DataType::Int8)).collect();
-        let wide = Said::quick(&["zip".into()], 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
+        let wide =
+            Said::quick(&["zip".into()], None, 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
         assert!(wide.to_string().ends_with("it has 15 columns"), "{wide}");
     }
 
@@ -420,7 +436,7 @@ mod tests {
         assert_eq!(
             two.unwrap_err().to_string(),
             "columns: 2 columns of the input without a role: marital, diagnosis; give each a line such as \
-             `marital = { role = \"...\" }` (identifier, quasi, sensitive, text, insensitive), or leave them out \
+             `marital = { role = \"...\" }` (identifier, quasi, sensitive, individual, text, insensitive), or leave them out \
              with the line `others = \"drop\"` above `[columns]`"
         );
         assert_eq!(
@@ -433,7 +449,7 @@ mod tests {
     #[test]
     fn columns_of_one_name() {
         let twice = schema(&[("zip", DataType::Utf8), ("zip", DataType::Utf8)]);
-        let error = Said::quick(&["zip".into()], 5).unwrap().resolve(&twice, &files()).unwrap_err();
+        let error = Said::quick(&["zip".into()], None, 5).unwrap().resolve(&twice, &files()).unwrap_err();
         assert_eq!(error.kind(), Kind::Data);
         assert_eq!(error.to_string(), "the input has two columns named `zip`; rename one");
     }
@@ -561,13 +577,16 @@ mod tests {
             assert_eq!((of(role, list.clone()), of(role, DataType::Binary)), (Ok(()), Ok(())));
         }
         assert_eq!(of("insensitive", DataType::Decimal128(10, 2)), Ok(()));
-        assert!(
-            of("quasi", DataType::Decimal128(10, 2)).unwrap_err().starts_with("columns.a: values of type ")
+        let time = DataType::Time64(arrow::datatypes::TimeUnit::Microsecond);
+        assert_eq!(
+            (of("quasi", DataType::Decimal128(10, 2)), of("sensitive", time.clone())),
+            (Ok(()), Ok(()))
         );
+        assert!(of("quasi", time).unwrap_err().starts_with("columns.a: values of type Time64"));
         assert_eq!(
             of("sensitive", DataType::Binary).unwrap_err(),
             "columns.a: values of type Binary cannot have the role `sensitive`; expected numbers, text, dates, \
-             timestamps or booleans; cast the column, or give it the role `text` to drop it"
+             times, timestamps or booleans; cast the column, or give it the role `text` to drop it"
         );
     }
 
@@ -634,6 +653,54 @@ mod tests {
                 .starts_with("columns.zip.min_level: expected a level from 0 to 3, found 7; ")
         );
         assert_eq!(zip("min_level = 2, max_level = 1"), "columns.zip.min_level: 2 is above max_level = 1");
+    }
+
+    #[test]
+    fn a_sensitive_column_may_have_a_hierarchy() {
+        let of = |column: &str| {
+            let text = format!(
+                "k = 5\nothers = \"drop\"\naccept_homogeneity = [\"marital\"]\n[columns]\nage = {{ role = \"quasi\" }}\n\
+                 marital = {{ role = \"sensitive\", {column} }}"
+            );
+            resolve(&text).map_err(|error| error.to_string())
+        };
+        let policy = of("hierarchy = { file = \"marital.csv\" }").unwrap();
+        let (name, hierarchy) = &policy.sensitive_hierarchies[0];
+        assert_eq!((name.as_str(), hierarchy.height(), policy.quasi.len()), ("marital", 2, 1));
+        assert_eq!(
+            of("hierarchy = { date = [\"year\"] }").unwrap_err().split(": ").next(),
+            Some("columns.marital.hierarchy.date")
+        );
+        for key in ["clip = [0, 90]", "weight = 2.0", "min_level = 0", "max_level = 1"] {
+            assert!(of(key).unwrap_err().contains("only a column with the role `quasi` has it"), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_first_line_that_is_no_header_is_a_row_that_need_not_occur() {
+        let text = "Marital status,level 1\nsingle,alone\nmarried,two\n";
+        let files = BTreeMap::from([("m.csv".to_owned(), text.to_owned())]);
+        let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
+        let policy = Said::parse(text).unwrap().resolve(&patients(), &files).unwrap();
+        let level = &policy.quasi[0].hierarchy.levels()[1];
+        let values: arrow::array::ArrayRef =
+            std::sync::Arc::new(arrow::array::StringViewArray::from(vec!["married", "single"]));
+        assert_eq!(level.uncovered(&values).unwrap(), Vec::<usize>::new());
+        assert!(level.generalize(&values).is_ok());
+        assert_eq!(level.all_leaves(), Some(3));
+    }
+
+    #[test]
+    fn what_is_clipped() {
+        let place = |column: &str| error(&format!("{column} }}")).split(": ").next().map(str::to_owned);
+        assert_eq!(place("zip = { role = \"quasi\", clip = [0, 9]").unwrap(), "columns.zip.clip");
+        let date = "dob = { role = \"quasi\", clip = [0, 9], hierarchy = { date = [\"year\"] }";
+        assert_eq!(place(date).unwrap(), "columns.dob.clip");
+        let text = "k = 5\nothers = \"drop\"\n[columns]\nage = { role = \"quasi\", clip = [0, 90], hierarchy = { range = [20] } }";
+        let policy = resolve(text).unwrap();
+        let labels: Vec<String> =
+            policy.quasi[0].hierarchy.levels().iter().map(|level| level.label()).collect();
+        assert_eq!(labels, ["clip:0,90", "range:20 clip:0,90", "suppress"]);
     }
 
     #[test]

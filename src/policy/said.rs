@@ -12,6 +12,7 @@ use super::keys::{
     numbers, objective, others, role, share, string, suppressed_rows, syntax, table_of, tables, weight,
     words,
 };
+use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
@@ -49,7 +50,8 @@ pub struct Said {
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<SaidColumn>,
-    csv: CsvOptions,
+    /// `[input]`, where it is said.
+    csv: Option<CsvOptions>,
 }
 
 /// A column as the policy says it.
@@ -62,6 +64,9 @@ pub struct SaidColumn {
     pub(super) weight: f64,
     pub(super) min_level: usize,
     pub(super) max_level: Option<usize>,
+    /// Whether most of its values may occur only once.
+    pub(super) allow_unique: bool,
+    pub(super) relative_to: Option<String>,
 }
 
 /// The hierarchy of a column as the policy says it.
@@ -84,8 +89,8 @@ pub(super) enum SaidLevels {
 /// How a CSV input is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// The one ASCII character between two cells.
-    pub delimiter: u8,
+    /// The one ASCII character between two cells; where nothing is said, a tab in .tsv files, a comma in others.
+    pub delimiter: Option<u8>,
     /// Whether the first line holds the column names.
     pub header: bool,
     /// The cells that stand for NULL.
@@ -94,7 +99,7 @@ pub struct CsvOptions {
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self { delimiter: b',', header: true, nulls: vec![String::new()] }
+        Self { delimiter: None, header: true, nulls: vec![String::new()] }
     }
 }
 
@@ -107,6 +112,18 @@ pub enum CsvType {
     Number,
     /// As dates.
     Date,
+}
+
+impl CsvType {
+    /// How cells are to be read that `level` works on: as text where it can.
+    pub fn of_level(level: &dyn Generalizer) -> Self {
+        let takes = |data_type| level.output_type(&data_type).is_ok();
+        match (takes(DataType::Utf8View), takes(DataType::Date32)) {
+            (true, _) => Self::Text,
+            (_, true) => Self::Date,
+            _ => Self::Number,
+        }
+    }
 }
 
 const TOP: &[&str] = &[
@@ -124,10 +141,10 @@ const TOP: &[&str] = &[
     "input",
 ];
 /// Keys of the manual that have no code yet.
-const COLUMN: &[&str] = &["role", "hierarchy", "clip", "weight", "min_level", "max_level"];
-/// Those of [`COLUMN`] that only a quasi-identifier has.
+const COLUMN: &[&str] =
+    &["role", "hierarchy", "clip", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
+/// Those of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
-const COLUMN_LATER: &[&str] = &["allow_unique"];
 const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
 impl Said {
@@ -158,10 +175,11 @@ impl Said {
                 .into_iter()
                 .map(|(name, value)| SaidColumn::read(name, value))
                 .collect::<Result<_>>()?,
-            csv: keys.take("input", Ok)?.map_or_else(|| Ok(CsvOptions::default()), CsvOptions::read)?,
+            csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?,
         };
         keys.take("suppressed_rows", suppressed_rows)?;
         said.check_required()?;
+        said.check_individuals()?;
         if said_effort.is_some() && said.method != ANYTIME {
             let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", said.method);
             return Err(Error::policy(why).at("effort"));
@@ -169,18 +187,26 @@ impl Said {
         Ok(said)
     }
 
-    /// The policy of a question without a file: these quasi-identifiers as they are, all other columns left
-    /// out, k-anonymity.
+    /// The policy of a question without a file: these quasi-identifiers as they are, k-anonymity in individuals or
+    /// rows, all other columns left out.
     ///
     /// # Errors
     /// A policy error when no column is named, one is named twice or k is impossible.
-    pub fn quick(quasi: &[String], k: u64) -> Result<Self> {
+    pub fn quick(quasi: &[String], individual: Option<&str>, k: u64) -> Result<Self> {
         if quasi.is_empty() {
             return Err(Error::policy("expected the name of at least one quasi-identifier"));
         }
         if let Some((_, twice)) = quasi.iter().enumerate().find(|(at, name)| quasi[..*at].contains(name)) {
             return Err(Error::policy(format!("the quasi-identifier `{twice}` is named twice")));
         }
+        if let Some(name) = individual.filter(|name| quasi.iter().any(|quasi| quasi == name)) {
+            return Err(Error::policy(format!(
+                "the individual column `{name}` is named as a quasi-identifier too"
+            )));
+        }
+        let mut columns: Vec<SaidColumn> =
+            quasi.iter().map(|name| SaidColumn::new(name.clone(), Role::Quasi)).collect();
+        columns.extend(individual.map(|name| SaidColumn::new(name.to_owned(), Role::Individual)));
         let k = i64::try_from(k).map_err(|_| Error::policy(format!("k: {k} is too large")))?;
         let said = Self {
             required: vec![short_k(Value::Integer(k)).map_err(|error| error.at("k"))?],
@@ -191,16 +217,21 @@ impl Said {
             others_are_dropped: true,
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
-            columns: quasi.iter().map(|name| SaidColumn::new(name.clone(), Role::Quasi)).collect(),
-            csv: CsvOptions::default(),
+            columns,
+            csv: None,
         };
         said.check_required()?;
         Ok(said)
     }
 
     /// How a CSV input is written.
-    pub fn csv(&self) -> &CsvOptions {
-        &self.csv
+    pub fn csv(&self) -> CsvOptions {
+        self.csv.clone().unwrap_or_default()
+    }
+
+    /// Whether the policy says how a CSV input is written.
+    pub fn input_is_said(&self) -> bool {
+        self.csv.is_some()
     }
 
     /// The columns in the order of the file.
@@ -213,18 +244,16 @@ impl Said {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text.
+    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text or days
+    /// are counted from it or to it.
     pub fn csv_type(&self, name: &str) -> CsvType {
+        if self.counts_days_of(name) {
+            return CsvType::Date;
+        }
         let hierarchy = self.column(name).and_then(|column| column.hierarchy.as_ref());
         match hierarchy.map(|hierarchy| &hierarchy.levels) {
             Some(SaidLevels::Made(levels)) => {
-                let takes =
-                    |data_type| levels.first().is_none_or(|level| level.output_type(&data_type).is_ok());
-                match (takes(DataType::Utf8View), takes(DataType::Date32)) {
-                    (true, _) => CsvType::Text,
-                    (_, true) => CsvType::Date,
-                    _ => CsvType::Number,
-                }
+                levels.first().map_or(CsvType::Text, |level| CsvType::of_level(&**level))
             }
             None if self.column(name).is_some_and(|column| column.clip.is_some()) => CsvType::Number,
             Some(SaidLevels::File(_)) | None => CsvType::Text,
@@ -241,6 +270,24 @@ impl Said {
             }
         }
         names
+    }
+
+    /// One column at most tells who a row is of, and then rows are not people.
+    fn check_individuals(&self) -> Result<()> {
+        let mut individuals = self.columns.iter().filter(|column| column.role == Role::Individual);
+        let (Some(first), second) = (individuals.next(), individuals.next()) else { return Ok(()) };
+        if let Some(second) = second {
+            let why = format!("`{}` is the individual column already; there can be only one", first.name);
+            return Err(Error::policy(why).at(second.path()));
+        }
+        if self.rows_are_individuals {
+            let why = format!(
+                "`{}` has the role `individual`: people are counted, not rows; leave this line out",
+                first.name
+            );
+            return Err(Error::policy(why).at("rows_are_individuals"));
+        }
+        Ok(())
     }
 
     fn check_required(&self) -> Result<()> {
@@ -272,7 +319,17 @@ impl Said {
 
 impl SaidColumn {
     fn new(name: String, role: Role) -> Self {
-        Self { name, role, hierarchy: None, clip: None, weight: 1.0, min_level: 0, max_level: None }
+        Self {
+            name,
+            role,
+            hierarchy: None,
+            clip: None,
+            weight: 1.0,
+            min_level: 0,
+            max_level: None,
+            allow_unique: false,
+            relative_to: None,
+        }
     }
 
     /// The name.
@@ -306,13 +363,13 @@ impl SaidColumn {
             let error = expected("a table such as { role = \"quasi\" }", &value);
             return Err(Error::policy(format!("{error}{hint}")).at(path));
         };
-        let mut keys = Keys::new(path.clone(), table, COLUMN, COLUMN_LATER)?;
+        let mut keys = Keys::new(path.clone(), table, COLUMN, &[])?;
         let Some(role) = keys.take("role", role)? else {
             let words = Role::ALL.map(|(_, word)| word).join(", ");
             return Err(Error::policy(format!("expected `role = ...`, one of {words}")).at(path));
         };
-        if let Some(key) = QUASI_ONLY.iter().find(|key| role != Role::Quasi && keys.table.contains_key(**key))
-        {
+        let allowed = |key: &str| role == Role::Quasi || (role == Role::Sensitive && key == "hierarchy");
+        if let Some(key) = QUASI_ONLY.iter().find(|key| !allowed(key) && keys.table.contains_key(**key)) {
             let why = format!(
                 "only a column with the role `quasi` has it; this column's role is `{}`",
                 role.word()
@@ -327,6 +384,13 @@ impl SaidColumn {
         column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
         column.min_level = keys.take("min_level", level)?.unwrap_or(column.min_level);
         column.max_level = keys.take("max_level", level)?;
+        let allow_unique = keys.take("allow_unique", boolean)?;
+        if allow_unique.is_some() && !matches!(role, Role::Sensitive | Role::Insensitive) {
+            let why = "only a column that is released as it is has it (sensitive, insensitive)";
+            return Err(Error::policy(why).at(join(&path, "allow_unique")));
+        }
+        column.allow_unique = allow_unique.unwrap_or(false);
+        column.relative_to = keys.take("relative_to", |value| relative_to(value, role))?;
         Ok(column)
     }
 }
@@ -416,7 +480,7 @@ impl CsvOptions {
         let mut keys = Keys::new("input".into(), table, INPUT, &[])?;
         let default = Self::default();
         Ok(Self {
-            delimiter: keys.take("delimiter", delimiter)?.unwrap_or(default.delimiter),
+            delimiter: keys.take("delimiter", delimiter)?,
             header: keys.take("header", boolean)?.unwrap_or(default.header),
             nulls: keys.take("nulls", words)?.unwrap_or(default.nulls),
         })

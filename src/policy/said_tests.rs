@@ -51,8 +51,8 @@ fn the_policy_of_the_manual() {
     let order = ["ssn", "dob", "zip", "sex", "marital", "age", "income", "diagnosis", "notes", "a b"];
     assert_eq!(names, order);
     assert_eq!(said.suppression_limit.to_string(), "0.1");
-    let csv = CsvOptions { delimiter: b';', header: false, nulls: vec![String::new(), "?".into()] };
-    assert_eq!(said.csv(), &csv);
+    let csv = CsvOptions { delimiter: Some(b';'), header: false, nulls: vec![String::new(), "?".into()] };
+    assert_eq!(said.csv(), csv);
     assert_eq!(said.hierarchy_files(), ["marital.csv"]);
     let types: Vec<CsvType> = names.iter().map(|name| said.csv_type(name)).collect();
     use CsvType::{Date, Number, Text};
@@ -68,7 +68,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(said.suppression_limit, Decimal::integer(0));
     assert_eq!((said.objective.doc().name, said.method.as_str()), ("granularity", "auto"));
     assert!(!said.others_are_dropped && !said.rows_are_individuals && said.columns().is_empty());
-    assert_eq!(said.csv(), &CsvOptions { delimiter: b',', header: true, nulls: vec![String::new()] });
+    assert_eq!(said.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
 }
 
 #[test]
@@ -219,15 +219,24 @@ fn roles() {
     );
     assert_eq!(
         column("zip = { role = \"?\" }"),
-        "columns.zip.role: found `?`; still undecided: put one of identifier, quasi, sensitive, text, \
-         insensitive in place of `?`"
+        "columns.zip.role: found `?`; still undecided: put one of identifier, quasi, sensitive, individual, \
+         text, insensitive in place of `?`"
     );
-    assert!(column("id = { role = \"individual\" }").starts_with(
-        "columns.id.role: found `individual`; the role `individual` is not built yet; mark the column"
-    ));
+    assert_eq!(
+        column("id = { role = \"individual\" }\nssn = { role = \"individual\" }"),
+        "columns.ssn: `id` is the individual column already; there can be only one"
+    );
+    assert_eq!(
+        error("k = 5\nrows_are_individuals = true\n[columns]\nid = { role = \"individual\" }"),
+        "rows_are_individuals: `id` has the role `individual`: people are counted, not rows; leave this line out"
+    );
+    assert_eq!(
+        column("id = { role = \"quasi\", allow_unique = true }"),
+        "columns.id.allow_unique: only a column that is released as it is has it (sensitive, insensitive)"
+    );
     assert_eq!(
         column("zip = {}"),
-        "columns.zip: expected `role = ...`, one of identifier, quasi, sensitive, text, insensitive"
+        "columns.zip: expected `role = ...`, one of identifier, quasi, sensitive, individual, text, insensitive"
     );
     assert_eq!(
         column("zip = \"quasi\""),
@@ -253,10 +262,6 @@ fn keys_of_quasi_identifiers_only() {
             )
         );
     }
-    assert_eq!(
-        column("age = { role = \"insensitive\", allow_unique = true }"),
-        "columns.age.allow_unique: not built yet (a later version)"
-    );
     let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in ["0", "-1", "nan", "inf", "\"x\""] {
@@ -421,7 +426,7 @@ fn csv_options() {
     }
     assert_eq!(input("header = \"yes\""), "input.header: expected true or false, found the text \"yes\"");
     assert_eq!(input("nulls = \"?\""), "input.nulls: expected a list of texts, found the text \"?\"");
-    assert_eq!(Said::parse("k = 5\n[input]\ndelimiter = \"\\t\"").unwrap().csv().delimiter, b'\t');
+    assert_eq!(Said::parse("k = 5\n[input]\ndelimiter = \"\\t\"").unwrap().csv().delimiter, Some(b'\t'));
 }
 
 #[test]
@@ -435,9 +440,9 @@ fn what_is_no_toml_is_refused_with_its_place() {
 #[test]
 fn a_question_without_a_file() {
     let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-    let said = Said::quick(&names(&["zip", "age"]), 5).unwrap();
+    let said = Said::quick(&names(&["zip", "age"]), None, 5).unwrap();
     assert!(said.others_are_dropped && said.columns().iter().all(|c| c.role() == Role::Quasi));
-    let error = |quasi: &[&str], k| Said::quick(&names(quasi), k).unwrap_err().to_string();
+    let error = |quasi: &[&str], k| Said::quick(&names(quasi), None, k).unwrap_err().to_string();
     assert_eq!(error(&[], 5), "expected the name of at least one quasi-identifier");
     assert_eq!(error(&["a", "b", "a"], 5), "the quasi-identifier `a` is named twice");
     assert_eq!(error(&["a"], 0), "k: expected an integer of at least 1, found 0");

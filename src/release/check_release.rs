@@ -5,18 +5,21 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema};
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
+use arrow::datatypes::Schema;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::chosen::{GENERALIZED, released_schema};
-use super::engine::Doing;
+use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
+use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
-use super::record::{FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
+use super::record::{ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
+use super::recording::counted_in;
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
-use super::{Run, open, said_models};
+use super::{Run, expected, open, said_models};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer};
@@ -76,21 +79,34 @@ pub async fn check_release(
             checked
         }
     };
-    let counted = (verified.sizes.individuals(), verified.sizes.classes());
+    if (verified.rows, verified.sizes.classes()) != (public.rows, public.classes) {
+        return Err(refused("rows or classes are not those of the record"));
+    }
+    // The rows alone do not tell whose they are.
+    if input.is_some() || public.individuals.is_none() {
+        check_counts(&public, &verified)?;
+    }
+    Ok(Checked { public, verified, with_input: input.is_some() })
+}
+
+/// Checks what a record says of sizes against what was counted.
+fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         risks.iter().map(|(name, value)| (name.clone(), recorded(*value))).collect()
     };
-    if counted != (public.rows, public.classes)
+    let people = verified.sizes.individuals();
+    if public.individuals.is_some_and(|individuals| individuals != people)
         || rounded(&super::risks(&verified.sizes)?) != rounded(&public.risk)
+        || verified.homogeneous != public.homogeneous
     {
-        return Err(refused("rows, classes or risks are not those of the record"));
+        return Err(refused("individuals, risks or homogeneous classes are not those of the record"));
     }
     for (model, reached) in public.models.iter().zip(&verified.reached) {
         if reached.map(|reached| recorded(reached.to_f64())) != Some(recorded(model.reached)) {
             return Err(refused(format!("{} reached another value than the record says", model.model)));
         }
     }
-    Ok(Checked { public, verified, with_input: input.is_some() })
+    Ok(())
 }
 
 /// Checks what a record says in words that nothing counts, so that nothing else can be said there.
@@ -98,8 +114,8 @@ fn check_words(public: &PublicRecord) -> Result<()> {
     if public.format != 1 || public.tool != write::CREATED_BY {
         return Err(refused(format!("the record is not one of {}", write::CREATED_BY)));
     }
-    if public.counted_in != "rows" {
-        return Err(refused("the record does not count rows"));
+    if public.counted_in != counted_in(public.individuals.is_some()) {
+        return Err(refused("the record contradicts itself on what is counted"));
     }
     for column in &public.columns {
         let role = Role::parse(&column.role).ok().filter(|role| role.is_released());
@@ -125,8 +141,15 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part])
         };
         (column.name.clone(), anything)
     });
-    let expected = Expected { columns: columns.collect(), requirements: &models, suppression_limit: None };
-    verify(output, None, &expected, run.stop).await
+    let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
+    let expected = Expected {
+        columns: columns.collect(),
+        requirements: &models,
+        sensitive: sensitive.map(|column| column.name.clone()).collect(),
+        individual: None,
+        suppression_limit: None,
+    };
+    verify(&session, output, None, &expected, run.stop).await
 }
 
 /// Judges rows against the input's.
@@ -153,15 +176,11 @@ async fn against(
     check_files(out, parts, &schema, &footer)?;
     check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
-    let columns = policy
-        .released()
-        .map(|(name, _)| (name.to_owned(), policy.quasi_index(name).map(|at| Arc::clone(&generalizers[at]))));
-    let expected = Expected {
-        columns: columns.collect(),
-        requirements: &policy.requirements,
-        suppression_limit: Some(policy.suppression_limit),
-    };
-    verify(output, Some(loaded.table), &expected, run.stop).await
+    if policy.individual().is_some() != public.individuals.is_some() {
+        return Err(refused("the record counts something else than the policy says"));
+    }
+    let expected = expected(policy, &generalizers);
+    verify(&loaded.session, output, Some(loaded.table), &expected, run.stop).await
 }
 
 /// The generalizers of the levels that the record names, padded as the released labels demand.
@@ -178,17 +197,20 @@ async fn recorded_generalizers(
             refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
         })?;
         let generalizer = &quasi.hierarchy.levels()[level];
-        let doing = "reading the released labels";
-        let labels = output.clone().select(vec![super::engine::column(&quasi.name)]).doing(doing)?;
-        let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
-        let labels: Vec<&dyn arrow::array::Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
-        let padded = match labels.is_empty() {
-            true => None,
-            false => generalizer.padded_for(&arrow::compute::concat(&labels).doing(doing)?),
-        };
+        let labels = released_labels(output, &quasi.name).await?;
+        let padded = labels.and_then(|labels| generalizer.padded_for(&labels));
         generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
     }
     Ok(generalizers)
+}
+
+/// The distinct values of a released column; `None` for a release without rows.
+pub(super) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
+    let doing = "reading the released labels";
+    let labels = output.clone().select(vec![column(name)]).doing(doing)?;
+    let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
+    let labels: Vec<&dyn Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
+    if labels.is_empty() { Ok(None) } else { concat(&labels).doing(doing).map(Some) }
 }
 
 /// Checks what the record says of the columns.
@@ -202,11 +224,12 @@ fn check_columns(
         let by = policy
             .quasi_index(name)
             .map(|at| (generalizers[at].label(), policy.quasi[at].hierarchy.height()));
-        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), by)
+        let days_since = policy.days_since.get(name).cloned();
+        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since, by)
     });
     let recorded = public.columns.iter().map(|column| {
         let by = column.generalized.as_ref().map(|g| (g.by.clone(), g.of));
-        (column.name.clone(), column.role.clone(), column.data_type.clone(), by)
+        (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone(), by)
     });
     if planned.eq(recorded) {
         Ok(())
@@ -244,19 +267,18 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
         let label = field.metadata().get(GENERALIZED).cloned();
         (field.name().clone(), field.data_type().to_string(), label)
     });
-    let recorded = public.columns.iter().map(|column| {
-        (column.name.clone(), column.data_type.clone(), column.generalized.as_ref().map(|g| g.by.clone()))
-    });
+    let label = |column: &ColumnRecord| {
+        let by = column.generalized.as_ref().map(|level| level.by.as_str());
+        field_label(column.days_since.as_deref(), by)
+    };
+    let recorded =
+        public.columns.iter().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));
     if !columns.eq(recorded) {
         return Err(refused("the columns are not those of the record"));
     }
-    let fields = schema.fields().iter().zip(&public.columns).map(|(field, column)| {
-        let plain = Field::new(field.name(), field.data_type().clone(), true);
-        match &column.generalized {
-            Some(level) => plain.with_metadata([(GENERALIZED.to_owned(), level.by.clone())].into()),
-            None => plain,
-        }
-    });
+    let fields = schema.fields().iter().zip(&public.columns);
+    let fields =
+        fields.map(|(field, column)| labelled_field(field.name(), field.data_type().clone(), label(column)));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 

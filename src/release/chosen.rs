@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::engine::Doing;
 use super::input::canonical_type;
@@ -130,6 +130,21 @@ fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
     lexsort_to_indices(&keys, None).doing("ordering the kept classes")
 }
 
+/// What a released field says of its values: `days_since:admission`, the label of its level, or both; `None` for a
+/// column that is written as it was.
+pub(super) fn field_label(days_since: Option<&str>, by: Option<&str>) -> Option<String> {
+    match (days_since.map(|other| format!("days_since:{other}")), by) {
+        (Some(days), Some(by)) => Some(format!("{days} {by}")),
+        (days, by) => days.or(by.map(str::to_owned)),
+    }
+}
+
+/// A released field.
+pub(super) fn labelled_field(name: &str, data_type: DataType, label: Option<String>) -> Field {
+    let label = label.map(|label| (GENERALIZED.to_owned(), label));
+    Field::new(name, data_type, true).with_metadata(label.into_iter().collect())
+}
+
 /// The schema of the released files: released columns in the input's order, no metadata but ours.
 ///
 /// # Errors
@@ -141,22 +156,18 @@ pub fn released_schema(
 ) -> Result<Schema> {
     let fields = policy.released().map(|(name, _)| {
         let field = input.field_with_name(name).map_err(|_| Error::internal("a released column is gone"))?;
-        let field = match policy.quasi_index(name) {
-            None => Field::new(name, released_type(field.data_type()), true),
-            Some(index) => {
-                let label = generalizers[index].label();
-                Field::new(name, released_type(policy.quasi[index].hierarchy.output_type()), true)
-                    .with_metadata([(GENERALIZED.to_owned(), label)].into())
-            }
+        let (data_type, by) = match policy.quasi_index(name) {
+            None => (field.data_type(), None),
+            Some(index) => (policy.quasi[index].hierarchy.output_type(), Some(generalizers[index].label())),
         };
-        Ok(field)
+        let label = field_label(policy.days_since.get(name).map(String::as_str), by.as_deref());
+        Ok(labelled_field(name, released_type(data_type), label))
     });
     Ok(Schema::new(fields.collect::<Result<Vec<_>>>()?))
 }
 
 /// The type that is written: plain text instead of views and dictionaries.
-fn released_type(data_type: &arrow::datatypes::DataType) -> arrow::datatypes::DataType {
-    use arrow::datatypes::DataType;
+fn released_type(data_type: &DataType) -> DataType {
     match canonical_type(data_type) {
         DataType::Utf8View => DataType::Utf8,
         other => other,

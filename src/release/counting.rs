@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit, i256};
 use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
@@ -14,7 +14,7 @@ use datafusion::prelude::DataFrame;
 use super::distinct::{self, Distinct};
 use super::engine::{Doing, column};
 use super::functions::{OfValues, of_values, row_hash};
-use super::per_class::{by_class, random_keys};
+use super::per_class::{by_class, individual, individual_columns, nobody, random_keys};
 use super::verify::Expected;
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};
@@ -31,13 +31,17 @@ pub(super) fn counting_plan(
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
     let keys = random_keys(doing)?;
-    let positions = random_keys(doing)?;
-    let mut rows = side(output, expected, false, labels, keys)?;
+    let (positions, people) = (random_keys(doing)?, random_keys(doing)?);
+    let mut rows = side(output, expected, None, labels, keys)?;
     if let Some(input) = input {
-        rows = rows.union(side(input, expected, true, labels, keys)?).doing(doing)?;
+        rows = rows.union(side(input, expected, Some(people), labels, keys)?).doing(doing)?;
     }
     let labels: Vec<Expr> = expected.quasi().map(|index| column(label_name(index))).collect();
-    let values: Vec<Expr> = expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
+    let mut values: Vec<Expr> =
+        expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
+    if expected.individual.is_some() {
+        values.extend(individual_columns());
+    }
     let sums = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
     let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).doing(doing)?;
     if values.is_empty() {
@@ -47,11 +51,12 @@ pub(super) fn counting_plan(
     by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
 }
 
-/// One side of the comparison: labels, then the counts that this side contributes.
+/// One side of the comparison: labels, then the counts that this side contributes. Only the input, which has keys for
+/// its individuals, knows whose rows they are.
 fn side(
     table: DataFrame,
     expected: &Expected<'_>,
-    from_input: bool,
+    from_input: Option<[[u64; 2]; 2]>,
     labels: &[Option<Arc<Labels>>],
     keys: [[u64; 2]; 2],
 ) -> Result<DataFrame> {
@@ -60,25 +65,35 @@ fn side(
     let columns = columns.map(|(index, ((name, generalizer), labels))| {
         let value = match (generalizer, labels) {
             (Some(generalizer), Some(labels)) => {
-                let recode = from_input.then(|| Arc::clone(generalizer));
+                let recode = from_input.map(|_| Arc::clone(generalizer));
                 of_values(Arc::new(Number { recode, labels: Arc::clone(labels) }), name, column(name))
             }
             _ => column(name),
         };
         value.alias(label_name(index))
     });
-    let rows = table.select(columns.collect::<Vec<_>>()).doing(doing)?;
+    let mut columns: Vec<Expr> = columns.collect();
+    if let Some(name) = &expected.individual {
+        columns.extend(match from_input {
+            Some(keys) => individual(column(name), keys)?,
+            None => nobody(),
+        });
+    }
+    let rows = table.select(columns).doing(doing)?;
     // Within a class the labels are equal: what else a row holds is hashed.
     let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
     let others: Vec<Expr> = others.map(|index| column(label_name(index))).collect();
     let hash = |key: [u64; 2]| row_hash(key, others.clone());
     let nothing = || lit(0u64);
     let counts = match from_input {
-        true => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
-        false => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
+        Some(_) => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
+        None => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
     };
     let grouped = expected.quasi().chain(expected.sensitive());
     let mut columns: Vec<Expr> = grouped.map(|index| column(label_name(index))).collect();
+    if expected.individual.is_some() {
+        columns.extend(individual_columns());
+    }
     columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
     rows.select(columns).doing(doing)
 }
@@ -127,6 +142,7 @@ enum Exact {
     Text(String),
     Date(i32),
     Timestamp(i64, TimeUnit),
+    Decimal(i256, i8),
 }
 
 impl Exact {
@@ -138,7 +154,8 @@ impl Exact {
             Value::Float(value) => Self::Float(value.to_bits()),
             Value::Text(value) => Self::Text(value.clone()),
             Value::Date(value) => Self::Date(*value),
-            Value::Timestamp(value, unit) => Self::Timestamp(*value, *unit),
+            Value::Timestamp(value, unit, _) => Self::Timestamp(*value, *unit),
+            Value::Decimal(digits, scale) => Self::Decimal(*digits, *scale),
         }
     }
 }

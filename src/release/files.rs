@@ -14,6 +14,38 @@ pub enum Format {
     Parquet,
     /// Comma- or otherwise separated text.
     Csv,
+    /// JSON lines: one object a line.
+    Json,
+    /// Arrow IPC, as files or as streams.
+    Arrow,
+}
+
+/// The ends of names, in lower case, and the formats that they stand for.
+const ENDS: [(&str, Format); 12] = [
+    ("parquet", Format::Parquet),
+    ("pq", Format::Parquet),
+    ("csv", Format::Csv),
+    ("tsv", Format::Csv),
+    ("txt", Format::Csv),
+    ("json", Format::Json),
+    ("jsonl", Format::Json),
+    ("ndjson", Format::Json),
+    ("arrow", Format::Arrow),
+    ("arrows", Format::Arrow),
+    ("feather", Format::Arrow),
+    ("ipc", Format::Arrow),
+];
+
+impl Format {
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Parquet => "Parquet",
+            Format::Csv => "CSV",
+            Format::Json => "JSON lines",
+            Format::Arrow => "Arrow",
+        }
+    }
 }
 
 /// A file as it was when the run began.
@@ -85,11 +117,14 @@ impl Input {
         paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
         let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
-            Error::data(format!("input `{said}`: no file found; expected .parquet or .csv files"))
+            let why = format!("input `{said}`: no file found; expected files that end in {}", ends());
+            Error::data(why)
         })?;
-        if formats.iter().any(|other| *other != format) {
+        if let Some(other) = formats.iter().find(|other| **other != format) {
             return Err(Error::data(format!(
-                "input `{said}`: Parquet and CSV files are mixed; give one kind"
+                "input `{said}`: {} and {} files are mixed; give one kind",
+                format.name(),
+                other.name()
             )));
         }
         let files = paths.into_iter().map(PinnedFile::new).collect::<Result<_>>()?;
@@ -161,15 +196,26 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 fn format_of(path: &Path) -> Result<Format> {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    match extension.as_str() {
-        "parquet" | "pq" => Ok(Format::Parquet),
-        "csv" | "tsv" | "txt" => Ok(Format::Csv),
-        _ => Err(Error::data(format!(
-            "input file {}: expected a name that ends in .parquet or .csv (JSON and Arrow files are not read yet)",
-            path.display()
+    let found = end_of(path);
+    match ENDS.iter().find(|(end, _)| *end == found) {
+        Some((_, format)) => Ok(*format),
+        None => Err(Error::data(format!(
+            "input file {}: expected a name that ends in {}",
+            path.display(),
+            ends()
         ))),
     }
+}
+
+/// The end of a file's name in lower case, without its point.
+pub(super) fn end_of(path: &Path) -> String {
+    path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+}
+
+/// All ends of names that are read, for an error.
+fn ends() -> String {
+    let ends: Vec<String> = ENDS.iter().map(|(end, _)| format!(".{end}")).collect();
+    ends.join(", ")
 }
 
 #[cfg(test)]

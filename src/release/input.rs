@@ -1,16 +1,19 @@
 //! INPUT as one table: the files of [`files`](super::files), their schema, and canonical columns.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::ipc::reader::{FileReader as ArrowFileReader, StreamReader};
 use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{Expr, cast, lit, try_cast, when};
+use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -18,6 +21,8 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::engine::{Doing, column};
 pub use super::files::{Format, Input, PinnedFile};
 use super::functions::canonical_float;
+use super::typed::typed;
+use super::{read_csv, read_json};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
@@ -27,21 +32,31 @@ impl Input {
     /// # Errors
     /// A data error when a file cannot be read or differs from the first.
     pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
-        let mut common: Option<SchemaRef> = None;
-        for file in &self.files {
-            let schema = match self.format {
-                Format::Parquet => parquet_schema(&file.path)?,
-                Format::Csv => csv_schema(&file.path, csv)?,
-            };
-            match &common {
-                None => common = Some(Arc::new(schema)),
-                Some(first) => same_columns(first, &schema, &file.path)?,
+        let schema = match self.format {
+            Format::Parquet => self.common_schema(parquet_schema)?,
+            Format::Csv => {
+                let delimiter = read_csv::delimiter(self, csv)?;
+                self.common_schema(|path| read_csv::schema(path, csv, delimiter))?
             }
+            Format::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
+            Format::Arrow => {
+                let kinds = self.files.iter().map(|file| is_arrow_file(&file.path));
+                let kinds = kinds.collect::<Result<Vec<bool>>>()?;
+                if let Some(other) = kinds.iter().position(|kind| kinds.first() != Some(kind)) {
+                    let path = self.files[other].path.display();
+                    return Err(Error::data(format!(
+                        "input file {path}: Arrow files and Arrow streams are mixed; give one kind"
+                    )));
+                }
+                self.common_schema(arrow_schema)?
+            }
+        };
+        if schema.fields().is_empty() {
+            return Err(Error::data(format!("input `{}`: the input has no rows and no columns", self.said)));
         }
-        let common = common.ok_or_else(|| Error::internal("an input without files"))?;
         let mut names = std::collections::HashSet::new();
-        match common.fields().iter().find(|field| !names.insert(field.name().as_str())) {
-            None => Ok(common),
+        match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
+            None => Ok(schema),
             Some(twice) => {
                 let why = format!("the input has two columns named `{}`; rename one", twice.name());
                 Err(Error::data(why))
@@ -49,8 +64,23 @@ impl Input {
         }
     }
 
+    fn common_schema(&self, of: impl Fn(&Path) -> Result<Schema>) -> Result<SchemaRef> {
+        let mut common: Option<(SchemaRef, &Path)> = None;
+        for file in &self.files {
+            let schema = of(&file.path)?;
+            match &common {
+                None => common = Some((Arc::new(schema), &file.path)),
+                Some((first, known)) => {
+                    let place = format!("input file {}", file.path.display());
+                    same_columns(first, known, &schema).map_err(|error| error.at(place))?;
+                }
+            }
+        }
+        common.map(|(schema, _)| schema).ok_or_else(|| Error::internal("an input without files"))
+    }
+
     /// The input as a table of canonical columns: text as `Utf8View` without dictionaries, one zero and one
-    /// NaN; CSV columns typed by `csv_type`.
+    /// NaN, and the types of [`canonical_type`]; text columns of CSV and JSON files typed by `csv_type`.
     ///
     /// # Errors
     /// A data error when files cannot be read or values do not fit their type.
@@ -62,10 +92,16 @@ impl Input {
     ) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
         let raw = self.raw(session, csv, &schema)?;
-        match self.format {
-            Format::Parquet => canonical(raw, &schema, canonical_float),
-            Format::Csv => typed(raw, &schema, csv, csv_type).await,
+        if self.format == Format::Csv {
+            let delimiter = read_csv::delimiter(self, csv)?;
+            self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))?;
+            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type).await;
         }
+        let is_text = |field: &Field| match canonical_type(field.data_type()) {
+            DataType::Utf8View => self.format == Format::Json || *field.data_type() == DataType::Null,
+            _ => false,
+        };
+        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, csv_type).await
     }
 
     /// Parquet files as a table whose floats are the files' bits, for verification: -0.0 and the bits of a NaN
@@ -83,11 +119,13 @@ impl Input {
             Format::Csv => Arc::new(
                 CsvFormat::default()
                     .with_has_header(csv.header)
-                    .with_delimiter(csv.delimiter)
+                    .with_delimiter(read_csv::delimiter(self, csv)?)
                     .with_newlines_in_values(true)
                     // Matches nothing: which texts are NULL is decided below, for the empty text too.
                     .with_null_regex(Some(r"[^\s\S]".to_owned())),
             ),
+            Format::Json => Arc::new(JsonFormat::default()),
+            Format::Arrow => Arc::new(ArrowFormat),
         };
         let urls = self
             .files
@@ -118,83 +156,100 @@ fn parquet_schema(path: &Path) -> Result<Schema> {
     let reader = SerializedFileReader::new(file).doing(&place)?;
     let facts = reader.metadata().file_metadata();
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
-    // No metadata of the input may reach a release.
-    let fields: Vec<Field> =
-        schema.fields().iter().map(|f| Field::new(f.name(), f.data_type().clone(), true)).collect();
-    Ok(Schema::new(fields))
+    Ok(without_metadata(&schema))
 }
 
-fn csv_schema(path: &Path, csv: &CsvOptions) -> Result<Schema> {
+fn arrow_schema(path: &Path) -> Result<Schema> {
     let place = format!("input file {}", path.display());
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(csv.delimiter)
-        .has_headers(false)
-        .from_path(path)
-        .map_err(|_| Error::data("cannot be opened").at(&place))?;
-    let mut first = csv::StringRecord::new();
-    let any = reader
-        .read_record(&mut first)
-        .map_err(|_| Error::data("the first line is no CSV in UTF-8").at(&place))?;
-    if !any {
-        return Err(Error::data("the file is empty").at(&place));
-    }
-    if let (1, Some(mark)) =
-        (first.len(), [";", "\t", "|", ","].into_iter().find(|mark| first[0].contains(*mark)))
-    {
-        return Err(Error::policy(format!(
-            "{place}: the first line is one field that holds {mark:?}; if that separates the columns, say \
-             delimiter = {mark:?} under [input] in a policy"
-        )));
-    }
-    let names = first.iter().enumerate().map(|(index, name)| {
-        if csv.header {
-            name.trim_start_matches('\u{feff}').to_owned()
-        } else {
-            format!("column_{}", index + 1)
+    let is_file = is_arrow_file(path)?;
+    let file = std::io::BufReader::new(fs::File::open(path).doing(&place)?);
+    let schema = match is_file {
+        true => ArrowFileReader::try_new(file, None).map(|reader| reader.schema()),
+        false => StreamReader::try_new(file, None).map(|reader| reader.schema()),
+    };
+    let why = "the file is damaged, or neither an Arrow file nor an Arrow stream";
+    schema.map(|schema| without_metadata(&schema)).map_err(|_| Error::data(why).at(place))
+}
+
+/// Whether a file is in the file form of Arrow IPC, not in that of a stream.
+fn is_arrow_file(path: &Path) -> Result<bool> {
+    let place = format!("input file {}", path.display());
+    let mut start = Vec::new();
+    fs::File::open(path).doing(&place)?.take(6).read_to_end(&mut start).doing(&place)?;
+    match start.as_slice() {
+        b"" => Err(Error::data("the file is empty").at(place)),
+        [b'F', b'E', b'A', b'1', ..] => {
+            Err(Error::data("Feather version 1 is not read; write the file as Feather version 2").at(place))
         }
-    });
-    Ok(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
+        start => Ok(start == b"ARROW1"),
+    }
 }
 
-fn same_columns(first: &Schema, other: &Schema, path: &Path) -> Result<()> {
-    let place = format!("input file {}", path.display());
+/// Names and types alone: no metadata of the input may reach a release.
+fn without_metadata(schema: &Schema) -> Schema {
+    let plain = |field: &Arc<Field>| Field::new(field.name(), field.data_type().clone(), true);
+    Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
+}
+
+/// Checks that a file has the columns of the first, at `path`, and in its order.
+fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
+    const SAME: &str = "all files of an input must have the same columns of the same types in the same order";
+    let path = path.display();
+    let find = |schema: &Schema, name: &str| schema.field_with_name(name).ok().map(|f| f.data_type().clone());
     for field in other.fields() {
-        match first.field_with_name(field.name()) {
-            Err(_) => {
+        match find(first, field.name()) {
+            None => {
                 return Err(Error::data(format!(
-                    "column `{}` is in no earlier file; all files of an input must have the same columns",
+                    "column `{}` is here but not in {path}; {SAME}: add it there, or take it away here",
                     field.name()
-                ))
-                .at(place));
+                )));
             }
-            Ok(known) if known.data_type() != field.data_type() => {
+            Some(known) if known != *field.data_type() => {
                 return Err(Error::data(format!(
-                    "column `{}` is {} here and {} in an earlier file",
+                    "column `{}` is {} here and {known} in {path}; {SAME}: cast one of them",
                     field.name(),
                     field.data_type(),
-                    known.data_type()
-                ))
-                .at(place));
+                )));
             }
-            Ok(_) => {}
+            Some(_) => {}
         }
     }
-    let order = |schema: &Schema| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
-    if order(first) != order(other) {
-        return Err(
-            Error::data("the columns are not those of the earlier files, or in another order").at(place)
-        );
+    if let Some(missing) = first.fields().iter().find(|field| find(other, field.name()).is_none()) {
+        return Err(Error::data(format!(
+            "column `{}` of {path} is missing here; {SAME}: add it here (NULL where it is not known)",
+            missing.name()
+        )));
     }
-    Ok(())
+    let moved = first.fields().iter().zip(other.fields()).find(|(a, b)| a.name() != b.name());
+    match moved {
+        None if first.fields().len() == other.fields().len() => Ok(()),
+        moved => Err(Error::data(format!(
+            "column `{}` stands in another place than in {path}; {SAME}: write the columns in that order",
+            moved.map_or("", |(_, here)| here.name())
+        ))),
+    }
 }
 
-/// The type of a column without encodings: what `canonical` makes of it.
+/// The type of a column in a release's plans: no encodings, and nothing that Parquet could write only as something
+/// plainer than it is. What is lossless becomes one type: halves are `Float32`, decimals of up to 38 digits
+/// `Decimal128`; a column without a type is text.
 pub fn canonical_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => canonical_type(values),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8View,
-        // Parquet knows no days in milliseconds: they would be released as plain integers.
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => DataType::Utf8View,
+        // Parquet knows no days in milliseconds and no seconds: they would be released as plain integers.
         DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+        }
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        DataType::Float16 => DataType::Float32,
+        DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => {
+            DataType::Decimal128(*digits, *scale)
+        }
+        DataType::Decimal256(digits, scale) if *digits <= DECIMAL128_MAX_PRECISION => {
+            DataType::Decimal128(*digits, *scale)
+        }
         other => other.clone(),
     }
 }
@@ -205,11 +260,9 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
         .iter()
         .map(|field| {
             let plain = canonical_type(field.data_type());
-            let value = match field.data_type() {
-                DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8 | DataType::Date64 => {
-                    cast(column(field.name()), plain.clone())
-                }
-                _ => column(field.name()),
+            let value = match *field.data_type() == plain {
+                true => column(field.name()),
+                false => cast(column(field.name()), plain.clone()),
             };
             let value =
                 if matches!(plain, DataType::Float32 | DataType::Float64) { float(value) } else { value };
@@ -219,13 +272,8 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
     raw.select(columns).doing("opening the input")
 }
 
-/// Types the text columns of CSV files; the texts of `nulls` are NULL.
-async fn typed(
-    raw: DataFrame,
-    schema: &Schema,
-    csv: &CsvOptions,
-    csv_type: &(dyn Fn(&str) -> CsvType + Sync),
-) -> Result<DataFrame> {
+/// The text columns of CSV files; the texts of `nulls` are NULL.
+fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
     let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
     let texts: Vec<Expr> = schema
         .fields()
@@ -234,100 +282,16 @@ async fn typed(
             // The reader makes NULL of empty cells, whatever it is told.
             let value = when(column(field.name()).is_null(), lit("")).otherwise(column(field.name()));
             let value = value.doing("opening the input")?;
-            if nulls.is_empty() {
-                return Ok(value.alias(field.name()));
-            }
-            let text = when(
-                value.clone().in_list(nulls.clone(), false),
-                lit(datafusion::scalar::ScalarValue::Utf8(None)),
-            )
-            .otherwise(value);
-            Ok(text.doing("opening the input")?.alias(field.name()))
+            let text = match nulls.is_empty() {
+                true => value,
+                false => {
+                    let null = lit(datafusion::scalar::ScalarValue::Utf8(None));
+                    let text = when(value.clone().in_list(nulls.clone(), false), null).otherwise(value);
+                    text.doing("opening the input")?
+                }
+            };
+            Ok(cast(text, DataType::Utf8View).alias(field.name()))
         })
         .collect::<Result<_>>()?;
-    let texts = raw.select(texts).doing("opening the input")?;
-    let types = choose_types(&texts, schema, csv_type).await?;
-    let columns: Vec<Expr> = schema
-        .fields()
-        .iter()
-        .zip(types)
-        .map(|(field, data_type)| {
-            let value = cast(column(field.name()), data_type.clone());
-            let value = if data_type == DataType::Float64 { canonical_float(value) } else { value };
-            value.alias(field.name())
-        })
-        .collect();
-    texts.select(columns).doing("opening the input")
-}
-
-/// The narrowest type of its kind that every value of a column fits, found in one pass over the columns that
-/// are not text.
-async fn choose_types(
-    texts: &DataFrame,
-    schema: &Schema,
-    csv_type: &(dyn Fn(&str) -> CsvType + Sync),
-) -> Result<Vec<DataType>> {
-    let candidates = |name: &str| match csv_type(name) {
-        CsvType::Text => vec![],
-        CsvType::Number => vec![DataType::Int64, DataType::Float64],
-        CsvType::Date => vec![DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)],
-    };
-    let mut misfits = Vec::new();
-    for field in schema.fields() {
-        for data_type in candidates(field.name()) {
-            let value = column(field.name());
-            let read = try_cast(value.clone(), data_type.clone());
-            let misfit = read.clone().is_null();
-            // A date reads the day of a timestamp and drops the time.
-            let misfit = match data_type {
-                DataType::Date32 => {
-                    let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
-                    misfit.or(try_cast(value.clone(), whole.clone()).not_eq(try_cast(read, whole)))
-                }
-                _ => misfit,
-            };
-            // A moment in another zone would become another day in UTC.
-            let misfit = match data_type {
-                DataType::Date32 | DataType::Timestamp(..) => {
-                    let east = value.clone().like(lit("%:%+%")).and(value.clone().not_like(lit("%+00:00")));
-                    misfit.or(east).or(value.clone().like(lit("%:%-%")))
-                }
-                _ => misfit,
-            };
-            let misfit = value.is_not_null().and(misfit);
-            let counted = when(misfit, lit(1i64)).end().doing("typing the CSV columns")?;
-            misfits.push(count(counted).alias(format!("misfit_{}", misfits.len())));
-        }
-    }
-    let mut counts = Vec::new();
-    if !misfits.is_empty() {
-        let counted = texts.clone().aggregate(vec![], misfits).doing("typing the CSV columns")?;
-        for batch in counted.collect().await.doing("typing the CSV columns")? {
-            for array in batch.columns() {
-                use arrow::array::AsArray;
-                counts.push(array.as_primitive::<arrow::datatypes::Int64Type>().value(0));
-            }
-        }
-    }
-    let mut counts = counts.into_iter();
-    schema
-        .fields()
-        .iter()
-        .map(|field| {
-            let candidates = candidates(field.name());
-            let tried: Vec<(DataType, i64)> = candidates.into_iter().zip(&mut counts).collect();
-            let Some((_, least)) = tried.iter().min_by_key(|(_, misfits)| *misfits) else {
-                return Ok(DataType::Utf8View);
-            };
-            match tried.iter().find(|(_, misfits)| *misfits == 0) {
-                Some((fitting, _)) => Ok(fitting.clone()),
-                None => Err(Error::data(format!(
-                    "column `{}`: {least} rows hold no {}; name the texts that mean \"missing\" in [input] nulls, \
-                     or choose a hierarchy for text",
-                    field.name(),
-                    if csv_type(field.name()) == CsvType::Number { "number" } else { "date" },
-                ))),
-            }
-        })
-        .collect()
+    raw.select(texts).doing("opening the input")
 }

@@ -11,13 +11,23 @@ mod distinct;
 pub mod engine;
 pub mod files;
 pub mod functions;
+pub mod hierarchy_files;
+pub mod homogeneous;
 pub mod input;
+mod judge;
+mod known;
+pub mod link;
 mod per_class;
 pub mod profile;
+mod read_csv;
+mod read_json;
 pub mod record;
 mod recording;
+mod relative;
+pub mod roles;
 pub mod staging;
 pub mod stop;
+mod typed;
 pub mod verify;
 pub mod write;
 
@@ -34,21 +44,21 @@ pub use check_release::{Checked, check_release};
 
 use crate::class::{Budget, ClassTable, Judged};
 use crate::error::{Error, Result};
-use crate::measure::{ClassSizes, RISKS};
+use crate::generalize::Generalizer;
+use crate::measure::{ClassSizes, RISKS, granularity};
 use crate::method::lattice::minimal::minimal;
 use crate::method::{self, Found, Outcome, Problem, Watch};
-use crate::model::{Class, ClassModel, Merge, Requirement};
+use crate::model::{Class, ClassModel, Counted, Merge, Requirement};
 use crate::policy::{Files, Policy, Said};
 use crate::release::apply::ClassNumbers;
 use crate::release::chosen::{Chosen, KeptClasses};
-use crate::release::engine::{Doing, PoolBudget, Resources, column};
-use crate::release::input::Input;
+use crate::release::engine::{Doing, PoolBudget, Resources};
+use crate::release::input::{Format, Input};
 use crate::release::record::{LevelRecord, PrivateRecord, PublicRecord};
 use crate::release::recording::{private_record, public_levels, public_record};
 use crate::release::staging::Staging;
 use crate::release::stop::Stop;
 use crate::release::verify::Expected;
-use crate::role::Role;
 
 /// What is going on, for a progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +133,15 @@ impl Loaded {
 /// # Errors
 /// Data errors of the input, policy errors of the policy.
 pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
+    if said.input_is_said() && input.format != Format::Csv {
+        let why =
+            format!("only CSV files have delimiter, header and nulls; the input is {}", input.format.name());
+        return Err(Error::policy(why).at("input"));
+    }
     let session = resources.session()?;
-    let table = input.table(&session, said.csv(), &|name| said.csv_type(name)).await?;
+    let table = input.table(&session, &said.csv(), &|name| said.csv_type(name)).await?;
+    let relative = said.relative_columns(table.schema().as_arrow())?;
+    let table = relative::days_since(table, &relative)?;
     let policy = said.resolve(table.schema().as_arrow(), files)?;
     Ok(Loaded { session, table, policy })
 }
@@ -137,9 +154,15 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     run.listener.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
-    let classes = profile::profile(&loaded.session, table, quasi, &counted, run).await?;
+    let individual = loaded.policy.individual();
+    let classes = profile::profile(&loaded.session, table, quasi, &counted, individual, run).await?;
     if classes.total_rows() == 0 {
         return Err(Error::data("the input has no rows"));
+    }
+    if let (Some(name), 0) = (individual, classes.total_individuals()) {
+        return Err(
+            Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`"))
+        );
     }
     can_be_met(&loaded.policy, &classes)?;
     Ok(classes)
@@ -147,17 +170,23 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
 
 /// Refuses what not even a single class of all rows would hold.
 fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
-    let rows = classes.total_rows();
+    let (people, counted) = (classes.total_individuals(), classes.counted());
     for requirement in &policy.requirements {
         let model = &requirement.model;
         let said = || format!("{} cannot be met: ", requirement.said());
-        if model.min_size() > rows {
-            return Err(Error::unmet(format!("{}the input has only {rows} rows", said())));
+        if model.min_size() > people {
+            let what = if counted == Counted::Rows { "rows" } else { "individuals" };
+            return Err(Error::unmet(format!("{}the input has only {people} {what}", said())));
         }
         let name = requirement.sensitive.as_ref();
         let column = classes.sensitive().iter().position(|column| Some(column) == name);
-        if let (Merge::Any, Some(column)) = (model.merge(), column) {
-            let value = model.value(&Class { size: rows, sensitive: &classes.values_of_all(column) });
+        if let (Merge::Any, Some(column)) = (model.merge(Counted::Rows), column) {
+            let mut values = classes.values_of_all(column);
+            if counted == Counted::Individuals {
+                // No class can be better than one in which each value is one person's.
+                values.iter_mut().for_each(|value| value.count = 1);
+            }
+            let value = model.value(&Class { size: people, sensitive: &values });
             if !model.holds(value) {
                 return Err(Error::unmet(format!(
                     "{}all rows together reach only {}",
@@ -219,7 +248,7 @@ fn ask<T>(
         table: classes,
         requirements: &policy.requirements,
         objective: policy.objective,
-        limit: limit_rows(policy, classes),
+        limit: limit(policy, classes),
         ranges: &ranges,
         top,
         effort: policy.effort,
@@ -231,9 +260,9 @@ fn ask<T>(
     answer(&problem)
 }
 
-/// L, the rows that may be suppressed.
-pub fn limit_rows(policy: &Policy, classes: &ClassTable) -> u64 {
-    policy.suppression_limit.floor_of(classes.total_rows())
+/// L, the individuals that may be suppressed; rows where none are counted.
+pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
+    policy.suppression_limit.floor_of(classes.total_individuals())
 }
 
 /// Every risk measure of a table with these classes, with default constants.
@@ -253,6 +282,18 @@ pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
 /// How many of the best nodes the private record logs.
 const LOGGED_NODES: usize = 3;
 
+/// The input as it is.
+struct Before {
+    sizes: ClassSizes,
+    rows: u64,
+    /// Where individuals are counted.
+    individuals: Option<u64>,
+    /// L, how many individuals or rows may be suppressed.
+    limit: u64,
+    /// Rows that are copies of another.
+    duplicates: u64,
+}
+
 /// A release that was published.
 #[derive(Debug)]
 pub struct Released {
@@ -264,6 +305,9 @@ pub struct Released {
     pub before: ClassSizes,
     /// The classes of the release.
     pub after: ClassSizes,
+    /// How much the generalization of each quasi-identifier costs, in policy order: the share of its domain that a
+    /// released value stands for.
+    pub costs: Vec<f64>,
     /// The quasi-identifiers in policy order: name, level, top level, generalizer.
     pub chosen: Vec<(String, LevelRecord)>,
 }
@@ -284,18 +328,22 @@ pub async fn release(
 
     let loaded = open(&resources, input, source.said, source.files).await?;
     let policy = &loaded.policy;
-    check_individuals(run, &loaded).await?;
+    let duplicates = roles::check(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
-    let before: ClassSizes = classes.base().rows().collect();
-    let input_rows = classes.total_rows();
-    let limit = limit_rows(policy, &classes);
+    let before = Before {
+        sizes: ClassSizes::of(&classes, classes.base()),
+        rows: classes.total_rows(),
+        individuals: policy.individual().map(|_| classes.total_individuals()),
+        limit: limit(policy, &classes),
+        duplicates,
+    };
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
-    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, limit, &outcome))?;
+    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, &before, &outcome))?;
     if !best.levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
         return Err(Error::internal("the method chose a level that the policy does not allow"));
     }
-    let (chosen, kept) = choose(policy, loaded.schema(), &classes, &best.levels)?;
+    let (chosen, kept, costs) = choose(policy, loaded.schema(), &classes, &best.levels)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     memory.grow(kept.bytes())?;
     let numbers = ClassNumbers::new(&classes, &chosen.levels, &kept, &memory)?;
@@ -312,61 +360,28 @@ pub async fn release(
     .await?;
 
     run.listener.begin(Phase::Verify, 0);
-    let expected = expected(policy, &chosen);
+    let expected = expected(policy, &chosen.generalizers);
     check_release::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
     let verified = {
         let again = open(&resources, input, source.said, source.files).await?;
         let output = check_release::read_parts(&again.session, &staging.release(), &parts)?;
-        verify::verify(output, Some(again.table), &expected, run.stop).await?
+        verify::verify(&again.session, output, Some(again.table), &expected, run.stop).await?
     };
     input.still_the_same()?;
 
     let public = public_record(policy, &chosen, &verified, &parts, &staging.release())?;
     staging.write_record(&public)?;
-    let private = private_record(
-        source,
-        policy,
-        input,
-        &public,
-        &before,
-        &verified,
-        (input_rows, limit),
-        method,
-        &outcome,
-    )?;
+    let private = private_record(source, policy, input, &public, &before, &verified, method, &outcome)?;
     run.stop.check()?;
     run.listener.begin(Phase::Publish, 0);
     staging.publish(&private)?;
 
     let levels = public_levels(policy, &chosen);
     let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
-    Ok(Released { public, private, before, after: verified.sizes, chosen })
+    Ok(Released { public, private, before: before.sizes, after: verified.sizes, costs, chosen })
 }
 
-/// Without a word on individuals every row counts as a person; then no identifier may repeat.
-async fn check_individuals(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
-    if loaded.policy.rows_are_individuals {
-        return Ok(());
-    }
-    for (name, _) in loaded.policy.columns.iter().filter(|(_, role)| *role == Role::Identifier) {
-        let known =
-            loaded.table.clone().filter(column(name).is_not_null()).doing("reading the identifiers")?;
-        let sizes = profile::class_sizes(&known, &[name], run.stop)
-            .await
-            .map_err(|e| e.at(format!("column `{name}`")))?;
-        let repeated: u64 =
-            sizes.histogram().filter(|(size, _)| *size > 1).map(|(size, people)| size * people).sum();
-        if repeated > 0 {
-            return Err(Error::policy(format!(
-                "`{name}` repeats in {repeated} rows: a person with many rows would count many times; say \
-                 `rows_are_individuals = true` if each row may count as a person (the role `individual` is not built yet)"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
+fn nothing_found(policy: &Policy, before: &Before, outcome: &Outcome) -> Error {
     if !outcome.proven {
         return Error::unmet(format!(
             "nothing was found in {} of {} combinations of levels; raise effort, or let the search end with \
@@ -375,9 +390,11 @@ fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
         ));
     }
     Error::unmet(format!(
-        "no combination of levels satisfies {} with at most {limit} suppressed rows; raise suppression_limit, add \
+        "no combination of levels satisfies {} with at most {} suppressed {}; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",
-        said_models(&policy.requirements)
+        said_models(&policy.requirements),
+        before.limit,
+        if before.individuals.is_some() { "individuals" } else { "rows" },
     ))
 }
 
@@ -397,7 +414,7 @@ fn choose(
     schema: &Schema,
     classes: &ClassTable,
     levels: &[usize],
-) -> Result<(Chosen, KeptClasses)> {
+) -> Result<(Chosen, KeptClasses, Vec<f64>)> {
     let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
     let node = Judged::new(classes, levels, &rolled, &policy.requirements);
     if node.kept_classes() == 0 {
@@ -407,17 +424,20 @@ fn choose(
             policy.objective.doc().name
         )));
     }
-    chosen::choose(policy, schema, &node)
+    let (chosen, kept) = chosen::choose(policy, schema, &node)?;
+    Ok((chosen, kept, granularity::of_columns(&node)))
 }
 
-fn expected<'a>(policy: &'a Policy, chosen: &Chosen) -> Expected<'a> {
+fn expected<'a>(policy: &'a Policy, generalizers: &[Arc<dyn Generalizer>]) -> Expected<'a> {
     let columns = policy.released().map(|(name, _)| {
-        let generalizer = policy.quasi_index(name).map(|index| Arc::clone(&chosen.generalizers[index]));
+        let generalizer = policy.quasi_index(name).map(|index| Arc::clone(&generalizers[index]));
         (name.to_owned(), generalizer)
     });
     Expected {
         columns: columns.collect(),
         requirements: &policy.requirements,
+        sensitive: policy.sensitive().map(str::to_owned).collect(),
+        individual: policy.individual().map(str::to_owned),
         suppression_limit: Some(policy.suppression_limit),
     }
 }

@@ -1,17 +1,20 @@
-//! Groups of one class brought together: from `GROUP BY labels, sensitive values` to classes and the counts of
-//! their values, by a spilling sort on two hashes of the labels under a random key.
+//! Groups of one class brought together: from `GROUP BY labels, sensitive values, individual` to classes, the counts
+//! of their values and their distinct individuals, by a spilling sort on two hashes of the labels under a random key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
 use arrow::datatypes::UInt64Type;
 use arrow::record_batch::RecordBatch;
 use arrow::row::{RowConverter, Rows, SortField};
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::DataFrame;
+use datafusion::scalar::ScalarValue;
 
 use super::engine::{Doing, column};
 use super::functions::row_hash;
+use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::model::ValueCount;
 
@@ -60,10 +63,36 @@ impl<'a> Position<'a> {
     }
 }
 
-/// Counts the sensitive values of one class after the other.
+/// The columns of whose row it is: two hashes, the first NULL where the individual is.
+const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individual_b"];
+
+/// An individual as two hashes under random keys, so that integers are grouped and not names.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(super) fn individual(who: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
+    let nobody = || lit(ScalarValue::UInt64(None));
+    let hash = |key: [u64; 2]| row_hash(key, vec![who.clone()]);
+    let known =
+        when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).doing("counting individuals")?;
+    Ok(vec![known.alias(INDIVIDUAL[0]), hash(keys[1]).alias(INDIVIDUAL[1])])
+}
+
+/// Nobody, as two hashes.
+pub(super) fn nobody() -> Vec<Expr> {
+    vec![lit(ScalarValue::UInt64(None)).alias(INDIVIDUAL[0]), lit(0u64).alias(INDIVIDUAL[1])]
+}
+
+/// The columns that [`individual`] makes.
+pub(super) fn individual_columns() -> Vec<Expr> {
+    INDIVIDUAL.map(column).to_vec()
+}
+
+/// Counts the sensitive values and the individuals of one class after the other.
 pub(super) struct PerClass {
     class: Option<(u64, u64)>,
     columns: Vec<Column>,
+    people: Option<People>,
 }
 
 #[derive(Default)]
@@ -71,14 +100,63 @@ struct Column {
     converter: Option<RowConverter>,
     numbers: HashMap<Box<[u8]>, u32>,
     counts: HashMap<Option<u32>, u64>,
+    /// Which individuals of the class have which value.
+    known: HashSet<(Option<u32>, u32)>,
 }
 
-/// The sensitive values of a batch.
-pub(super) struct Values(Vec<(Rows, ArrayRef)>);
+/// Everybody so far, and those of the class.
+struct People {
+    numbers: HashMap<(u64, u64), u32>,
+    /// The class in which each was seen last.
+    last_class: Vec<u32>,
+    class: u32,
+    here: Vec<u32>,
+    held: Held,
+}
+
+/// The sensitive values of a batch, and whose rows they are.
+pub(super) struct Values {
+    sensitive: Vec<(Rows, ArrayRef)>,
+    who: Option<[UInt64Array; 2]>,
+}
+
+/// What was counted of a class that ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// For each sensitive column the individuals with each value, or the rows where none are counted.
+    pub(super) values: Vec<Vec<ValueCount>>,
+    /// The numbers of its individuals, each once; `None` where rows are counted.
+    pub(super) individuals: Option<Vec<u32>>,
+}
+
+impl Ended {
+    /// The size of a class with so many rows.
+    pub(super) fn size(&self, rows: u64) -> u64 {
+        self.individuals.as_ref().map_or(rows, |individuals| individuals.len() as u64)
+    }
+}
 
 impl PerClass {
-    pub(super) fn new(columns: usize) -> Self {
-        Self { class: None, columns: (0..columns).map(|_| Column::default()).collect() }
+    /// For so many sensitive columns; individuals are counted where there is a budget for what is known of them.
+    pub(super) fn new(columns: usize, individuals: Option<Arc<dyn Budget>>) -> Self {
+        let people = individuals.map(|budget| People {
+            numbers: HashMap::new(),
+            last_class: Vec::new(),
+            class: 0,
+            here: Vec::new(),
+            held: Held::new(&budget),
+        });
+        Self { class: None, columns: (0..columns).map(|_| Column::default()).collect(), people }
+    }
+
+    /// How many columns of a batch [`values`](Self::values) takes.
+    pub(super) fn width(&self) -> usize {
+        self.columns.len() + if self.people.is_some() { INDIVIDUAL.len() } else { 0 }
+    }
+
+    /// How many individuals were seen; `None` where rows are counted.
+    pub(super) fn individuals(&self) -> Option<u64> {
+        self.people.as_ref().map(|people| people.numbers.len() as u64)
     }
 
     /// Whether a new class begins here, after another one.
@@ -86,9 +164,10 @@ impl PerClass {
         self.class.replace(class).is_some_and(|before| before != class)
     }
 
-    /// The values of a batch, one array a sensitive column.
+    /// The values of a batch, one array a sensitive column, then those of the individual.
     pub(super) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
         let doing = "counting sensitive values";
+        let (arrays, who) = arrays.split_at(self.columns.len());
         let rows = self.columns.iter_mut().zip(arrays).map(|(column, array)| {
             let converter = match &mut column.converter {
                 Some(converter) => converter,
@@ -100,29 +179,80 @@ impl PerClass {
             let rows = converter.convert_columns(std::slice::from_ref(array)).doing(doing)?;
             Ok((rows, ArrayRef::clone(array)))
         });
-        Ok(Values(rows.collect::<Result<_>>()?))
+        let sensitive = rows.collect::<Result<_>>()?;
+        let hashes = |array: &ArrayRef| array.as_primitive_opt::<UInt64Type>().cloned();
+        let who = match (&self.people, who) {
+            (None, _) => None,
+            (Some(_), [a, b]) => hashes(a).zip(hashes(b)).map(|(a, b)| [a, b]),
+            (Some(_), _) => return Err(Error::internal("nobody to count")),
+        };
+        Ok(Values { sensitive, who })
     }
 
     /// Counts `rows` rows with the values at `row`.
-    pub(super) fn add(&mut self, row: usize, values: &Values, rows: u64) {
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn add(&mut self, row: usize, values: &Values, rows: u64) -> Result<()> {
         if rows == 0 {
-            return;
+            return Ok(());
         }
-        for (column, (values, array)) in self.columns.iter_mut().zip(&values.0) {
+        let mut who = None;
+        if let (Some(people), Some([a, b])) = (&mut self.people, &values.who) {
+            if a.is_null(row) {
+                // Nobody has these values.
+                return Ok(());
+            }
+            who = Some(people.number((a.value(row), b.value(row)))?);
+        }
+        for (column, (values, array)) in self.columns.iter_mut().zip(&values.sensitive) {
             let value = (!array.is_null(row)).then(|| column.number(values.row(row).data()));
-            *column.counts.entry(value).or_default() += rows;
+            match who {
+                None => *column.counts.entry(value).or_default() += rows,
+                Some(who) if column.known.insert((value, who)) => {
+                    *column.counts.entry(value).or_default() += 1;
+                }
+                Some(_) => {}
+            }
         }
+        Ok(())
     }
 
-    /// The counts of the class that ended, for each sensitive column.
-    pub(super) fn take(&mut self) -> Vec<Vec<ValueCount>> {
+    /// The counts of the class that ended.
+    pub(super) fn take(&mut self) -> Ended {
         let take = |column: &mut Column| {
             let counts = column.counts.drain().map(|(value, count)| ValueCount { value, count });
             let mut counts: Vec<ValueCount> = counts.collect();
             counts.sort_unstable_by_key(|count| count.value);
+            column.known.clear();
             counts
         };
-        self.columns.iter_mut().map(take).collect()
+        Ended {
+            values: self.columns.iter_mut().map(take).collect(),
+            individuals: self.people.as_mut().map(|people| {
+                people.class += 1;
+                std::mem::take(&mut people.here)
+            }),
+        }
+    }
+}
+
+impl People {
+    /// The number of an individual, who is in this class.
+    fn number(&mut self, hashes: (u64, u64)) -> Result<u32> {
+        let next = u32::try_from(self.numbers.len()).map_err(|_| Error::data("too many individuals"))?;
+        let number = *self.numbers.entry(hashes).or_insert(next);
+        if number == next {
+            self.last_class.push(u32::MAX);
+            let known = self.numbers.capacity() * size_of::<((u64, u64), u32, u8)>();
+            self.held.at_least(known + self.last_class.capacity() * size_of::<u32>())?;
+        }
+        let last = &mut self.last_class[number as usize];
+        if *last != self.class {
+            *last = self.class;
+            self.here.push(number);
+        }
+        Ok(number)
     }
 }
 

@@ -12,14 +12,16 @@ use futures::StreamExt;
 use super::Run;
 use super::engine::{Doing, PoolBudget, column};
 use super::functions::{OfValues, of_values};
-use super::per_class::{PerClass, Position, by_class, random_keys};
+use super::homogeneous::{Counting, Homogeneous};
+use super::per_class::{self, Ended, PerClass, Position, by_class, random_keys};
 use super::stop::Stop;
 use crate::class::{Budget, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 use crate::model::ValueCount;
 
-/// Groups `table` by the quasi-identifiers as they are and the sensitive columns that are counted.
+/// Groups `table` by the quasi-identifiers as they are, the sensitive columns that are counted and the individual
+/// column where there is one.
 ///
 /// # Errors
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
@@ -28,14 +30,18 @@ pub async fn profile(
     table: DataFrame,
     quasi: Vec<QuasiColumn>,
     sensitive: &[&str],
+    individual: Option<&str>,
     run: &Run<'_>,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
-    let names: Vec<String> =
-        quasi.iter().map(|q| q.name.clone()).chain(sensitive.iter().map(|name| (*name).to_owned())).collect();
+    let others = sensitive.iter().copied().chain(individual).map(str::to_owned);
+    let names: Vec<String> = quasi.iter().map(|q| q.name.clone()).chain(others).collect();
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
     let sensitive = sensitive.iter().map(|name| (*name).to_owned()).collect();
     let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
+    if individual.is_some() {
+        builder = builder.counting_individuals();
+    }
     let keys = names.iter().zip(builder.coders());
     let keys = keys.map(|(name, coder)| of_values(Arc::new(Code(coder)), name, column(name)));
     let mut stream = grouped(table, keys)?.execute_stream().await.doing(doing)?;
@@ -115,32 +121,68 @@ pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop) -> Resu
     Ok(all)
 }
 
-/// Shows `see` every class of `table`, grouped by some of its columns as they are: its rows, and for each
-/// sensitive column how often its values occur.
+/// What [`for_every_class`] says of a class.
+pub struct SeenClass<'a> {
+    /// Its rows.
+    pub rows: u64,
+    /// Its distinct individuals, or its rows where none are counted.
+    pub size: u64,
+    /// For each sensitive column how many of them have each value.
+    pub values: &'a [Vec<ValueCount>],
+}
+
+/// What [`for_every_class`] says of all classes.
+#[derive(Debug)]
+pub struct SeenAll {
+    /// The distinct individuals, where they are counted.
+    pub individuals: Option<u64>,
+    /// For each sensitive column the homogeneous classes.
+    pub homogeneous: Vec<Homogeneous>,
+}
+
+/// Shows `see` every class of `table`, grouped by some of its columns as they are; sizes count the distinct values of
+/// the individual column where there is one.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
 pub async fn for_every_class(
+    session: &SessionContext,
     table: &DataFrame,
     names: &[&str],
     sensitive: &[&str],
+    individual: Option<&str>,
     stop: &Stop,
-    see: &mut (dyn FnMut(u64, &[Vec<ValueCount>]) + Send),
-) -> Result<()> {
+    see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
+) -> Result<SeenAll> {
     let doing = "grouping the input by its quasi-identifiers";
-    if sensitive.is_empty() {
+    let mut homogeneous = Counting::new(sensitive.iter().copied());
+    if sensitive.is_empty() && individual.is_none() {
         let sizes = class_sizes(table, names, stop).await?;
-        sizes.histogram().for_each(|(size, classes)| (0..classes).for_each(|_| see(size, &[])));
-        return Ok(());
+        for (size, classes, _) in sizes.histogram() {
+            (0..classes).for_each(|_| see(&SeenClass { rows: size, size, values: &[] }));
+        }
+        return Ok(SeenAll { individuals: None, homogeneous: homogeneous.finish() });
     }
     let columns = names.iter().chain(sensitive).map(|name| column(*name));
-    let grouped = grouped(table.clone(), columns)?;
+    let who = match individual {
+        Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
+        None => Vec::new(),
+    };
+    let grouped = grouped(table.clone(), columns.chain(who.iter().cloned()))?;
     let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
-    let (labels, values) = (keys(0..names.len()), keys(names.len()..names.len() + sensitive.len()));
+    let all = names.len() + sensitive.len() + who.len();
+    let (labels, values) = (keys(0..names.len()), keys(names.len()..all));
     let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
     let mut stream = sorted.execute_stream().await.doing(doing)?;
-    let mut fold = PerClass::new(sensitive.len());
+    let budget: Option<Arc<dyn Budget>> =
+        individual.map(|_| Arc::new(PoolBudget::new(session, "individuals")) as Arc<dyn Budget>);
+    let mut fold = PerClass::new(sensitive.len(), budget);
     let mut rows = 0u64;
+    let mut show = |rows: u64, ended: Ended| {
+        let size = ended.size(rows);
+        homogeneous.add(size, &ended.values, ended.individuals.as_deref());
+        see(&SeenClass { rows, size, values: &ended.values });
+    };
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.doing(doing)?;
@@ -149,14 +191,14 @@ pub async fn for_every_class(
         let (counts, values) = (counted(counts)?, fold.values(values)?);
         for (row, count) in counts.iter().enumerate() {
             if fold.begins(class.at(row)) {
-                see(std::mem::take(&mut rows), &fold.take());
+                show(std::mem::take(&mut rows), fold.take());
             }
             rows += *count;
-            fold.add(row, &values, *count);
+            fold.add(row, &values, *count)?;
         }
     }
     if rows > 0 {
-        see(rows, &fold.take());
+        show(rows, fold.take());
     }
-    Ok(())
+    Ok(SeenAll { individuals: fold.individuals(), homogeneous: homogeneous.finish() })
 }

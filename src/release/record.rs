@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest;
 use super::engine::Doing;
+use super::homogeneous::Homogeneous;
 use crate::error::{Error, Result};
 
 /// The name of the public record in a release.
@@ -38,14 +39,19 @@ pub struct PublicRecord {
     pub tool: String,
     /// What was required and reached.
     pub models: Vec<ModelRecord>,
-    /// What models and risks count: `rows`, because no individual is named.
+    /// What models and risks count: `individuals`, or `rows` where the policy names no individual column.
     pub counted_in: String,
     /// The released columns in order.
     pub columns: Vec<ColumnRecord>,
     /// The released rows.
     pub rows: u64,
+    /// The distinct individuals behind them, where individuals are counted. The rows do not tell whose they are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub individuals: Option<u64>,
     /// The released classes.
     pub classes: u64,
+    /// For each sensitive column the released classes that share one value of it.
+    pub homogeneous: Vec<Homogeneous>,
     /// The risk measures of the release.
     #[serde(serialize_with = "all_plainly")]
     pub risk: BTreeMap<String, f64>,
@@ -113,6 +119,9 @@ pub struct ColumnRecord {
     /// Its type.
     #[serde(rename = "type")]
     pub data_type: String,
+    /// For a column of days since another column's date that column's name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub days_since: Option<String>,
     /// For a quasi-identifier its level and what it means.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub generalized: Option<LevelRecord>,
@@ -222,10 +231,16 @@ pub struct PrivateRecord {
     pub digest_key: String,
     /// The rows of the input.
     pub input_rows: u64,
+    /// The distinct individuals of the input, where they are counted.
+    pub input_individuals: Option<u64>,
+    /// The rows of the input that are exact copies of another row.
+    pub duplicate_rows: u64,
     /// The suppressed rows.
     pub suppressed_rows: u64,
-    /// How many rows might be suppressed.
-    pub suppression_limit_rows: u64,
+    /// The individuals with a suppressed row, where they are counted.
+    pub suppressed_individuals: Option<u64>,
+    /// How many individuals might be suppressed; rows, where no individuals are counted.
+    pub suppression_limit: u64,
     /// The risk measures of the input as it is.
     pub risk_before: BTreeMap<String, f64>,
     /// The search.

@@ -10,9 +10,8 @@ use super::record::{
     SearchRecord,
 };
 use super::verify::Verified;
-use super::{PolicySource, digest, risks, said_parameters, write};
+use super::{Before, PolicySource, digest, risks, said_parameters, write};
 use crate::error::{Error, Result};
-use crate::measure::ClassSizes;
 use crate::method::Outcome;
 use crate::policy::Policy;
 
@@ -26,6 +25,11 @@ pub(super) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord
             by: generalizer.label(),
         })
         .collect()
+}
+
+/// What models and risks count, as records say it.
+pub(super) fn counted_in(individuals: bool) -> &'static str {
+    if individuals { "individuals" } else { "rows" }
 }
 
 /// What everybody may know.
@@ -49,16 +53,19 @@ pub(super) fn public_record(
         name: name.to_owned(),
         role: role.word().to_owned(),
         data_type: field.data_type().to_string(),
+        days_since: policy.days_since.get(name).cloned(),
         generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
     });
     PublicRecord {
         format: 1,
         tool: write::CREATED_BY.to_owned(),
         models: models.collect(),
-        counted_in: "rows".to_owned(),
+        counted_in: counted_in(policy.individual().is_some()).to_owned(),
         columns: columns.collect(),
-        rows: verified.sizes.individuals(),
+        rows: verified.rows,
+        individuals: policy.individual().map(|_| verified.sizes.individuals()),
         classes: verified.sizes.classes(),
+        homogeneous: verified.homogeneous.clone(),
         risk: risks(&verified.sizes)?,
         files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
         digest: String::new(),
@@ -73,9 +80,8 @@ pub(super) fn private_record(
     policy: &Policy,
     input: &Input,
     public: &PublicRecord,
-    before: &ClassSizes,
+    before: &Before,
     verified: &Verified,
-    (input_rows, limit): (u64, u64),
     method: &str,
     outcome: &Outcome,
 ) -> Result<PrivateRecord> {
@@ -96,10 +102,13 @@ pub(super) fn private_record(
         input: input.said.clone(),
         files: files.collect::<Result<_>>()?,
         digest_key: digest::hex(&key),
-        input_rows,
+        input_rows: before.rows,
+        input_individuals: before.individuals,
+        duplicate_rows: before.duplicates,
         suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
-        suppression_limit_rows: limit,
-        risk_before: risks(before)?,
+        suppressed_individuals: verified.individuals.map(|people| people.suppressed),
+        suppression_limit: before.limit,
+        risk_before: risks(&before.sizes)?,
         search: SearchRecord {
             method: method.to_owned(),
             objective: policy.objective.doc().name.to_owned(),

@@ -9,25 +9,28 @@
 //!              (values, 0, 1, 0, hashes of what else was written)        from the output
 //! GROUP BY labels -> rows and hash sums on either side
 //! ```
-//! Where a model looks at sensitive columns, their values are grouped by as well and the groups of a class are
-//! brought together by a sort. A class that holds every model must be equal on both sides; one that fails must be absent from the output.
+//! Where there are sensitive columns, their values are grouped by as well and the groups of a class are
+//! brought together by a sort; so are individuals, whom only the input names. A class that holds every model must be
+//! equal on both sides; one that fails must be absent from the output.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{UInt32Type, UInt64Type};
-use datafusion::prelude::DataFrame;
+use arrow::datatypes::UInt32Type;
+use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use super::counting::{Labels, counting_plan};
-use super::engine::Doing;
+use super::engine::{Doing, PoolBudget};
+use super::judge::{Counts, Judge};
+pub use super::judge::{People, Verified};
 use super::per_class::{PerClass, Position};
 use super::stop::Stop;
+use crate::class::Budget;
 use crate::decimal::Decimal;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::generalize::Generalizer;
-use crate::measure::ClassSizes;
-use crate::model::{Class, Quantity, Requirement, ValueCount};
+use crate::model::Requirement;
 
 /// What a release must be.
 pub struct Expected<'a> {
@@ -35,6 +38,10 @@ pub struct Expected<'a> {
     pub columns: Vec<(String, Option<Arc<dyn Generalizer>>)>,
     /// What every class must hold.
     pub requirements: &'a [Requirement],
+    /// The sensitive columns, which are released as they are.
+    pub sensitive: Vec<String>,
+    /// The individual column of the input, where individuals are counted.
+    pub individual: Option<String>,
     /// The share of the input that may be suppressed; `None` when only the output is judged.
     pub suppression_limit: Option<Decimal>,
 }
@@ -50,61 +57,13 @@ impl Expected<'_> {
         self.columns.iter().map(|(_, quasi)| quasi.as_ref().map(|_| Arc::default())).collect()
     }
 
-    /// The places of the columns that models look at.
+    /// The places of the sensitive columns.
     pub(super) fn sensitive(&self) -> Vec<usize> {
-        let looked_at = |name: &String| self.requirements.iter().any(|r| r.sensitive.as_ref() == Some(name));
         let columns = self.columns.iter().enumerate();
         columns
-            .filter(|(_, (name, quasi))| quasi.is_none() && looked_at(name))
+            .filter(|(_, (name, quasi))| quasi.is_none() && self.sensitive.contains(name))
             .map(|(index, _)| index)
             .collect()
-    }
-}
-
-/// What was counted in a release that passed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Verified {
-    /// The released classes.
-    pub sizes: ClassSizes,
-    /// The rows that are in the input and not in the release; `None` without the input.
-    pub suppressed_rows: Option<u64>,
-    /// Per model what was reached.
-    pub reached: Vec<Option<Quantity>>,
-}
-
-/// Counts of classes by what is wrong with them.
-#[derive(Debug, Default)]
-struct Wrong {
-    fails_a_model: u64,
-    not_in_input: u64,
-    rows_missing: u64,
-    rows_added: u64,
-    rows_altered: u64,
-    no_label: u64,
-}
-
-impl Wrong {
-    fn into_result(self) -> Result<()> {
-        let findings = [
-            (self.fails_a_model, "fail a required model"),
-            (self.not_in_input, "have quasi-identifiers that no input row generalizes to"),
-            (self.rows_missing, "miss rows of the input"),
-            (self.rows_added, "have more rows than the input"),
-            (self.rows_altered, "have rows that differ from the input's"),
-            (self.no_label, "hold a value that is no label of its level"),
-        ];
-        let said: Vec<String> = findings
-            .iter()
-            .filter(|(classes, _)| *classes > 0)
-            .map(|(classes, what)| {
-                format!("{classes} {} {what}", if *classes == 1 { "class" } else { "classes" })
-            })
-            .collect();
-        if said.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::unmet(format!("verification refused: {}", said.join("; "))))
-        }
     }
 }
 
@@ -113,6 +72,7 @@ impl Wrong {
 /// # Errors
 /// An unmet error that says what is wrong; a data error when counting fails, which refuses as well.
 pub async fn verify(
+    session: &SessionContext,
     output: DataFrame,
     input: Option<DataFrame>,
     expected: &Expected<'_>,
@@ -120,34 +80,34 @@ pub async fn verify(
 ) -> Result<Verified> {
     let doing = "verifying the release";
     let with_input = input.is_some();
-    let sensitive = expected.sensitive();
     let labels = expected.labels();
     let plan = counting_plan(output, input, expected, &labels)?;
+    let memory = || Arc::new(PoolBudget::new(session, "individuals")) as Arc<dyn Budget>;
     let mut stream = plan.execute_stream().await.doing(doing)?;
     let mut judge = Judge::new(expected, with_input)?;
-    let mut fold = PerClass::new(sensitive.len());
+    let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.as_ref().map(|_| memory()));
     let mut class = Counts::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.doing(doing)?;
-        let (position, columns) = match sensitive.is_empty() {
-            true => (None, batch.columns()),
-            false => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
+        let (position, columns) = match fold.width() {
+            0 => (None, batch.columns()),
+            _ => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
         };
         let (numbers, columns) = columns.split_at(expected.quasi().count());
         // All rows were grouped before the first group came: every label is known.
         let wrong = wrong_labels(numbers, expected, &labels)?;
-        let (values, counts) = columns.split_at(sensitive.len());
+        let (values, counts) = columns.split_at(fold.width());
         let values = fold.values(values)?;
         for (row, wrong) in wrong.into_iter().enumerate() {
-            // Without sensitive columns every row is a class.
+            // Where nothing else was grouped by, every row is a class.
             let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
             if begins && class.any() {
                 judge.judge(&std::mem::take(&mut class), &fold.take());
             }
             let group = Counts::read(counts, row);
             class.no_label |= group.out_rows > 0 && wrong;
-            fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows });
+            fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows })?;
             class.add(&group);
         }
         judge.reduce();
@@ -155,26 +115,7 @@ pub async fn verify(
     if class.any() {
         judge.judge(&class, &fold.take());
     }
-    judge.reduce();
-    let Judge { wrong, sizes, values, input_rows, kept_rows, .. } = judge;
-    wrong.into_result()?;
-    if kept_rows == 0 {
-        return Err(Error::unmet("verification refused: the release has no rows"));
-    }
-    if let (true, Some(limit)) = (with_input, expected.suppression_limit) {
-        let suppressed = input_rows - kept_rows;
-        let allowed = limit.floor_of(input_rows);
-        if suppressed > allowed {
-            return Err(Error::unmet(format!(
-                "verification refused: {suppressed} rows are suppressed, {allowed} are allowed"
-            )));
-        }
-    }
-    Ok(Verified {
-        sizes,
-        suppressed_rows: with_input.then(|| input_rows - kept_rows),
-        reached: values.into_iter().map(|all| all.first().copied()).collect(),
-    })
+    judge.verdict(expected, fold.individuals())
 }
 
 /// For each row of a batch whether one of its labels is none of its level.
@@ -195,130 +136,19 @@ fn wrong_labels(
     Ok(wrong)
 }
 
-/// What was counted of one class, or of one of its groups.
-#[derive(Debug, Default)]
-struct Counts {
-    in_rows: u64,
-    out_rows: u64,
-    in_hash: [u64; 2],
-    out_hash: [u64; 2],
-    no_label: bool,
-}
-
-impl Counts {
-    /// The counts of one group, in the order of the counting plan.
-    fn read(counts: &[ArrayRef], row: usize) -> Self {
-        let count = |index: usize| counts[index].as_primitive::<UInt64Type>().value(row);
-        Self {
-            in_rows: count(0),
-            out_rows: count(1),
-            in_hash: [count(2), count(3)],
-            out_hash: [count(4), count(5)],
-            no_label: false,
-        }
-    }
-
-    fn add(&mut self, group: &Self) {
-        self.in_rows += group.in_rows;
-        self.out_rows += group.out_rows;
-        let sums = self.in_hash.iter_mut().chain(&mut self.out_hash);
-        sums.zip(group.in_hash.iter().chain(&group.out_hash))
-            .for_each(|(sum, hash)| *sum = sum.wrapping_add(*hash));
-    }
-
-    fn any(&self) -> bool {
-        self.in_rows > 0 || self.out_rows > 0
-    }
-}
-
-/// Judges class after class.
-struct Judge<'a> {
-    requirements: &'a [Requirement],
-    /// For each requirement the place of its column among the sensitive ones.
-    looks_at: Vec<Option<usize>>,
-    with_input: bool,
-    wrong: Wrong,
-    sizes: ClassSizes,
-    values: Vec<Vec<Quantity>>,
-    input_rows: u64,
-    kept_rows: u64,
-}
-
-impl<'a> Judge<'a> {
-    fn new(expected: &'a Expected<'a>, with_input: bool) -> Result<Self> {
-        let requirements = expected.requirements;
-        let sensitive = expected.sensitive();
-        let looks_at = requirements.iter().map(|requirement| match &requirement.sensitive {
-            None => Ok(None),
-            Some(name) => {
-                let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
-                let why = || Error::unmet(format!("verification refused: `{name}` is not released as it is"));
-                at.map(Some).ok_or_else(why)
-            }
-        });
-        Ok(Self {
-            requirements,
-            looks_at: looks_at.collect::<Result<_>>()?,
-            with_input,
-            wrong: Wrong::default(),
-            sizes: ClassSizes::default(),
-            values: vec![Vec::new(); requirements.len()],
-            input_rows: 0,
-            kept_rows: 0,
-        })
-    }
-
-    fn judge(&mut self, class: &Counts, sensitive: &[Vec<ValueCount>]) {
-        let Counts { in_rows, out_rows, .. } = *class;
-        self.input_rows += in_rows;
-        let truth = if self.with_input { in_rows } else { out_rows };
-        let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
-            .map(|(requirement, looks_at)| {
-                let sensitive = looks_at.map_or(&[][..], |column| &sensitive[column]);
-                requirement.model.value(&Class { size: truth, sensitive })
-            })
-            .collect();
-        let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
-        if class.no_label {
-            self.wrong.no_label += 1;
-        }
-        match (truth, out_rows) {
-            (0, _) => self.wrong.not_in_input += 1,
-            (_, 0) if holds => self.wrong.rows_missing += 1,
-            (_, 0) => {}
-            _ if !holds => self.wrong.fails_a_model += 1,
-            _ if out_rows < truth => self.wrong.rows_missing += 1,
-            _ if out_rows > truth => self.wrong.rows_added += 1,
-            _ if self.with_input && class.in_hash != class.out_hash => self.wrong.rows_altered += 1,
-            _ => {
-                self.kept_rows += out_rows;
-                self.sizes.add(out_rows);
-                self.values.iter_mut().zip(quantities).for_each(|(all, value)| all.push(value));
-            }
-        }
-    }
-
-    /// Keeps only the worst value of each model.
-    fn reduce(&mut self) {
-        for (requirement, all) in self.requirements.iter().zip(&mut self.values) {
-            let worst = requirement.model.reached(&mut all.drain(..));
-            all.extend(worst);
-        }
-    }
-}
-
 /// Whether a sum of hashes wraps in the engine is pinned by a test: a sum that failed would refuse, never pass.
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::release::engine::column;
     use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
-    use arrow::datatypes::DataType;
+    use arrow::datatypes::{DataType, UInt64Type};
     use arrow::record_batch::RecordBatch;
     use datafusion::functions_aggregate::expr_fn::sum;
     use datafusion::prelude::SessionContext;
 
     use crate::generalize::{AsIs, suppress::Suppress};
+    use crate::model::Quantity;
     use crate::model::k_anonymity::KAnonymity;
     use crate::release::engine::Resources;
 
@@ -343,9 +173,11 @@ mod tests {
         let expected = Expected {
             columns: vec![("zip".into(), Some(level)), ("note".into(), None)],
             requirements: &requirements,
+            sensitive: Vec::new(),
+            individual: None,
             suppression_limit: Some(Decimal::parse(limit).unwrap()),
         };
-        verify(table(&session, out.0, out.1), Some(input), &expected, &Stop::default()).await
+        verify(&session, table(&session, out.0, out.1), Some(input), &expected, &Stop::default()).await
     }
 
     const RIGHT: (&[Option<&str>], &[&str]) =
@@ -406,6 +238,8 @@ mod tests {
         let expected = Expected {
             columns: vec![("zip".into(), Some(as_is)), ("note".into(), None)],
             requirements: &requirements,
+            sensitive: Vec::new(),
+            individual: None,
             suppression_limit: None,
         };
         let plan = counting_plan(rows(), Some(rows()), &expected, &expected.labels())

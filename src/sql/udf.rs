@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_null_array};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -122,12 +123,11 @@ impl GeneralizeFunction {
 
     /// The type that the generalizer sees for values of type `said`, and the type of its result.
     fn types(&self, generalizer: &dyn Generalizer, said: &DataType) -> Result<(DataType, DataType)> {
-        let plain = canonical_type(said);
-        let seen = match plain {
+        let seen = match said {
             DataType::Null => OF_UNTYPED.iter().find(|one| generalizer.output_type(one).is_ok()).cloned(),
             _ => None,
         };
-        let seen = seen.unwrap_or(plain);
+        let seen = seen.unwrap_or_else(|| canonical_type(said));
         let result = generalizer.output_type(&seen).map_err(|e| self.wrong_value(&e))?;
         Ok((seen, result))
     }
@@ -191,7 +191,10 @@ impl ScalarUDFImpl for GeneralizeFunction {
             let (seen, _) = self.types(&*generalizer, values.data_type())?;
             let labels = match values.data_type() {
                 DataType::Null => apply(&*generalizer, &new_null_array(&seen, values.len())),
-                _ => apply(&*generalizer, values),
+                // Encodings of text are the generalizer's own business.
+                DataType::Dictionary(..) => apply(&*generalizer, values),
+                other if other.is_string() || *other == seen => apply(&*generalizer, values),
+                _ => apply(&*generalizer, &cast(values, &seen)?),
             };
             labels.map_err(|e| into_engine(e.at(&self.name)))
         };

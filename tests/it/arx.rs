@@ -195,6 +195,7 @@ impl Row {
             levels: self.levels.clone(),
             loss: self.losses[objective],
             suppressed_rows: self.suppressed,
+            suppressed_individuals: self.suppressed,
             classes: self.classes,
             min_class: (self.classes > 0).then_some(self.min),
         }
@@ -377,7 +378,7 @@ fn compare(shared: &Path, entry: &Entry, asked: Asked) {
     let policy = adult.policy(shared, entry, asked, "optimal");
     let opened = adult.opened(asked);
     assert_eq!(opened.classes.total_rows(), entry.rows, "{entry:?}");
-    assert_eq!(release::limit_rows(&policy, &opened.classes), entry.abs_suppression_limit, "{entry:?}");
+    assert_eq!(release::limit(&policy, &opened.classes), entry.abs_suppression_limit, "{entry:?}");
 
     let best = adult.exhaustive(asked, entry.abs_suppression_limit, objective, TOP);
     let (method, optimal) = opened.search(&policy, TOP);

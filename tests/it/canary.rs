@@ -22,7 +22,7 @@ use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion_kanon::class::{Judged, Unlimited};
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Takes, Value as Cell};
+use datafusion_kanon::generalize::{Argument, GENERALIZERS, Options, Takes, Value as Cell};
 use datafusion_kanon::policy::{Folder, Said};
 use datafusion_kanon::release::engine::Resources;
 use datafusion_kanon::release::input::Input;
@@ -100,7 +100,7 @@ const POLICY: &str = r#"
     born = { role = "quasi", hierarchy = { date = ["decade"] } }
     seen = { role = "quasi", hierarchy = { date = ["decade"] } }
     note = { role = "text" }
-    diagnosis = { role = "sensitive" }
+    diagnosis = { role = "sensitive", allow_unique = true }
 "#;
 
 /// The inputs and policies that every case starts from.
@@ -174,6 +174,13 @@ fn commands_that_succeed() {
         run_clean(&place, &format!("verify out --input {input} --policy p.toml"), 0);
         run_clean(&place, "risk out", 0);
         run_clean(&place, "check out --quasi zip,age --k 5", 0);
+        run_clean(
+            &place,
+            &format!("link {input} {input} --on zip,age,born --individual name --sensitive note"),
+            0,
+        );
+        run_clean(&place, &format!("link {input} out --individual name"), 0);
+        run_clean(&place, &format!("link {input} out --policy p.toml --k 41"), 1);
 
         // Only the rows hold cells, and of them only what the policy releases.
         let released = place.released("out");
@@ -556,7 +563,7 @@ const LEVELS: &str = r#"
     town      = { role = "quasi", hierarchy = { file = "towns.csv" }, min_level = 1, max_level = 1 }
     sex       = { role = "quasi", max_level = 0 }
     stay      = { role = "insensitive" }
-    diagnosis = { role = "sensitive" }
+    diagnosis = { role = "sensitive", allow_unique = true }
 "#;
 
 #[test]

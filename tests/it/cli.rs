@@ -32,7 +32,7 @@ const POLICY: &str = r#"
     age     = { role = "quasi", hierarchy = { range = [10, 20] } }
     zip     = { role = "quasi", hierarchy = { prefix = [3, 2] } }
     sex     = { role = "quasi" }
-    disease = { role = "sensitive" }
+    disease = { role = "sensitive", allow_unique = true }
 "#;
 
 fn strings<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
@@ -223,7 +223,8 @@ fn check_looks_at_sensitive_columns() {
         ran.out,
         format!(
             "read      10 rows in 4 classes over zip\n\
-             FAILS     l_diversity(2, diagnosis) required, 0 reached; 2 classes with 5 rows fail\n{next}{counted}"
+             FAILS     l_diversity(2, diagnosis) required, 0 reached; 2 classes with 5 rows fail\n\
+             shared    `diagnosis`: 1 homogeneous class with 3 rows give their value away\n{counted}{next}"
         )
     );
     let ran = place.run(&format!("check in.csv --quasi area {diagnosis}")).exit(0);
@@ -312,7 +313,7 @@ fn sensitive_columns_of_every_type() {
             let policy = |l: i32| {
                 format!(
                     "k = 2\nrows_are_individuals = true\n[[require]]\nmodel = \"l_diversity\"\nl = {l}\n\
-                     [columns]\nq = {{ role = \"quasi\", max_level = 0 }}\n{name} = {{ role = \"sensitive\" }}\n"
+                     [columns]\nq = {{ role = \"quasi\", max_level = 0 }}\n{name} = {{ role = \"sensitive\", allow_unique = true }}\n"
                 )
             };
             place.write("p.toml", policy(diversity + 1));
@@ -486,7 +487,7 @@ fn policies_that_are_refused() {
         ("k = 3", "k = 1", "1 promises nothing by itself"),
         ("accept_homogeneity = [\"disease\"]", "", "no model protects this sensitive column"),
         ("range = [10, 20]", "range = [10, 15]", "is not a function of"),
-        ("role = \"sensitive\"", "role = \"individual\"", "not built yet"),
+        ("role = \"sensitive\"", "role = \"individual\"", "people are counted, not rows"),
     ] {
         place.write("p.toml", POLICY.replace(from, to));
         refused(&place, RELEASE, 2, part);
@@ -584,7 +585,7 @@ fn files_that_change_meanwhile() {
 #[test]
 fn types_that_are_refused() {
     let place = Place::new();
-    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nq = { role = \"quasi\" }\nx = { role = \"insensitive\" }");
+    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nq = { role = \"quasi\" }\nx = { role = \"insensitive\", allow_unique = true }");
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)]), None]);
     let field = Arc::new(Field::new("inner", DataType::Int32, true));
     let structs = StructArray::from(vec![(field, Arc::new(Int32Array::from(vec![1, 1])) as ArrayRef)]);
@@ -646,7 +647,7 @@ const CSV_POLICY: &str = r#"
     [columns]
     zip  = { role = "quasi", hierarchy = { prefix = [3] } }
     age  = { role = "quasi", hierarchy = { range = [10] } }
-    note = { role = "insensitive" }
+    note = { role = "insensitive", allow_unique = true }
 "#;
 
 /// Releases `csv` and returns the texts of its columns in the order of the release.
@@ -798,7 +799,7 @@ fn columns_of_any_name() {
                 true => format!(
                     "{name} = {{ role = \"quasi\", hierarchy = {{ floor = [10] }}, max_level = 0 }}\n"
                 ),
-                false => format!("{name} = {{ role = \"insensitive\" }}\n"),
+                false => format!("{name} = {{ role = \"insensitive\", allow_unique = true }}\n"),
             };
         }
         place.write("p.toml", policy);
@@ -846,7 +847,8 @@ fn tables_of_odd_shapes() {
     let nulls = table([("x", arrow::array::new_null_array(&DataType::Int64, 3))]);
     assert_eq!(texts(&release(&nulls, &format!("k = 3\n{quasi}")), "x"), ["-"; 3]);
     let untyped = table([("x", numbers([1, 1])), ("n", arrow::array::new_null_array(&DataType::Utf8, 2))]);
-    let both = "k = 2\n[columns]\nx = { role = \"quasi\" }\nn = { role = \"insensitive\" }";
+    let both =
+        "k = 2\n[columns]\nx = { role = \"quasi\" }\nn = { role = \"insensitive\", allow_unique = true }";
     assert_eq!(texts(&release(&untyped, both), "n"), ["-"; 2]);
 
     // A release without rows is none.
@@ -1012,7 +1014,7 @@ fn floats_and_booleans() {
         for hierarchy in ["", ", hierarchy = { range = [1] }", ", hierarchy = { floor = [1] }"] {
             let place = Place::new();
             place.parquet("in.parquet", &table([("x", Arc::clone(&array)), ("y", Arc::clone(&array))]));
-            place.write("p.toml", format!("k = 2\nrows_are_individuals = true\n[columns]\nx = {{ role = \"quasi\"{hierarchy}, max_level = 0 }}\ny = {{ role = \"insensitive\" }}"));
+            place.write("p.toml", format!("k = 2\nrows_are_individuals = true\n[columns]\nx = {{ role = \"quasi\"{hierarchy}, max_level = 0 }}\ny = {{ role = \"insensitive\", allow_unique = true }}"));
             place.run("check in.parquet --quasi x --k 2").exit(0);
             place.run("release in.parquet --policy p.toml --to out").exit(0);
             place.run("verify out --input in.parquet").exit(0);
@@ -1098,8 +1100,9 @@ fn columns_released_as_they_are() {
         ("truth", Arc::new(BooleanArray::from(vec![Some(true), None, Some(true), None])) as _),
     ]);
     place.parquet("in.parquet", &batch);
-    let roles =
-        ["decimal", "stamp", "truth"].map(|name| format!("{name} = {{ role = \"insensitive\" }}\n")).concat();
+    let roles = ["decimal", "stamp", "truth"]
+        .map(|name| format!("{name} = {{ role = \"insensitive\", allow_unique = true }}\n"))
+        .concat();
     place.write(
         "p.toml",
         format!("k = 4\nrows_are_individuals = true\n[columns]\nq = {{ role = \"quasi\" }}\n{roles}"),

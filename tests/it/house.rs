@@ -117,7 +117,15 @@ fn tables() -> Vec<Table> {
             src: "generalize",
             sql: "generalize",
             rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "value", "bounds", "hierarchy_of_levels"],
+            support: &[
+                "mod",
+                "bounds",
+                "decimal_steps",
+                "hierarchy_file",
+                "hierarchy_of_levels",
+                "value",
+                "zone",
+            ],
         },
         Table {
             name: "MODELS",
@@ -131,7 +139,7 @@ fn tables() -> Vec<Table> {
             src: "measure",
             sql: "measure",
             rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
-            support: &["mod"],
+            support: &["mod", "class_sizes"],
         },
         Table {
             name: "METHODS",

@@ -638,7 +638,8 @@ fn edited_records() {
 /// The same edits by somebody who knows how a record gets its digest.
 #[test]
 fn resealed_records() {
-    const COUNTS: Must = Refuse("rows, classes or risks are not those of the record");
+    const ROWS: Must = Refuse("rows or classes are not those of the record");
+    const COUNTED: Must = Refuse("individuals, risks or homogeneous classes are not those of the record");
     const COLUMNS: Must = Refuse("the columns are not those of the record");
     const POLICYS: Must = Refuse("the columns of the record are not those of the policy");
     const OTHER: Must = Refuse("is not the file that the record describes");
@@ -647,11 +648,11 @@ fn resealed_records() {
     let honest = lab.files();
     type Edit = fn(&mut PublicRecord);
     let edits: &[(&str, Edit, Must, Must)] = &[
-        ("rows", |r| r.rows += 1, COUNTS, COUNTS),
-        ("classes", |r| r.classes -= 1, COUNTS, COUNTS),
-        ("risk", |r| _ = r.risk.insert("prosecutor_risk_max".into(), 0.1), COUNTS, COUNTS),
-        ("a risk more", |r| _ = r.risk.insert("of 999-00000007".into(), 0.1), COUNTS, COUNTS),
-        ("no risk", |r| r.risk.clear(), COUNTS, COUNTS),
+        ("rows", |r| r.rows += 1, ROWS, ROWS),
+        ("classes", |r| r.classes -= 1, ROWS, ROWS),
+        ("risk", |r| _ = r.risk.insert("prosecutor_risk_max".into(), 0.1), COUNTED, COUNTED),
+        ("a risk more", |r| _ = r.risk.insert("of 999-00000007".into(), 0.1), COUNTED, COUNTED),
+        ("no risk", |r| r.risk.clear(), COUNTED, COUNTED),
         (
             "reached",
             |r| r.models[0].reached = 50.0,
@@ -697,7 +698,12 @@ fn resealed_records() {
             Refuse("names no level of `dob`"),
         ),
         ("height", |r| r.columns[0].generalized.as_mut().unwrap().of = 9, Pass, POLICYS),
-        ("role of a column released as it is", |r| r.columns[5].role = "insensitive".into(), Pass, POLICYS),
+        (
+            "role of a column released as it is",
+            |r| r.columns[5].role = "insensitive".into(),
+            COUNTED,
+            POLICYS,
+        ),
         // A quasi-identifier that is called otherwise is not counted.
         ("role of a quasi-identifier", |r| r.columns[4].role = "insensitive".into(), FORM, FORM),
         ("a role of no name", |r| r.columns[5].role = "999-00000007".into(), FORM, FORM),
@@ -705,6 +711,15 @@ fn resealed_records() {
         // Texts that nothing counts, in which anything could be written.
         ("tool", |r| r.tool = "kanon 999-00000007".into(), FORM, FORM),
         ("counted in", |r| r.counted_in = "individuals".into(), FORM, FORM),
+        ("individuals", |r| r.individuals = Some(9), FORM, FORM),
+        (
+            "individuals that are counted",
+            |r| (r.individuals, r.counted_in) = (Some(r.rows), "individuals".into()),
+            Pass,
+            Refuse("the record counts something else than the policy says"),
+        ),
+        ("no homogeneous classes", |r| r.homogeneous.clear(), COUNTED, COUNTED),
+        ("fewer homogeneous classes", |r| r.homogeneous[0].classes += 1, COUNTED, COUNTED),
         ("format", |r| r.format = 2, FORM, FORM),
     ];
     for (what, edit, alone, against) in edits {
@@ -941,10 +956,12 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let expected = Expected {
             columns: columns.collect(),
             requirements: &policy.requirements,
+            sensitive: policy.sensitive().map(str::to_owned).collect(),
+            individual: policy.individual().map(str::to_owned),
             suppression_limit: Some(policy.suppression_limit),
         };
         let again = open(&resources, &input, &said, &files).await.unwrap();
-        let verified = verify::verify(found, Some(again.table), &expected, &stop).await;
+        let verified = verify::verify(&again.session, found, Some(again.table), &expected, &stop).await;
         match (must, verified) {
             (Pass, verified) => {
                 assert_eq!(verified.unwrap().suppressed_rows, Some(SUPPRESSED as u64), "{what}")

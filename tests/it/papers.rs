@@ -199,7 +199,7 @@ fn de_capitani_di_vimercati_2023_patients_released() {
             dob = {{ role = "quasi", hierarchy = {{ date = ["month", "year"] }}, min_level = {dob}, max_level = {dob} }}
             sex = {{ role = "quasi", max_level = 0 }}
             zip = {{ role = "quasi", hierarchy = {{ prefix = [3, 2] }}, min_level = {zip}, max_level = {zip} }}
-            disease    = {{ role = "sensitive" }}
+            disease    = {{ role = "sensitive", allow_unique = true }}
             "#,
             dob = levels[0],
             zip = levels[1],
@@ -214,7 +214,7 @@ fn de_capitani_di_vimercati_2023_patients_released() {
         let released = released.unwrap();
         assert_eq!((released.public.rows, released.public.classes), (9, 3));
         let private = &released.private;
-        assert_eq!((private.input_rows, private.suppressed_rows, private.suppression_limit_rows), (10, 1, 1));
+        assert_eq!((private.input_rows, private.suppressed_rows, private.suppression_limit), (10, 1, 1));
         assert_eq!(released.before, std::iter::repeat_n(1, 10).collect::<ClassSizes>());
         assert_eq!(released.after, std::iter::repeat_n(3, 3).collect::<ClassSizes>());
         let [k] = released.public.models.as_slice() else { panic!("one model") };

@@ -22,6 +22,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use datafusion_kanon::measure::ClassSizes;
+use datafusion_kanon::release::homogeneous::Homogeneous;
 use datafusion_kanon::release::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
 use datafusion_kanon::release::{risks, write};
 use tempfile::TempDir;
@@ -343,7 +344,9 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
         .zip(&sizes)
         .map(|(part, rows)| FileRecord::of(&lab.out(), part, rows.num_rows() as u64).unwrap())
         .collect();
-    let sizes = class_sizes(&sizes, &record);
+    let all = concat_batches(&sizes[0].schema(), &sizes).unwrap();
+    record.homogeneous = homogeneous(&all, &record);
+    let sizes = class_sizes(&all, &record);
     record.rows = sizes.individuals();
     record.classes = sizes.classes();
     record.risk = risks(&sizes).unwrap();
@@ -369,13 +372,29 @@ fn parts(lab: &Lab) -> Vec<String> {
     names
 }
 
-fn class_sizes(parts: &[RecordBatch], record: &PublicRecord) -> ClassSizes {
-    let all = concat_batches(&parts[0].schema(), parts).unwrap();
+fn class_sizes(rows: &RecordBatch, record: &PublicRecord) -> ClassSizes {
     let mut sizes: HashMap<usize, u64> = HashMap::new();
-    for class in classes(&all, record) {
+    for class in classes(rows, record) {
         *sizes.entry(class).or_default() += 1;
     }
     sizes.into_values().collect()
+}
+
+/// For each sensitive column, which holds texts, the classes whose rows all have one.
+fn homogeneous(rows: &RecordBatch, record: &PublicRecord) -> Vec<Homogeneous> {
+    let class = classes(rows, record);
+    let sensitive = record.columns.iter().filter(|column| column.role == "sensitive");
+    let of_column = |column: &String| {
+        let mut known: HashMap<usize, Vec<Option<String>>> = HashMap::new();
+        class.iter().zip(texts(rows, column)).for_each(|(class, text)| {
+            known.entry(*class).or_default().push(text);
+        });
+        let shared =
+            known.into_values().filter(|all| all[0].is_some() && all.iter().all(|one| *one == all[0]));
+        let sizes: Vec<u64> = shared.map(|all| all.len() as u64).collect();
+        Homogeneous { column: column.clone(), classes: sizes.len() as u64, individuals: sizes.iter().sum() }
+    };
+    sensitive.map(|column| of_column(&column.name)).collect()
 }
 
 /// The class of every row, counted from the first row on.

@@ -9,10 +9,10 @@ use arrow::array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, Strin
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Options, Value};
-use datafusion_kanon::model::Merge;
+use datafusion_kanon::model::{Counted, Merge};
 use proptest::prelude::*;
 
-use super::test_models::Rule;
+use super::test_models::{Row, Rule};
 
 /// How many kinds of columns there are, each with another kind of hierarchy.
 const KINDS: usize = 7;
@@ -27,18 +27,30 @@ pub(crate) struct Rows {
     /// The cells of the quasi-identifiers of each row.
     cells: Vec<Vec<Option<u8>>>,
     sensitive: Vec<Option<u8>>,
+    /// Whose row each is, where people are counted.
+    individuals: Option<Vec<Option<u8>>>,
 }
 
 impl Rows {
     pub(crate) fn len(&self) -> usize {
         self.cells.len()
     }
+
+    /// Whose row it is: where rows are counted, somebody's of whom there is no other.
+    fn who(&self, row: usize) -> Option<usize> {
+        match &self.individuals {
+            Some(individuals) => individuals[row].map(usize::from),
+            None => Some(row),
+        }
+    }
 }
 
 /// Tables of two to four columns with `rows` rows. A column has as many different values as its spread, one
 /// of them often NULL.
 pub(crate) fn tables(rows: RangeInclusive<usize>) -> impl Strategy<Value = Rows> {
-    let row = (prop::array::uniform4(0..=VALUES), prop::option::weighted(0.85, 0..4u8));
+    // Most people have several rows, some rows are nobody's.
+    let who = (0..=11u8).prop_map(|who| who.checked_sub(1));
+    let row = (prop::array::uniform4(0..=VALUES), prop::option::weighted(0.85, 0..4u8), who);
     let spread = || prop_oneof![1 => Just(1..2u8), 6 => Just(2..5u8), 3 => Just(5..9u8)].prop_flat_map(|s| s);
     let weight = || prop_oneof![3 => Just(1.0), 6 => 0.1..3.0f64, 1 => Just(1e-15)];
     (
@@ -46,15 +58,17 @@ pub(crate) fn tables(rows: RangeInclusive<usize>) -> impl Strategy<Value = Rows>
         prop::collection::vec(row, rows),
         prop::array::uniform4((spread(), 0..=VALUES)),
         prop::array::uniform4(weight()),
+        any::<bool>(),
     )
-        .prop_map(|(kinds, rows, spreads, weights)| {
+        .prop_map(|(kinds, rows, spreads, weights, of_people)| {
             let cell = |(picked, (spread, first)): (&u8, &(u8, u8))| {
                 ((picked % spread + first) % (VALUES + 1)).checked_sub(1)
             };
             let cells = |picked: &[u8; 4]| picked.iter().zip(&spreads).take(kinds.len()).map(cell).collect();
             Rows {
-                cells: rows.iter().map(|(picked, _)| cells(picked)).collect(),
-                sensitive: rows.iter().map(|(_, value)| *value).collect(),
+                cells: rows.iter().map(|(picked, ..)| cells(picked)).collect(),
+                sensitive: rows.iter().map(|(_, value, _)| *value).collect(),
+                individuals: of_people.then(|| rows.iter().map(|(.., who)| *who).collect()),
                 weights: weights[..kinds.len()].to_vec(),
                 kinds,
             }
@@ -127,9 +141,10 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
 
 /// The class table of these rows, its groups in two batches.
 fn class_table(rows: &Rows, counts_sensitive: bool) -> ClassTable {
-    let mut groups: BTreeMap<(Vec<Option<u8>>, Option<u8>), u64> = BTreeMap::new();
-    for (cells, value) in rows.cells.iter().zip(&rows.sensitive) {
-        *groups.entry((cells.clone(), value.filter(|_| counts_sensitive))).or_default() += 1;
+    let mut groups: BTreeMap<(Vec<Option<u8>>, Option<u8>, Option<u8>), u64> = BTreeMap::new();
+    for (row, (cells, value)) in rows.cells.iter().zip(&rows.sensitive).enumerate() {
+        let who = rows.individuals.as_ref().and_then(|individuals| individuals[row]);
+        *groups.entry((cells.clone(), value.filter(|_| counts_sensitive), who)).or_default() += 1;
     }
     let groups: Vec<_> = groups.into_iter().collect();
     let quasi = rows.kinds.iter().zip(&rows.weights).map(|(kind, weight)| QuasiColumn {
@@ -141,14 +156,21 @@ fn class_table(rows: &Rows, counts_sensitive: bool) -> ClassTable {
     let budget: Arc<dyn Budget> = Arc::new(Unlimited);
     let mut builder =
         ClassTableBuilder::new(quasi.collect(), sensitive.into_iter().collect(), &budget).unwrap();
+    if rows.individuals.is_some() {
+        builder = builder.counting_individuals();
+    }
     let (first, second) = groups.split_at(groups.len() / 3);
     for batch in [first, second] {
-        let cells = |at: usize| batch.iter().map(move |((cells, _), _)| cells[at]).collect::<Vec<_>>();
+        let cells = |at: usize| batch.iter().map(move |((cells, ..), _)| cells[at]).collect::<Vec<_>>();
         let kinds = rows.kinds.iter().enumerate();
         let mut arrays: Vec<ArrayRef> = kinds.map(|(at, kind)| column(*kind, &cells(at)).values).collect();
         if counts_sensitive {
-            let texts = batch.iter().map(|((_, value), _)| value.map(|value| format!("value {value}")));
+            let texts = batch.iter().map(|((_, value, _), _)| value.map(|value| format!("value {value}")));
             arrays.push(Arc::new(texts.collect::<StringViewArray>()));
+        }
+        if rows.individuals.is_some() {
+            let people = batch.iter().map(|((.., who), _)| who.map(i64::from));
+            arrays.push(Arc::new(people.collect::<Int64Array>()));
         }
         builder.add(&arrays, &batch.iter().map(|(_, rows)| *rows).collect::<Vec<_>>()).unwrap();
     }
@@ -227,6 +249,8 @@ fn of_column(column: &Column) -> (Vec<Level>, u64) {
 #[derive(Debug, Clone)]
 pub(crate) struct Members {
     pub(crate) rows: Vec<usize>,
+    /// Who is in it; NULL is nobody.
+    pub(crate) people: BTreeSet<usize>,
     pub(crate) kept: bool,
     /// Whether the parts of the class at every node below fail too.
     fails_below: bool,
@@ -252,8 +276,27 @@ impl Node {
         self.count(|class| class.fails_below)
     }
 
-    pub(crate) fn kept_sizes(&self) -> impl Iterator<Item = u64> + '_ {
+    fn people(&self, which: impl Fn(&Members) -> bool) -> u64 {
+        let people = self.classes.iter().filter(|class| which(class)).flat_map(|class| &class.people);
+        people.collect::<BTreeSet<_>>().len() as u64
+    }
+
+    pub(crate) fn suppressed_people(&self) -> u64 {
+        self.people(|class| !class.kept)
+    }
+
+    pub(crate) fn surely_suppressed_people(&self) -> u64 {
+        self.people(|class| class.fails_below)
+    }
+
+    /// The rows of kept classes.
+    pub(crate) fn kept_rows(&self) -> impl Iterator<Item = u64> + '_ {
         self.classes.iter().filter(|class| class.kept).map(|class| class.rows.len() as u64)
+    }
+
+    /// The sizes of kept classes, in people.
+    pub(crate) fn kept_sizes(&self) -> impl Iterator<Item = u64> + '_ {
+        self.classes.iter().filter(|class| class.kept).map(|class| class.people.len() as u64)
     }
 
     pub(crate) fn squares(&self) -> u128 {
@@ -273,6 +316,25 @@ impl Oracle {
         counts
     }
 
+    /// What sizes count.
+    pub(crate) fn counted(&self) -> Counted {
+        if self.rows.individuals.is_some() { Counted::Individuals } else { Counted::Rows }
+    }
+
+    /// How many people there are.
+    pub(crate) fn people(&self) -> usize {
+        (0..self.rows()).filter_map(|row| self.rows.who(row)).collect::<BTreeSet<_>>().len()
+    }
+
+    /// How many people of some rows have each sensitive value, NULL first.
+    pub(crate) fn having(&self, rows: &[usize]) -> BTreeMap<Option<u8>, u64> {
+        let pairs: BTreeSet<_> =
+            rows.iter().filter_map(|row| Some((self.rows.sensitive[*row], self.rows.who(*row)?))).collect();
+        let mut counts = BTreeMap::new();
+        pairs.into_iter().for_each(|(value, _)| *counts.entry(value).or_insert(0) += 1);
+        counts
+    }
+
     /// Groups the generalized rows of a node and judges the groups.
     pub(crate) fn node(&self, levels: &[usize], rules: &[Rule]) -> Node {
         let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
@@ -281,12 +343,15 @@ impl Oracle {
             groups.entry(tuple.collect()).or_default().push(row);
         }
         let judged = |rows: Vec<usize>| {
-            let values: Vec<Option<u8>> = rows.iter().map(|row| self.rows.sensitive[*row]).collect();
-            let too_small = |rule: &Rule| (rows.len() as u64) < rule.min_size();
-            let fails = |rule: &Rule| rule.merge() == Merge::Any && !rule.holds_for(&values);
+            let values: Vec<Row> =
+                rows.iter().map(|row| (self.rows.who(*row), self.rows.sensitive[*row])).collect();
+            let people: BTreeSet<usize> = values.iter().filter_map(|(who, _)| *who).collect();
+            let too_small = |rule: &Rule| (people.len() as u64) < rule.min_size();
+            let fails = |rule: &Rule| rule.merge(self.counted()) == Merge::Any && !rule.holds_for(&values);
             Members {
                 kept: rules.iter().all(|rule| !too_small(rule) && rule.holds_for(&values)),
                 fails_below: rules.iter().any(|rule| too_small(rule) || fails(rule)),
+                people,
                 rows,
             }
         };

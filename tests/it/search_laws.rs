@@ -10,14 +10,14 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{Argument, Hierarchy, range};
+use datafusion_kanon::generalize::{Argument, Hierarchy, Options, range};
 use datafusion_kanon::measure::{Grows, Interval, LOSSES, LossMeasure};
 use datafusion_kanon::method::lattice::anytime::Anytime;
 use datafusion_kanon::method::lattice::exhaustive::{Exhaustive, for_every_node};
 use datafusion_kanon::method::lattice::minimal::minimal;
 use datafusion_kanon::method::lattice::optimal::Optimal;
 use datafusion_kanon::method::{Effort, Found, Method, Outcome, Problem, Unwatched};
-use datafusion_kanon::model::{Merge, Needs, Requirement};
+use datafusion_kanon::model::{Counted, Merge, Needs, Requirement};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -115,7 +115,7 @@ impl Asked {
 
     /// None, all and two limits between; every limit of a small table.
     fn limits(&self, case: &Case) -> Vec<u64> {
-        let n = self.oracle.rows();
+        let n = self.oracle.people();
         let mut limits: Vec<usize> = match n {
             ..=8 => (0..=n).collect(),
             _ => vec![0, case.limits[0].index(n / 3), case.limits[1].index(n), n],
@@ -124,14 +124,14 @@ impl Asked {
         limits.into_iter().map(|limit| limit as u64).collect()
     }
 
-    /// The allowed nodes that suppress no more than `limit` rows.
+    /// The allowed nodes that suppress no more than `limit` people.
     fn anonymous(&self, limit: u64) -> impl Iterator<Item = &Node> {
-        self.nodes.values().filter(move |node| node.suppressed() <= limit)
+        self.nodes.values().filter(move |node| node.suppressed_people() <= limit)
     }
 
     /// The weakest promise of all models.
     fn merge(&self) -> Merge {
-        let is = |merge| self.rules.iter().any(|rule| rule.merge() == merge);
+        let is = |merge| self.rules.iter().any(|rule| rule.merge(self.oracle.counted()) == merge);
         if is(Merge::None) {
             Merge::None
         } else if is(Merge::Both) {
@@ -236,6 +236,13 @@ fn nodes_are_right(asked: &Asked) -> Result<(), TestCaseError> {
         assert_eq!(node.suppressed_rows(), said.suppressed(), "{:?}", said.levels);
         assert_eq!(node.kept_rows(), asked.oracle.rows() as u64 - said.suppressed(), "{:?}", said.levels);
         assert_eq!(node.surely_suppressed_rows(), said.surely_suppressed(), "{:?}", said.levels);
+        assert_eq!(node.suppressed_individuals(), said.suppressed_people(), "{:?}", said.levels);
+        assert_eq!(
+            node.surely_suppressed_individuals(),
+            said.surely_suppressed_people(),
+            "{:?}",
+            said.levels
+        );
         assert_eq!(node.min_class(), said.kept_sizes().min(), "{:?}", said.levels);
         assert_eq!(node.kept_classes(), said.kept_sizes().count() as u64, "{:?}", said.levels);
         assert_eq!(node.squares(), said.squares(), "{:?}", said.levels);
@@ -257,6 +264,24 @@ fn nodes_are_right(asked: &Asked) -> Result<(), TestCaseError> {
         classes.sort();
         expected.sort();
         assert_eq!(classes, expected, "{:?}", said.levels);
+        // Every class: its people, and how many of them have each value.
+        let mut people: Vec<(u64, Vec<(Option<u32>, u64)>)> = node
+            .all()
+            .map(|(class, rows, _)| {
+                let having = node.having(class, 0).iter().map(|count| (count.value, count.count));
+                (node.size(class, rows), having.collect())
+            })
+            .collect();
+        let having = |rows: &[usize]| {
+            let counts = asked.oracle.having(rows).into_iter().filter(|_| counted);
+            counts.map(|(value, count)| (value.map(number), count)).collect()
+        };
+        let members = said.classes.iter();
+        let mut expected: Vec<_> =
+            members.map(|class| (class.people.len() as u64, having(&class.rows))).collect();
+        people.sort();
+        expected.sort();
+        assert_eq!(people, expected, "{:?}", said.levels);
         for objective in &objectives {
             let (name, value) = (objective.doc().name, objective.value(node));
             let formula = asked.oracle.loss(name, said);
@@ -287,6 +312,13 @@ fn nodes_grow_as_declared(asked: &Asked) -> Result<(), TestCaseError> {
             // For every limit: the nodes within it are upward closed.
             prop_assert!(survives != Merge::Any || above <= below, "suppressed rows grow {said}");
             prop_assert!(survives == Merge::None || below > 0 || above == 0, "suppression begins {said}");
+            let (below_people, above_people) = (low.suppressed_people(), high.suppressed_people());
+            prop_assert!(survives != Merge::Any || above_people <= below_people, "suppression grows {said}");
+            let sure = high.surely_suppressed_people();
+            prop_assert!(
+                sure <= low.surely_suppressed_people() && sure <= below_people,
+                "sure people {said}"
+            );
             prop_assert!(high.surely_suppressed() <= low.surely_suppressed(), "sure rows grow {said}");
             prop_assert!(high.surely_suppressed() <= below, "a class is kept below {said}");
             let values = losses[&low.levels].iter().zip(&losses[&high.levels]);
@@ -316,6 +348,14 @@ fn bounds_hold(asked: &Asked, limit: u64, picks: &[(Index, Index)]) -> Result<()
         let high: Vec<usize> = a.iter().zip(b).map(|(a, b)| *a.max(b)).collect();
         let within = |node: &&Node| is_below(&low, &node.levels) && is_below(&node.levels, &high);
         let nodes: Vec<&Node> = asked.anonymous(limit).filter(within).collect();
+        let most_rows = asked.table.most_rows_of(limit);
+        for node in &nodes {
+            prop_assert!(
+                node.suppressed() <= most_rows,
+                "{:?} suppresses more than {most_rows}",
+                node.levels
+            );
+        }
         let lowest = &asked.nodes[&low];
         let classes = || nodes.iter().flat_map(|node| &node.classes);
         let failing = classes().filter(|class| !class.kept).map(|class| class.rows.len() as u64);
@@ -323,20 +363,21 @@ fn bounds_hold(asked: &Asked, limit: u64, picks: &[(Index, Index)]) -> Result<()
             table: &asked.table,
             low: &low,
             suppressed: asked.nodes[&high].surely_suppressed(),
-            limit,
+            limit: most_rows,
             classes: lowest.classes.len() as u64,
             squares: lowest.squares(),
             min_size: asked.rules.iter().map(|rule| rule.min_size()).max().unwrap_or(0).max(1),
             max_failing: n,
         };
-        let by_sizes = asked.rules.iter().all(|rule| matches!(rule, Rule::Size(_)));
+        let of_rows = asked.oracle.counted() == Counted::Rows;
+        let by_sizes = of_rows && asked.rules.iter().all(|rule| matches!(rule, Rule::Size(_)));
         let labels = asked.table.columns().iter().zip(&low).map(|(c, l)| c.level(*l).leaves().len() as u64);
         let most = labels.product::<u64>().min(asked.table.base().len() as u64).max(1);
         let tightest = Interval {
             suppressed: nodes.iter().map(|node| node.suppressed()).min().unwrap_or(0),
             classes: nodes.iter().map(|node| node.classes.len() as u64).max().unwrap_or(0),
             squares: nodes.iter().map(|node| node.squares()).min().unwrap_or(0),
-            min_size: nodes.iter().flat_map(|node| node.kept_sizes()).min().unwrap_or(1),
+            min_size: nodes.iter().flat_map(|node| node.kept_rows()).min().unwrap_or(1),
             max_failing: failing.max().unwrap_or(0),
             ..known
         };
@@ -386,6 +427,7 @@ fn minimal_is_right(asked: &Asked, limit: u64, picks: &[(Index, Index)]) -> Resu
 fn found_is_right(asked: &Asked, objective: &dyn LossMeasure, found: &Found) -> Result<(), TestCaseError> {
     let node = &asked.nodes[&found.levels];
     prop_assert_eq!(found.suppressed_rows, node.suppressed());
+    prop_assert_eq!(found.suppressed_individuals, node.suppressed_people());
     prop_assert_eq!(found.classes, node.kept_sizes().count() as u64);
     prop_assert_eq!(found.min_class, node.kept_sizes().min());
     let loss = asked.oracle.loss(objective.doc().name, node);
@@ -462,7 +504,7 @@ fn anytime_is_right(
         prop_assert_eq!(&outcome, &search(&Anytime, effort, 2), "{}", said);
         prop_assert!(outcome.best.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt()), "{}", said);
         for found in &outcome.best {
-            prop_assert!(found.suppressed_rows <= limit, "{}", said);
+            prop_assert!(found.suppressed_individuals <= limit, "{}", said);
             found_is_right(asked, objective, found)?;
         }
         if let Some(optimum) = truth.best.first() {

@@ -132,7 +132,7 @@ impl Opened {
 
     /// L, the rows that the policy allows to suppress.
     pub(crate) fn limit(&self) -> u64 {
-        release::limit_rows(&self.policy, &self.classes)
+        release::limit(&self.policy, &self.classes)
     }
 
     /// The policy's own search; the name of the method that it took.

@@ -1,33 +1,36 @@
 //! Class models for the search laws: those of the table and some that exist in tests only, one for each way a
 //! model can survive merging. Each also judges plain values, which is the oracle's side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::doc::Doc;
 use datafusion_kanon::model::k_anonymity::KAnonymity;
 use datafusion_kanon::model::l_diversity::LDiversity;
-use datafusion_kanon::model::{Class, ClassModel, Merge, Needs, Quantity, Requirement, Worst};
+use datafusion_kanon::model::{Class, ClassModel, Counted, Merge, Needs, Quantity, Requirement, Worst};
 use proptest::prelude::*;
+
+/// Whose row it is, and its sensitive value; both may be NULL.
+pub(crate) type Row = (Option<usize>, Option<u8>);
 
 /// A requirement of a random problem.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// `k_anonymity`: any.
     Size(u64),
-    /// `l_diversity`: any.
+    /// `l_diversity`: any, of individuals none.
     Diverse(u64),
-    /// No value has more than this share of the class, in percent: both. The alpha of alpha-k-anonymity.
+    /// No value has more than this share of the class, in percent: both, of individuals none. The alpha of alpha-k-anonymity.
     Share(u64),
-    /// An even size: both, by sizes alone.
+    /// An even size: both, of individuals none, by sizes alone.
     Even,
     /// An odd size: none, by sizes alone.
     Odd,
     /// Not exactly two different values: none, by values.
     NotTwoValues,
-    /// At least so many rows: any, but it says of itself only a smaller size.
+    /// At least so many: any, but it says of itself only a smaller size.
     LooseSize { least: u64, said: u64 },
-    /// At least so many rows whose value is missing: any, and no size is said.
+    /// At least so many whose value is missing: any, and no size is said.
     Missing(u64),
 }
 
@@ -75,8 +78,9 @@ impl Rule {
         }
     }
 
-    pub(crate) fn merge(self) -> Merge {
+    pub(crate) fn merge(self, counted: Counted) -> Merge {
         match self {
+            Rule::Diverse(_) | Rule::Share(_) | Rule::Even if counted == Counted::Individuals => Merge::None,
             Rule::Size(_) | Rule::Diverse(_) | Rule::LooseSize { .. } | Rule::Missing(_) => Merge::Any,
             Rule::Share(_) | Rule::Even => Merge::Both,
             Rule::Odd | Rule::NotTwoValues => Merge::None,
@@ -92,20 +96,30 @@ impl Rule {
         }
     }
 
-    /// Whether a class of rows with these values holds.
-    pub(crate) fn holds_for(self, values: &[Option<u8>]) -> bool {
-        let size = values.len() as u64;
+    /// Whether a class of these rows holds.
+    pub(crate) fn holds_for(self, rows: &[Row]) -> bool {
+        let people: BTreeSet<usize> = rows.iter().filter_map(|(who, _)| *who).collect();
+        let having: BTreeSet<(Option<u8>, usize)> =
+            rows.iter().filter_map(|(who, value)| Some((*value, (*who)?))).collect();
+        let size = people.len() as u64;
         let mut counts: BTreeMap<u8, u64> = BTreeMap::new();
-        values.iter().flatten().for_each(|value| *counts.entry(*value).or_default() += 1);
+        having
+            .iter()
+            .filter_map(|(value, _)| *value)
+            .for_each(|value| *counts.entry(value).or_default() += 1);
         match self {
             Rule::Size(k) => size >= k,
-            Rule::Diverse(l) => counts.len() as u64 >= l,
+            Rule::Diverse(l) => {
+                counts.len() as u64 >= l && counts.values().all(|count| count + l <= size + 1)
+            }
             Rule::Share(percent) => counts.values().all(|count| 100 * count <= percent * size),
             Rule::Even => size.is_multiple_of(2),
             Rule::Odd => !size.is_multiple_of(2),
             Rule::NotTwoValues => counts.len() != 2,
             Rule::LooseSize { least, .. } => size >= least,
-            Rule::Missing(least) => size - counts.values().sum::<u64>() >= least,
+            Rule::Missing(least) => {
+                having.iter().filter(|(value, _)| value.is_none()).count() as u64 >= least
+            }
         }
     }
 }
@@ -123,8 +137,8 @@ impl ClassModel for TestModel {
         self.0.needs()
     }
 
-    fn merge(&self) -> Merge {
-        self.0.merge()
+    fn merge(&self, counted: Counted) -> Merge {
+        self.0.merge(counted)
     }
 
     fn min_size(&self) -> u64 {
@@ -136,7 +150,10 @@ impl ClassModel for TestModel {
         match self.0 {
             Rule::Share(_) => Quantity::Ratio(values().max().unwrap_or(0).into(), class.size.into()),
             Rule::NotTwoValues => Quantity::Count(values().count() as u64),
-            Rule::Missing(_) => Quantity::Count(class.size - values().sum::<u64>()),
+            Rule::Missing(_) => {
+                let missing = class.sensitive.iter().find(|count| count.value.is_none());
+                Quantity::Count(missing.map_or(0, |count| count.count))
+            }
             _ => Quantity::Count(class.size),
         }
     }
@@ -165,44 +182,63 @@ impl ClassModel for TestModel {
     }
 }
 
-/// The sensitive values of a class of each rule survive merging as the rule says, or the laws prove nothing.
+/// The classes of each rule survive merging as the rule says, or the laws prove nothing.
 #[test]
 fn rules_are_what_they_say() {
     let rules = [
         vec![Rule::Size(3), Rule::Diverse(2), Rule::Share(50), Rule::Even, Rule::Odd, Rule::NotTwoValues],
         vec![Rule::LooseSize { least: 4, said: 2 }, Rule::Missing(2)],
     ];
-    let classes = class_samples();
+    let values = [None, Some(0), Some(1)];
+    let alone: Vec<Row> = values.map(|value| (None, value)).to_vec();
+    let of_people = [None, Some(0), Some(1), Some(2)].map(|who| values.map(|value| (who, value)));
+    let samples = [
+        (Counted::Rows, class_samples(&alone, 4)),
+        (Counted::Individuals, class_samples(&of_people.concat(), 2)),
+    ];
     for rule in rules.into_iter().flatten() {
-        let (mut any, mut both) = (true, true);
-        for a in &classes {
-            assert!(!rule.holds_for(a) || a.len() as u64 >= rule.min_size(), "{rule:?} on {a:?}");
-            for b in &classes {
-                let merged = rule.holds_for(&[a.as_slice(), b].concat());
-                any &= !rule.holds_for(a) || merged;
-                both &= !(rule.holds_for(a) && rule.holds_for(b)) || merged;
+        for (counted, classes) in &samples {
+            let class = |parts: &[&[Row]]| -> Vec<Row> {
+                let rows = parts.concat().into_iter().enumerate();
+                // Where rows are counted, each is a person of its own.
+                rows.map(|(at, (who, value))| match counted {
+                    Counted::Rows => (Some(at), value),
+                    Counted::Individuals => (who, value),
+                })
+                .collect()
+            };
+            let size =
+                |rows: &[Row]| rows.iter().filter_map(|row| row.0).collect::<BTreeSet<_>>().len() as u64;
+            let holds = |rows: &[Row]| size(rows) >= rule.min_size() && rule.holds_for(rows);
+            let (mut any, mut both) = (true, true);
+            for a in classes {
+                for b in classes {
+                    let merged = holds(&class(&[a, b]));
+                    any &= !holds(&class(&[a])) || merged;
+                    both &= !(holds(&class(&[a])) && holds(&class(&[b]))) || merged;
+                }
             }
+            let survives = match (any, both) {
+                (true, _) => Merge::Any,
+                (_, true) => Merge::Both,
+                _ => Merge::None,
+            };
+            assert_eq!(survives, rule.merge(*counted), "{rule:?} {counted:?}");
         }
-        let survives = match (any, both) {
-            (true, _) => Merge::Any,
-            (_, true) => Merge::Both,
-            _ => Merge::None,
-        };
-        assert_eq!(survives, rule.merge(), "{rule:?}");
     }
 }
 
-/// All classes of up to four rows over NULL and two values.
-fn class_samples() -> Vec<Vec<Option<u8>>> {
-    let mut classes: Vec<Vec<Option<u8>>> = vec![vec![]];
-    let mut longest = classes.clone();
-    for _ in 0..4 {
-        let longer = |class: &Vec<Option<u8>>| {
-            [None, Some(0), Some(1)].map(|value| [class.as_slice(), &[value]].concat())
+/// All classes of one to `most` rows of these kinds.
+fn class_samples(rows: &[Row], most: usize) -> Vec<Vec<Row>> {
+    let mut classes: Vec<Vec<Row>> = Vec::new();
+    let mut longest: Vec<Vec<Row>> = vec![vec![]];
+    for _ in 0..most {
+        let longer = |class: &Vec<Row>| {
+            let class = class.clone();
+            rows.iter().map(move |row| [class.as_slice(), &[*row]].concat()).collect::<Vec<_>>()
         };
         longest = longest.iter().flat_map(longer).collect();
         classes.extend(longest.clone());
     }
-    classes.retain(|class| !class.is_empty());
     classes
 }

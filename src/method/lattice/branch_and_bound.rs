@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
             table,
             low,
             suppressed: open.suppressed,
-            limit: self.problem.limit,
+            limit: self.evaluator.most_suppressed,
             classes,
             squares: open.classes.1.max(rows * rows / u128::from(classes)),
             min_size: self.evaluator.min_size,

@@ -9,7 +9,7 @@ use crate::class::{Classes, Judged, Scratch};
 use crate::error::{Error, Result};
 use crate::measure::Grows;
 use crate::method::{Found, Problem};
-use crate::model::{Class, Merge, Needs};
+use crate::model::{Class, Counted, Merge, Needs};
 
 /// What is remembered of an evaluated node.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,13 +52,15 @@ pub(super) struct Evaluator<'a> {
     hardly_coarser: HashSet<Vec<usize>>,
     finer: Finer,
     scratch: Vec<Mutex<Scratch>>,
+    /// More rows are suppressed at no anonymous node.
+    pub(super) most_suppressed: u64,
     /// More classes than these cannot all be kept, nor be suppressed within the limit.
     most_classes: u64,
     all_survive_any: bool,
     may_refuse_by_suppression: bool,
-    /// q: no smaller class is kept.
+    /// q: no class of fewer rows is kept.
     pub(super) min_size: u64,
-    /// No larger class fails.
+    /// No class of more rows fails.
     pub(super) max_failing: u64,
 }
 
@@ -67,17 +69,19 @@ const WORTH_A_THREAD: usize = 50_000;
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(problem: &'a Problem<'a>) -> Self {
-        let (rows, limit) = (problem.table.total_rows(), problem.limit.min(problem.table.total_rows()));
+        let (rows, counted) = (problem.table.total_rows(), problem.table.counted());
+        let most_suppressed = problem.table.most_rows_of(problem.limit);
         let requirements = || problem.requirements.iter();
         let min_size = requirements().map(|r| r.model.min_size()).max().unwrap_or(0).max(1);
         let by_size_alone = requirements().all(|r| {
             let class = Class::of_size(min_size);
-            r.model.needs() == Needs::Size
-                && r.model.merge() == Merge::Any
+            counted == Counted::Rows
+                && r.model.needs() == Needs::Size
+                && r.model.merge(counted) == Merge::Any
                 && r.model.holds(r.model.value(&class))
         });
-        let all_survive_any = requirements().all(|r| r.model.merge() == Merge::Any);
-        let all_survive_both = requirements().all(|r| r.model.merge() != Merge::None);
+        let all_survive_any = requirements().all(|r| r.model.merge(counted) == Merge::Any);
+        let all_survive_both = requirements().all(|r| r.model.merge(counted) != Merge::None);
         let threads =
             if problem.table.base().len() < WORTH_A_THREAD { 1 } else { problem.threads.clamp(1, WIDTH) };
         Self {
@@ -86,9 +90,10 @@ impl<'a> Evaluator<'a> {
             hardly_coarser: HashSet::new(),
             finer: Finer::new(problem.table),
             scratch: (0..threads).map(|_| Mutex::new(problem.table.scratch())).collect(),
-            most_classes: limit + (rows - limit) / min_size,
+            most_suppressed,
+            most_classes: most_suppressed + (rows - most_suppressed) / min_size,
             all_survive_any,
-            may_refuse_by_suppression: limit == 0 && all_survive_both,
+            may_refuse_by_suppression: problem.limit == 0 && all_survive_both,
             min_size,
             max_failing: if by_size_alone { min_size - 1 } else { rows },
         }
@@ -208,19 +213,19 @@ impl<'a> Evaluator<'a> {
     }
 
     fn facts(&self, node: &Judged<'_>) -> Facts {
-        let (limit, suppressed) = (self.problem.limit, node.suppressed_rows());
+        let (limit, suppressed) = (self.problem.limit, node.suppressed_individuals());
         let objective = self.problem.objective;
         let anonymous = (suppressed <= limit).then(|| Found::new(node, objective));
         let loss_grows = match objective.grows() {
             Grows::Always => true,
             // Nothing is suppressed above, if nothing is here and what holds goes on holding.
             Grows::WithoutSuppression => {
-                suppressed == 0 && (self.all_survive_any || self.may_refuse_by_suppression)
+                node.suppressed_rows() == 0 && (self.all_survive_any || self.may_refuse_by_suppression)
             }
             Grows::No => false,
         };
-        let refuses_below =
-            node.surely_suppressed_rows() > limit || (self.may_refuse_by_suppression && suppressed > limit);
+        let refuses_below = node.surely_suppressed_individuals() > limit
+            || (self.may_refuse_by_suppression && suppressed > limit);
         Facts {
             least_above: anonymous.as_ref().filter(|_| loss_grows).map(|found| found.loss),
             anonymous,

@@ -48,7 +48,7 @@ impl Method for Exhaustive {
                 let mut ranges: Vec<RangeInclusive<usize>> = problem.ranges.to_vec();
                 ranges[0] = level..=level;
                 walk(problem, &ranges, &mut |node| {
-                    if node.suppressed_rows() <= problem.limit {
+                    if node.suppressed_individuals() <= problem.limit {
                         best.offer(Found::new(node, problem.objective));
                     }
                     let seen = seen.fetch_add(1, Ordering::Relaxed) + 1;

@@ -18,12 +18,13 @@ use crate::model::Merge;
 /// A data error when memory runs out, an interruption; a policy error when every one of more than two million
 /// nodes would have to be visited.
 pub fn minimal(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
+    let counted = problem.table.counted();
     let survive = |merge: Merge| match merge {
         Merge::Any => true,
         Merge::Both => problem.limit == 0,
         Merge::None => false,
     };
-    let (mut found, evaluated) = match problem.requirements.iter().all(|r| survive(r.model.merge())) {
+    let (mut found, evaluated) = match problem.requirements.iter().all(|r| survive(r.model.merge(counted))) {
         true => by_halves(problem)?,
         false => by_visiting(problem)?,
     };
@@ -42,7 +43,7 @@ fn offer(found: &mut Vec<Found>, node: Found) {
 fn by_visiting(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
     let mut found = Vec::new();
     let evaluated = for_every_node(problem, &mut |node| {
-        if node.suppressed_rows() <= problem.limit {
+        if node.suppressed_individuals() <= problem.limit {
             offer(&mut found, Found::new(node, problem.objective));
         }
     })?;

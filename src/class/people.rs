@@ -1,0 +1,239 @@
+//! The individuals of classes, where a person can have many rows: in one class or in several, so that sizes are
+//! not added but counted again after every roll-up.
+
+use std::sync::Arc;
+
+use super::classes::Histograms;
+use crate::model::ValueCount;
+
+/// The individuals of every class, and which of them have which sensitive value. A row without an individual
+/// (NULL) counts nobody and is in no list.
+pub(super) struct People {
+    pub(super) individuals: Members,
+    /// One for each sensitive column of the table.
+    pub(super) having: Vec<Having>,
+}
+
+/// For each class the numbers of its members, each once, in no order that means anything.
+#[derive(Default)]
+pub(super) struct Members {
+    /// Where each class's members begin, and where the last one's end.
+    starts: Vec<usize>,
+    items: Vec<u32>,
+    /// All numbers are below this.
+    all: u32,
+}
+
+/// Which individuals of each class have which value of a sensitive column.
+pub(super) struct Having {
+    /// The numbers of pairs of an individual and a value.
+    pairs: Members,
+    /// The value of each pair, `None` being NULL.
+    value_of: Arc<[Option<u32>]>,
+    /// How many individuals have each value.
+    pub(super) counts: Histograms,
+}
+
+/// Source classes by the class that they went into.
+pub(super) struct Grouping {
+    ends: Vec<usize>,
+    sources: Vec<u32>,
+}
+
+impl Grouping {
+    /// `target` has for each source class the class it went into, one of so many.
+    pub(super) fn new(target: &[u32], classes: usize) -> Self {
+        let mut ends = vec![0usize; classes + 1];
+        target.iter().for_each(|class| ends[*class as usize + 1] += 1);
+        (1..=classes).for_each(|class| ends[class] += ends[class - 1]);
+        let mut next = ends.clone();
+        let mut sources = vec![0u32; target.len()];
+        for (source, class) in (0u32..).zip(target) {
+            let place = &mut next[*class as usize];
+            sources[*place] = source;
+            *place += 1;
+        }
+        Self { ends, sources }
+    }
+
+    /// How many classes there are.
+    pub(super) fn classes(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    /// The sources of a class.
+    pub(super) fn of(&self, class: usize) -> &[u32] {
+        &self.sources[self.ends[class]..self.ends[class + 1]]
+    }
+}
+
+impl Members {
+    /// Of groups with one member each, or none; members are below `all`.
+    pub(super) fn of_groups(members: impl Iterator<Item = Option<u32>>, all: u32) -> Self {
+        let (mut starts, mut items) = (vec![0], Vec::new());
+        for member in members {
+            items.extend(member);
+            starts.push(items.len());
+        }
+        Self { starts, items, all }
+    }
+
+    /// The members of a class.
+    pub(super) fn of(&self, class: usize) -> &[u32] {
+        match self.starts.get(class..class + 2) {
+            Some([from, to]) => &self.items[*from..*to],
+            _ => &[],
+        }
+    }
+
+    /// The members of the classes that these classes went into; `seen` is memory to use.
+    fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
+        // No class has the number that stands for never seen: there are too few.
+        seen.clear();
+        seen.resize(self.all as usize, u32::MAX);
+        let mut starts = Vec::with_capacity(groups.classes() + 1);
+        let mut items = Vec::new();
+        for (class, number) in (0..groups.classes()).zip(0u32..) {
+            starts.push(items.len());
+            for source in groups.of(class) {
+                for item in self.of(*source as usize) {
+                    let seen = &mut seen[*item as usize];
+                    if *seen != number {
+                        *seen = number;
+                        items.push(*item);
+                    }
+                }
+            }
+        }
+        starts.push(items.len());
+        items.shrink_to_fit();
+        Self { starts, items, all: self.all }
+    }
+
+    fn bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<usize>() + self.items.capacity() * size_of::<u32>()
+    }
+}
+
+impl Having {
+    /// Of groups with one pair each, or none where nobody is; `value_of` has the value of each pair, below `values`.
+    pub(super) fn of_groups(
+        pairs: impl Iterator<Item = Option<u32>>,
+        value_of: Vec<Option<u32>>,
+        values: u32,
+    ) -> Self {
+        let all = u32::try_from(value_of.len()).unwrap_or(u32::MAX);
+        let pairs = Members::of_groups(pairs, all);
+        let counts = Histograms { values, ..Histograms::default() };
+        Self { pairs, value_of: value_of.into(), counts }.counted()
+    }
+
+    /// With the individuals of every class counted by value.
+    fn counted(mut self) -> Self {
+        let classes = self.pairs.starts.len() - 1;
+        // NULL has a place of its own.
+        let place = |value: Option<u32>| value.map_or(0, |value| value as usize + 1);
+        let mut rows = vec![0u64; self.counts.values as usize + 1];
+        let mut there: Vec<Option<u32>> = Vec::new();
+        let (mut starts, mut counts) = (Vec::with_capacity(classes + 1), Vec::new());
+        for class in 0..classes {
+            starts.push(counts.len());
+            for pair in self.pairs.of(class) {
+                let value = self.value_of[*pair as usize];
+                let count = &mut rows[place(value)];
+                if *count == 0 {
+                    there.push(value);
+                }
+                *count += 1;
+            }
+            there.sort_unstable();
+            let taken = there.drain(..);
+            counts.extend(
+                taken.map(|value| ValueCount { value, count: std::mem::take(&mut rows[place(value)]) }),
+            );
+        }
+        starts.push(counts.len());
+        counts.shrink_to_fit();
+        self.counts.starts = starts;
+        self.counts.counts = counts;
+        self
+    }
+}
+
+impl People {
+    /// The people of the classes that these classes went into; `seen` is memory to use.
+    pub(super) fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
+        let having = self.having.iter().map(|having| {
+            let pairs = having.pairs.regrouped(groups, seen);
+            let counts = Histograms { values: having.counts.values, ..Histograms::default() };
+            Having { pairs, value_of: Arc::clone(&having.value_of), counts }.counted()
+        });
+        Self { having: having.collect(), individuals: self.individuals.regrouped(groups, seen) }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let having = self.having.iter().map(|having| having.pairs.bytes() + having.counts.bytes());
+        self.individuals.bytes() + having.sum::<usize>()
+    }
+}
+
+/// A set of individuals.
+pub(super) struct Marked {
+    bits: Vec<u64>,
+    count: u64,
+}
+
+impl Marked {
+    /// Nobody, of so many.
+    pub(super) fn none(all: u64) -> Self {
+        Self { bits: vec![0; usize::try_from(all.div_ceil(64)).unwrap_or(usize::MAX)], count: 0 }
+    }
+
+    pub(super) fn mark(&mut self, individuals: &[u32]) {
+        for individual in individuals {
+            let (word, bit) = (*individual as usize / 64, 1u64 << (individual % 64));
+            if let Some(bits) = self.bits.get_mut(word) {
+                self.count += u64::from(*bits & bit == 0);
+                *bits |= bit;
+            }
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_who_are_in_several_classes_count_once_in_each() {
+        // Groups: who, and pairs of who and what (0: flu, 1: HIV, none: NULL).
+        let who = [Some(0), Some(0), Some(1), None, Some(1)];
+        let pairs = [Some(0), Some(1), Some(2), None, Some(3)];
+        let value_of = vec![Some(0), Some(1), Some(0), None];
+        let base = People {
+            individuals: Members::of_groups(who.into_iter(), 2),
+            having: vec![Having::of_groups(pairs.into_iter(), value_of, 2)],
+        };
+        let count = |value, count| ValueCount { value, count };
+        let mut seen = Vec::new();
+        let rolled = base.regrouped(&Grouping::new(&[1, 0, 1, 1, 0], 2), &mut seen);
+        assert_eq!([rolled.individuals.of(0), rolled.individuals.of(1)], [[0, 1], [0, 1]]);
+        assert_eq!(rolled.having[0].counts.of(0), [count(None, 1), count(Some(1), 1)]);
+        assert_eq!(rolled.having[0].counts.of(1), [count(Some(0), 2)]);
+        let all = rolled.regrouped(&Grouping::new(&[0, 0], 1), &mut seen);
+        assert_eq!(all.individuals.of(0), [0, 1]);
+        assert_eq!(all.having[0].counts.of(0), [count(None, 1), count(Some(0), 2), count(Some(1), 1)]);
+    }
+
+    #[test]
+    fn a_set_counts_each_individual_once() {
+        let mut marked = Marked::none(130);
+        marked.mark(&[0, 129, 64]);
+        marked.mark(&[64, 63]);
+        assert_eq!(marked.count(), 4);
+    }
+}

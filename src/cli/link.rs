@@ -1,0 +1,171 @@
+//! `kanon link`: what somebody finds in a table who holds a list of people.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::Done;
+use super::numbers::{counted, grouped, percent_of, rows};
+use super::risk::{bar, bins};
+use super::source::PolicyFile;
+use crate::error::Result;
+use crate::measure::{plain_number, ratio};
+use crate::policy::Files;
+use crate::release::input::Input;
+use crate::release::link::{Attack, Linked, link};
+use crate::release::record::RECORD;
+use crate::release::{Phase, Run};
+
+/// Attack a table or a release: link a list of people with it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kanon link voters.csv patients.parquet --on dob,sex,zip --sensitive diagnosis
+  kanon link voters.csv patients_safe --k 5
+  kanon link visitors.csv visits.parquet --on dob,zip --individual name --individual-of-b patient_id
+
+A is what an attacker holds, B the table attacked. A row of A matches the rows of B with the same values in all
+columns of --on; NULL equals NULL. The types of both must be the same or of one kind (numbers, or dates and
+moments); a CSV column of A is read as the type that B has, if both are CSV as text. Where B is a release, A is first
+generalized as B's record says; its values should be of the types that the input of the release had. Hierarchy files
+are read from the private record beside the release, or named by the policy.
+
+A person with several rows counts by the row that matches fewest, rows that match none aside; a sensitive value is
+learnt if all rows of B that one such row matches hold it.
+
+A match is not proof: who is not in B, or was suppressed in it, may match rows of other people.")]
+pub(crate) struct Link {
+    /// The list of people: a file, folder or glob of Parquet or CSV files.
+    #[arg(value_name = "A")]
+    people: String,
+    /// The table attacked: the same, or a release.
+    #[arg(value_name = "B")]
+    table: String,
+    /// The columns to link on; for a release all quasi-identifiers that A has, when not said.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    on: Vec<String>,
+    /// The column of A whose values are the people; each row is one when not said. NULL is nobody.
+    #[arg(long, value_name = "COLUMN")]
+    individual: Option<String>,
+    /// The column of B whose distinct values are counted as matches; its rows are when not said.
+    #[arg(long, value_name = "COLUMN")]
+    individual_of_b: Option<String>,
+    /// The columns of B to learn; for a release its sensitive ones, when not said.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    sensitive: Vec<String>,
+    /// Exit with 1 if a person matches some, but fewer than this.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    k: Option<u64>,
+    /// The policy of the release, instead of the copy in its private record; its `input` is for CSV files here.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+impl Link {
+    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let (people, table) = (Input::find(&self.people)?, Input::find(&self.table)?);
+        let release = Path::new(&self.table);
+        run.listener.begin(Phase::Profile, 0);
+        let attack = Attack {
+            people: &people,
+            individual: self.individual.as_deref(),
+            table: &table,
+            release: release.join(RECORD).is_file().then_some(release),
+            individual_of_table: self.individual_of_b.as_deref(),
+            on: &self.on,
+            sensitive: &self.sensitive,
+            policy: policy.as_ref().map(|p| (&p.said, &p.folder as &dyn Files)),
+        };
+        let linked = link(run, &attack).await?;
+        let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
+        Ok(Done { text: self.told(&linked, holds), json: to_json(&linked), holds })
+    }
+
+    fn told(&self, linked: &Linked, holds: bool) -> String {
+        let people = |n: u64| counted(n, "person", "people");
+        let all = linked.people();
+        let (one, many) = match self.individual_of_b {
+            Some(_) => ("individual", "individuals"),
+            None => ("row", "rows"),
+        };
+        let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
+        let mut text = format!("read      {} in {}\n", people(all), self.people);
+        text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
+        text += &format!(
+            "matched   {} ({}); {} match nothing\n",
+            people(linked.matched()),
+            percent_of(linked.matched(), all),
+            grouped(linked.unmatched)
+        );
+        let unique = linked.unique();
+        let share = percent_of(unique, all);
+        text += &format!("unique    {} match exactly one {one}: re-identified ({share})\n", people(unique));
+        if let Some(least) = linked.least() {
+            text += &format!("least     {} for a person who matches any\n", counted(least, one, many));
+        }
+        for (name, learnt) in &linked.homogeneous {
+            let share = percent_of(*learnt, all);
+            text +=
+                &format!("learnt    {name} of {} ({share}): all they match is one value\n", people(*learnt));
+        }
+        if let (Some(k), Some(least)) = (self.k, linked.least()) {
+            let word = if holds { "holds   " } else { "FAILS   " };
+            text += &format!("{word}  {k} matches required, {least} reached\n");
+        }
+        if !linked.matches.is_empty() {
+            text += "\nmatches             people\n";
+            let bins = bins(linked.matches.iter().map(|(matches, people)| (*matches, 1, *people)));
+            let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
+            for bin in &bins {
+                let bar = bar(bin.individuals, most);
+                text += &format!("{:<15} {:>10}  {bar}\n", bin.said(), grouped(bin.individuals));
+            }
+            text += "\n";
+        }
+        if linked.nobody > 0 {
+            text += &format!("nobody    {} of A hold no person and count for nobody\n", rows(linked.nobody));
+        }
+        if linked.uncovered > 0 {
+            let uncovered = rows(linked.uncovered);
+            text += &format!(
+                "uncovered {uncovered} of A hold a value that no hierarchy file has; they match nothing\n"
+            );
+        }
+        if let Some(suppressed) = linked.suppressed_rows {
+            text +=
+                &format!("suppressed {} in B: a match of one of these people is wrong\n", rows(suppressed));
+        }
+        text + "note      who is not in B, or was suppressed, may match rows of other people\n"
+    }
+}
+
+fn to_json(linked: &Linked) -> serde_json::Value {
+    let histogram: Vec<_> = linked
+        .matches
+        .iter()
+        .map(|(matches, people)| json!({ "matches": matches, "people": people }))
+        .collect();
+    let homogeneous: Vec<_> = (linked.homogeneous.iter())
+        .map(|(name, people)| {
+            let share = ratio(u128::from(*people), u128::from(linked.people()));
+            json!({ "column": name, "people": people, "share": plain_number(share) })
+        })
+        .collect();
+    let on: Vec<_> =
+        linked.on.iter().map(|(name, by)| json!({ "column": name, "generalized": by })).collect();
+    json!({
+        "on": on,
+        "people": linked.people(),
+        "matched": linked.matched(),
+        "unmatched": linked.unmatched,
+        "unique": linked.unique(),
+        "least_matches": linked.least(),
+        "histogram": histogram,
+        "homogeneous": homogeneous,
+        "uncovered": linked.uncovered,
+        "rows_of_nobody": linked.nobody,
+        "suppressed_rows": linked.suppressed_rows,
+    })
+}

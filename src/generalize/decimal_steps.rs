@@ -1,0 +1,304 @@
+//! Decimal columns against the bounds of [`floor`](super::floor) and [`range`](super::range), in integers of 256 bits.
+//!
+//! A column of scale s holds `digits / 10^s`; steps and bounds are compared with it exactly, nothing is rounded.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, DecimalType, i256};
+
+use super::Value;
+use super::bounds::Grid;
+use super::value::unsupported;
+use crate::decimal::Decimal;
+use crate::error::{Error, Result};
+
+/// `10^exponent`.
+fn ten_to(exponent: i64) -> Option<i256> {
+    i256::from(10i64).checked_pow(u32::try_from(exponent).ok()?)
+}
+
+/// How many decimals a column of this scale has more than `own`.
+fn more_decimals(own: u32, scale: i8) -> i64 {
+    i64::from(scale) - i64::from(own)
+}
+
+/// A number in units of the last digit of a column; `None` when it is not a whole one.
+fn whole(number: Decimal, scale: i8) -> Option<i256> {
+    let (units, more) = (i256::from(number.numerator()), more_decimals(number.scale(), scale));
+    if more >= 0 {
+        return units.checked_mul(ten_to(more)?);
+    }
+    let part = ten_to(-more)?;
+    (units.checked_rem(part)? == i256::ZERO).then(|| units.checked_div(part)).flatten()
+}
+
+/// Digits and scale of a decimal type.
+fn digits_and_scale(data_type: &DataType) -> Result<(u8, i8)> {
+    match data_type {
+        DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale) => Ok((*digits, *scale)),
+        other => Err(unsupported(other, "decimals")),
+    }
+}
+
+/// Checks that a number, called `what`, is one of a column's type.
+///
+/// # Errors
+/// A data error for a number with more decimals than the column has, or beyond its digits.
+pub(super) fn check_number(what: &str, number: Decimal, data_type: &DataType) -> Result<()> {
+    let (digits, scale) = digits_and_scale(data_type)?;
+    let Some(units) = whole(number, scale) else {
+        return Err(Error::data(format!(
+            "{what} of {number} needs a column with more decimals than {data_type}"
+        )));
+    };
+    if Decimal256Type::is_valid_decimal_precision(units, digits) {
+        Ok(())
+    } else {
+        Err(Error::data(format!("{what} of {number} is beyond every value of {data_type}")))
+    }
+}
+
+/// Checks that a column of this type can be floored to the bounds of `grid`.
+///
+/// # Errors
+/// Those of [`check_number`].
+pub(super) fn can_floor(grid: &Grid, data_type: &DataType) -> Result<()> {
+    check_number("a step", grid.step, data_type)?;
+    check_number("an origin", grid.origin, data_type)
+}
+
+/// The number of a decimal column that a decimal is; `None` when it has more decimals.
+pub(super) fn value(number: Decimal, scale: i8) -> Option<Value> {
+    whole(number, scale).map(|digits| Value::Decimal(digits, scale))
+}
+
+/// The least digits of a column with this scale that are `number` or more.
+pub(super) fn threshold(number: Decimal, scale: i8) -> i256 {
+    let (units, more) = (i256::from(number.numerator()), more_decimals(number.scale(), scale));
+    // Beyond 256 bits no digits reach, or all do.
+    let beyond = if units < i256::ZERO { i256::MIN } else { i256::MAX };
+    let reached = match ten_to(more.abs()) {
+        Some(part) if more >= 0 => units.checked_mul(part),
+        Some(part) => quotient(units, part).and_then(|floor| match floor.checked_mul(part)? == units {
+            true => Some(floor),
+            false => floor.checked_add(i256::ONE),
+        }),
+        None if more < 0 => Some(if units > i256::ZERO { i256::ONE } else { i256::ZERO }),
+        None => None,
+    };
+    if units == i256::ZERO { i256::ZERO } else { reached.unwrap_or(beyond) }
+}
+
+/// Whether a decimal is `number` or more, the obvious way: by its digits in the unit of `number`.
+pub(super) fn reaches(digits: i256, scale: i8, number: Decimal) -> bool {
+    let more = more_decimals(number.scale(), scale);
+    let units = match ten_to(more.abs()) {
+        Some(part) if more > 0 => quotient(digits, part),
+        Some(part) => digits.checked_mul(part),
+        None if more > 0 => Some(if digits < i256::ZERO { i256::MINUS_ONE } else { i256::ZERO }),
+        None => None,
+    };
+    units.map_or(digits > i256::ZERO, |units| units >= i256::from(number.numerator()))
+}
+
+/// The scale of a decimal type; 0 for others.
+pub(super) fn scale_of(data_type: &DataType) -> i8 {
+    digits_and_scale(data_type).map_or(0, |(_, scale)| scale)
+}
+
+/// The largest multiple of `step` that is not above `v`.
+fn below(v: i256, step: i256) -> Option<i256> {
+    let rest = v.checked_rem(step)?;
+    v.checked_sub(if rest < i256::ZERO { rest.checked_add(step)? } else { rest })
+}
+
+/// `floor(v / step)`, the obvious way.
+fn quotient(v: i256, step: i256) -> Option<i256> {
+    let toward_zero = v.checked_div(step)?;
+    match toward_zero.checked_mul(step)? > v {
+        true => toward_zero.checked_sub(i256::ONE),
+        false => Some(toward_zero),
+    }
+}
+
+/// A column of decimals by a function of their digits.
+///
+/// # Errors
+/// A data error that counts the values whose result has more digits than the type.
+pub(super) fn map_decimals(values: &ArrayRef, f: impl Fn(i256) -> Option<i256>) -> Result<ArrayRef> {
+    match values.data_type() {
+        DataType::Decimal128(digits, _) => {
+            floored_by(values.as_primitive::<Decimal128Type>(), *digits, |v| f(i256::from(v))?.to_i128())
+        }
+        DataType::Decimal256(digits, _) => floored_by(values.as_primitive::<Decimal256Type>(), *digits, f),
+        other => Err(unsupported(other, "integers, floats or decimals")),
+    }
+}
+
+/// A column's digits to the largest bound of `grid` not above them.
+pub(super) fn floor_digits(grid: &Grid, scale: i8) -> impl Fn(i256) -> Option<i256> {
+    let (step, origin) = (whole(grid.step, scale), whole(grid.origin, scale));
+    move |v| below(v.checked_sub(origin?)?, step?)?.checked_add(origin?)
+}
+
+fn floored_by<T: DecimalType>(
+    values: &PrimitiveArray<T>,
+    digits: u8,
+    of: impl Fn(T::Native) -> Option<T::Native>,
+) -> Result<ArrayRef> {
+    let floored: PrimitiveArray<T> =
+        values.unary_opt(|v| of(v).filter(|floor| T::is_valid_decimal_precision(*floor, digits)));
+    match floored.null_count() - values.null_count() {
+        0 => Ok(Arc::new(floored.with_data_type(values.data_type().clone()))),
+        lost => Err(Error::data(format!(
+            "{lost} values cannot be floored: the result has more digits than {}",
+            values.data_type()
+        ))),
+    }
+}
+
+/// One decimal at the bounds of `grid`, the obvious way.
+///
+/// # Errors
+/// A data error when step or origin are no multiples of the last digit, or the result is beyond 256 bits.
+pub(super) fn floor_one(grid: &Grid, digits: i256, scale: i8) -> Result<Value> {
+    let (Some(step), Some(origin)) = (whole(grid.step, scale), whole(grid.origin, scale)) else {
+        return Err(Error::data("a step needs a column with more decimals"));
+    };
+    let floor = digits.checked_sub(origin).and_then(|v| quotient(v, step)).and_then(|q| q.checked_mul(step));
+    let floor = floor.and_then(|floor| floor.checked_add(origin));
+    let floor = floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?;
+    Ok(Value::Decimal(floor, scale))
+}
+
+/// The lower bound of the interval of a decimal, in units of the grid; `None` for bounds beyond 128 bits.
+pub(super) fn lower_bound(grid: &Grid, digits: i256, scale: i8) -> Option<i128> {
+    let part = ten_to(more_decimals(grid.scale, scale).abs())?;
+    let units = match more_decimals(grid.scale, scale) > 0 {
+        true => quotient(digits, part)?,
+        false => digits.checked_mul(part)?,
+    };
+    let lower = grid.below(units.to_i128()?)?;
+    lower.checked_add(grid.width).map(|_| lower)
+}
+
+/// The same, one decimal digit after the other.
+pub(super) fn lower_bound_by_text(grid: &Grid, value: &Value) -> Option<i128> {
+    let text = value.text_form()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let scale = usize::try_from(grid.scale).ok()?;
+    let padded = format!("{fraction:0<scale$}");
+    let (kept, rest) = padded.split_at(scale);
+    let units: i128 = format!("{whole}{kept}").parse().ok()?;
+    let units =
+        if text.starts_with('-') && rest.contains(|c| c != '0') { units.checked_sub(1)? } else { units };
+    let lower = grid.below(units)?;
+    lower.checked_add(grid.width).map(|_| lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::*;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::generalize::Generalizer;
+    use crate::generalize::floor::Floor;
+    use crate::generalize::floor::tests::agree;
+    use crate::generalize::range::Range;
+
+    fn small(values: Vec<Option<i128>>, digits: u8, scale: i8) -> ArrayRef {
+        Arc::new(Decimal128Array::from(values).with_precision_and_scale(digits, scale).unwrap())
+    }
+
+    fn large(values: &[Option<i128>], digits: u8, scale: i8) -> ArrayRef {
+        let values = values.iter().map(|v| v.map(i256::from));
+        Arc::new(Decimal256Array::from_iter(values).with_precision_and_scale(digits, scale).unwrap())
+    }
+
+    fn floor(step: &str) -> Floor {
+        Floor::new(Decimal::parse(step).unwrap()).unwrap()
+    }
+
+    fn range(step: &str) -> Range {
+        Range::new(Decimal::parse(step).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn prices_by_hand() {
+        let prices = vec![Some(1999), Some(2000), None, Some(-1), Some(-1000), Some(0)];
+        let tens = vec![Some(1000), Some(2000), None, Some(-1000), Some(-1000), Some(0)];
+        assert_eq!(&agree(&floor("10"), &small(prices.clone(), 9, 2)).unwrap(), &small(tens.clone(), 9, 2));
+        assert_eq!(&agree(&floor("10"), &large(&prices, 50, 2)).unwrap(), &large(&tens, 50, 2));
+        let halves = agree(&floor("0.5"), &small(vec![Some(1999), Some(-1)], 9, 2)).unwrap();
+        assert_eq!(&halves, &small(vec![Some(1950), Some(-50)], 9, 2));
+        let labels = agree(&range("10"), &small(prices.clone(), 9, 2)).unwrap();
+        let labels: Vec<Option<&str>> = labels.as_string_view().iter().collect();
+        let tens = ["[10,20)", "[20,30)", "", "[-10,0)", "[-10,0)", "[0,10)"];
+        assert_eq!(labels, tens.map(|label| (!label.is_empty()).then_some(label)));
+        let fine = agree(&range("0.005"), &small(vec![Some(1999)], 9, 2)).unwrap();
+        assert_eq!(fine.as_string_view().value(0), "[19.990,19.995)");
+        // Hundreds without their zeros: 1200 and -100.
+        let hundreds = small(vec![Some(12), Some(-1)], 5, -2);
+        assert_eq!(&agree(&floor("1000"), &hundreds).unwrap(), &small(vec![Some(10), Some(-10)], 5, -2));
+        assert_eq!(agree(&range("1000"), &hundreds).unwrap().as_string_view().value(0), "[1000,2000)");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let error =
+            |step: &str, data_type: DataType| floor(step).output_type(&data_type).unwrap_err().to_string();
+        assert_eq!(
+            error("0.005", DataType::Decimal128(9, 2)),
+            "a step of 0.005 needs a column with more decimals than Decimal128(9, 2)"
+        );
+        assert_eq!(
+            error("1000", DataType::Decimal128(4, 2)),
+            "a step of 1000 is beyond every value of Decimal128(4, 2)"
+        );
+        // -99.9 at step 10 is -100, of one digit more than the column has.
+        assert!(agree(&floor("10"), &small(vec![Some(-999), Some(999)], 3, 1)).is_none());
+        let far = Arc::new(Decimal256Array::from(vec![i256::MAX, i256::MIN])) as ArrayRef;
+        assert!(agree(&range("0.001"), &far).is_none());
+        assert!(agree(&floor("10"), &small(vec![Some(99_999); 2], 38, 10)).is_some());
+        assert_eq!(
+            floor("10").output_type(&DataType::Decimal256(60, 3)).unwrap(),
+            DataType::Decimal256(60, 3)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_agree_with_integers(
+            values in prop::collection::vec(prop::option::of(any::<i64>()), 0..20),
+            step in 1i64..100_000,
+            scale in -3i8..12,
+        ) {
+            // A column of scale s at step n / 10^s is the column of its digits at step n.
+            let digits: Vec<Option<i128>> = values.iter().map(|v| v.map(i128::from)).collect();
+            let integers: ArrayRef = Arc::new(Int64Array::from(values));
+            let level = floor(&format!("{step}e{}", -i32::from(scale)));
+            let whole = apply_integers(step, &integers);
+            for column in [small(digits.clone(), 38, scale), large(&digits, 60, scale)] {
+                let floored = agree(&level, &column).unwrap();
+                let found: Vec<Option<i128>> = (0..floored.len()).map(|row| digits_of(&floored, row)).collect();
+                prop_assert_eq!(&found, &whole);
+                agree(&range(&format!("{step}e-3")), &column);
+            }
+        }
+    }
+
+    fn digits_of(values: &ArrayRef, row: usize) -> Option<i128> {
+        match Value::read(values, row).unwrap() {
+            Value::Decimal(digits, _) => digits.to_i128(),
+            _ => None,
+        }
+    }
+
+    fn apply_integers(step: i64, values: &ArrayRef) -> Vec<Option<i128>> {
+        let values = values.as_primitive::<arrow::datatypes::Int64Type>();
+        let step = i128::from(step);
+        values.iter().map(|v| v.map(|v| i128::from(v).div_euclid(step) * step)).collect()
+    }
+}

@@ -1,0 +1,137 @@
+//! `relative_to = "admission"`: a date column becomes the days since the date that another column holds in its row.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::{DataType, Schema};
+use toml::Value;
+
+use super::keys::{join, string};
+use super::said::{Said, SaidColumn};
+use crate::error::{Error, Result, nearest};
+use crate::role::Role;
+
+/// The other column's name, for a column with this role.
+pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
+    if role.is_released() {
+        return string(value);
+    }
+    Err(Error::policy(format!("only released columns have it; this column's role is `{}`", role.word())))
+}
+
+impl Said {
+    /// The columns that hold days since another column's date, with that column's name.
+    pub(super) fn days_since(&self) -> BTreeMap<String, String> {
+        let other = |column: &SaidColumn| Some((column.name.clone(), column.relative_to.clone()?));
+        self.columns.iter().filter_map(other).collect()
+    }
+
+    /// Whether days are counted from the column `name` or to it.
+    pub(super) fn counts_days_of(&self, name: &str) -> bool {
+        let counts = |column: &SaidColumn| {
+            column.relative_to.as_ref().is_some_and(|other| column.name == name || other == name)
+        };
+        self.columns.iter().any(counts)
+    }
+
+    /// The columns of a table that become days since another column's date, and that column: both hold dates or
+    /// timestamps, and the other is not relative itself. The policy is resolved against the table that then is.
+    ///
+    /// # Errors
+    /// A policy error that names the key.
+    pub fn relative_columns(&self, schema: &Schema) -> Result<BTreeMap<String, String>> {
+        let relative = self.days_since();
+        if !relative.is_empty() {
+            self.check_names(schema)?;
+        }
+        for (name, other) in &relative {
+            let place = join(&join("columns", name), "relative_to");
+            check(schema, name, other, &relative).map_err(|error| error.at(place))?;
+        }
+        Ok(relative)
+    }
+}
+
+fn check(schema: &Schema, name: &str, other: &str, relative: &BTreeMap<String, String>) -> Result<()> {
+    if name == other {
+        return Err(Error::policy("a column cannot be relative to itself; name the column of another date"));
+    }
+    if relative.contains_key(other) {
+        return Err(Error::policy(format!(
+            "`{other}` is relative to another column itself; name a column that holds dates in the release's input"
+        )));
+    }
+    for column in [other, name] {
+        let Ok(field) = schema.field_with_name(column) else {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let nearest = nearest(column, &names);
+            let close = nearest.starts_with("did you mean");
+            let has = if close { nearest } else { format!("it has {} columns", names.len()) };
+            return Err(Error::policy(format!("the input has no column `{column}`; {has}")));
+        };
+        if !matches!(field.data_type(), DataType::Date32 | DataType::Timestamp(..)) {
+            return Err(Error::policy(format!(
+                "expected dates or timestamps in both columns; `{column}` holds {}",
+                field.data_type()
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::CsvType;
+    use arrow::datatypes::{Field, TimeUnit};
+
+    fn stays() -> Schema {
+        let moment = DataType::Timestamp(TimeUnit::Microsecond, None);
+        let columns = [("admission", DataType::Date32), ("discharge", moment), ("ward", DataType::Utf8View)];
+        Schema::new(columns.map(|(name, data_type)| Field::new(name, data_type, true)).to_vec())
+    }
+
+    fn relative(columns: &str) -> Result<BTreeMap<String, String>, String> {
+        let said = Said::parse(&format!("k = 2\n[columns]\n{columns}")).map_err(|error| error.to_string())?;
+        said.relative_columns(&stays()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn both_columns_hold_dates() {
+        let to =
+            |name: &str, other: &str| format!("{name} = {{ role = \"quasi\", relative_to = \"{other}\" }}\n");
+        let found = relative(&to("discharge", "admission")).unwrap();
+        assert_eq!(found, BTreeMap::from([("discharge".to_owned(), "admission".to_owned())]));
+        let wrong = |columns: &str| relative(columns).unwrap_err();
+        let place = "columns.discharge.relative_to: ";
+        assert_eq!(
+            wrong(&to("discharge", "admision")),
+            format!("{place}the input has no column `admision`; did you mean `admission`?")
+        );
+        assert_eq!(
+            wrong(&to("discharge", "ward")),
+            format!("{place}expected dates or timestamps in both columns; `ward` holds Utf8View")
+        );
+        assert!(wrong(&to("ward", "admission")).starts_with("columns.ward.relative_to: expected dates"));
+        assert!(wrong(&to("discharge", "discharge")).contains("cannot be relative to itself"));
+        let chain = to("discharge", "admission") + &to("admission", "discharge");
+        assert!(
+            wrong(&chain).contains("`discharge` is relative to another column itself"),
+            "{}",
+            wrong(&chain)
+        );
+        assert_eq!(
+            wrong("discharge = { role = \"identifier\", relative_to = \"admission\" }"),
+            format!("{place}only released columns have it; this column's role is `identifier`")
+        );
+        assert!(wrong(&to("dischage", "admission")).starts_with("columns.dischage: the input has no column"));
+    }
+
+    #[test]
+    fn csv_cells_are_read_as_dates() {
+        let text =
+            "k = 2\n[columns]\na = { role = \"quasi\", relative_to = \"b\", hierarchy = { range = [7] } }";
+        let said = Said::parse(text).unwrap();
+        let types = ["a", "b", "c"].map(|name| said.csv_type(name));
+        assert_eq!(types, [CsvType::Date, CsvType::Date, CsvType::Text]);
+    }
+}

@@ -1,0 +1,468 @@
+//! The linkage attack: what it finds is what a naive loop over all pairs of rows finds, on tables and on releases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt8Array,
+};
+use datafusion_kanon::policy::{Folder, Said};
+use datafusion_kanon::release::input::Input;
+use datafusion_kanon::release::link::{Attack, Linked, link};
+use datafusion_kanon::release::record::{PublicRecord, RECORD};
+use datafusion_kanon::release::{PolicySource, release};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::command::{Place, table, texts};
+use crate::house::root;
+use crate::shared::with_run;
+
+/// Health and voters of the papers, and a policy for two alike.
+fn scene() -> Place {
+    let place = Place::new();
+    for name in ["health.csv", "voter.csv", "marital.csv"] {
+        place.write(name, fs::read(root().join("data/papers").join(name)).unwrap());
+    }
+    place.write("policy.toml", POLICY);
+    place
+}
+
+const POLICY: &str = r#"
+    k = 2
+    suppression_limit = 0.2
+    rows_are_individuals = true
+    accept_homogeneity = ["problem"]
+    others = "drop"
+    [columns]
+    dob = { role = "quasi", hierarchy = { date = ["month", "year"] } }
+    sex = { role = "quasi" }
+    zip = { role = "quasi", hierarchy = { prefix = [3, 2] } }
+    problem = { role = "sensitive" }
+"#;
+
+#[test]
+fn voters_are_found_in_the_table_as_it_is() {
+    let place = scene();
+    let line = "link voter.csv health.csv --on dob,sex,zip --sensitive problem";
+    let found = place.run(&format!("{line} --format json")).exit(0).json();
+    let on = ["dob", "sex", "zip"].map(|name| json!({ "column": name, "generalized": null }));
+    let expected = json!({
+        "on": on,
+        "people": 10, "matched": 10, "unmatched": 0, "unique": 10, "least_matches": 1,
+        "histogram": [{ "matches": 1, "people": 10 }],
+        "homogeneous": [{ "column": "problem", "people": 10, "share": 1 }],
+        "uncovered": 0, "rows_of_nobody": 0, "suppressed_rows": null,
+    });
+    assert_eq!(found, expected);
+    place.run(&format!("{line} --k 1")).exit(0);
+    let text = place.run(&format!("{line} --k 2")).exit(1).out;
+    assert!(text.contains("unique    10 people match exactly one row: re-identified (100 %)"), "{text}");
+    assert!(text.contains("FAILS     2 matches required, 1 reached"), "{text}");
+}
+
+#[test]
+fn voters_are_not_found_in_a_release() {
+    let place = scene();
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    let found = place.run("link voter.csv safe --k 2 --format json").exit(0).json();
+    let suppressed =
+        place.run("verify safe --input health.csv --format json").exit(0).json()["suppressed_rows"]
+            .as_u64()
+            .unwrap();
+    assert_eq!(found["suppressed_rows"], suppressed);
+    // All are in the table: who is not suppressed matches the rows of a class of at least two.
+    assert!(found["matched"].as_u64().unwrap() >= 10 - suppressed, "{found}");
+    assert!(found["least_matches"].as_u64().unwrap() >= 2, "{found}");
+    assert_eq!((&found["people"], &found["unique"]), (&json!(10), &json!(0)));
+    assert_eq!(found["on"].as_array().unwrap().len(), 3);
+    let text = place.run("link voter.csv safe").exit(0).out;
+    let told = format!("suppressed {suppressed} row in B: a match of one of these people is wrong");
+    assert!(text.contains("unique    0 people") && text.contains(&told), "{text}");
+    place.run("link voter.csv safe --on sex --k 5").exit(1);
+    place.run("link voter.csv safe --on sex --k 2").exit(0);
+}
+
+/// Rows as they are under the record of a release, which is sealed again.
+fn forge(place: &Place, recoded: &[(&str, &str)]) {
+    let released = place.released("safe");
+    let health = fs::read_to_string(place.path("health.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = health.lines().map(|line| line.split(',').collect()).collect();
+    let columns = released.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+    let columns = columns.iter().map(|name| {
+        let at = lines[0].iter().position(|cell| cell == name).unwrap();
+        let cells: StringArray = lines[1..].iter().map(|line| Some(line[at])).collect();
+        let cells = arrow::compute::cast(&cells, released.column_by_name(name).unwrap().data_type());
+        (name.as_str(), cells.unwrap())
+    });
+    place.parquet("safe/part-00000.parquet", &table(columns));
+    let mut public = PublicRecord::read(&place.path("safe")).unwrap();
+    for (name, by) in recoded {
+        let column = public.columns.iter_mut().find(|column| column.name == *name).unwrap();
+        let level = column.generalized.as_mut().unwrap();
+        (level.level, level.by) = (0, (*by).to_owned());
+    }
+    place.write("safe/_kanon.json", public.sealed().unwrap().to_json().unwrap());
+}
+
+#[test]
+fn a_forged_release_is_linkable_or_refused() {
+    let place = scene();
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    fs::remove_file(place.path("safe.private.json")).unwrap();
+    forge(&place, &[("dob", "as_is"), ("zip", "as_is"), ("sex", "as_is")]);
+    let found = place.run("link voter.csv safe --k 2 --format json").exit(1).json();
+    assert_eq!((&found["unique"], &found["least_matches"]), (&json!(10), &json!(1)));
+    // The same rows under a record of coarser levels: an attack that believed it would find nobody.
+    for by in ["date:year", "suppress"] {
+        forge(&place, &[("dob", by)]);
+        place
+            .run("link voter.csv safe")
+            .exit(1)
+            .says("column `dob`: the release holds values that are no labels");
+    }
+}
+
+#[test]
+fn labels_that_cannot_be_made_again_need_the_policy() {
+    let place = scene();
+    let marital = "marital_status = { role = \"quasi\", min_level = 1, max_level = 1, hierarchy = { file = \"marital.csv\" } }";
+    let head = POLICY.split("dob").next().unwrap();
+    place.write("policy.toml", format!("{head}\n{marital}\nproblem = {{ role = \"sensitive\" }}\n"));
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    place.write("people.csv", "marital_status\nDivorced\nSingle\nNobody's\nNobody's\n");
+    let line = "link people.csv safe --format json";
+    let found = place.run(line).exit(0).json();
+    assert_eq!((&found["people"], &found["uncovered"]), (&json!(4), &json!(2)));
+    assert_eq!((&found["unmatched"], &found["on"][0]["generalized"]), (&json!(2), &json!("hierarchy:1")));
+
+    fs::remove_file(place.path("safe.private.json")).unwrap();
+    place.run(line).exit(2).says(
+        "column `marital_status` of the release is `hierarchy:1`, whose hierarchy file is not at hand; give the \
+         policy of the release with --policy",
+    );
+    let mut by_policy = place.run(&format!("{line} --policy policy.toml")).exit(0).json();
+    assert_eq!(by_policy["suppressed_rows"].take(), Value::Null);
+    by_policy["suppressed_rows"] = found["suppressed_rows"].clone();
+    assert_eq!(by_policy, found);
+    place.write("other.toml", POLICY);
+    place.run(&format!("{line} --policy other.toml")).exit(2).says("the policy is not that of the release");
+
+    let mut public = PublicRecord::read(&place.path("safe")).unwrap();
+    public
+        .columns
+        .iter_mut()
+        .filter_map(|c| c.generalized.as_mut())
+        .for_each(|g| g.by = "range:10 later:5".into());
+    place.write("safe/_kanon.json", public.sealed().unwrap().to_json().unwrap());
+    place.run(line).exit(2).says("is `range:10 later:5`, which cannot be made again from its name");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let place = scene();
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![2139, 2141]));
+    place.parquet("numbers.parquet", &table([("zip", Arc::clone(&numbers)), ("dob", numbers)]));
+    place.parquet("words.parquet", &table([("zip", Arc::new(StringArray::from(vec!["2139"])) as ArrayRef)]));
+    place.write("empty.csv", "zip\n");
+    place.write("nobody.csv", "name,zip\n,2139\n");
+    place.write("other.csv", "a\nb\n");
+    for (line, says) in [
+        ("voter.csv health.csv", "name the columns that the attacker knows of people: --on dob,sex,zip"),
+        ("voter.csv health.csv --on zipp", "--on: voter.csv has no column `zipp`; did you mean `zip`?"),
+        ("voter.csv health.csv --on name", "--on: health.csv has no column `name`; it has 6 columns"),
+        ("voter.csv health.csv --on zip,zip", "--on: `zip` is named twice"),
+        ("voter.csv health.csv --on zip --individual nam", "--individual: voter.csv has no column `nam`"),
+        (
+            "voter.csv health.csv --on zip --individual-of-b ssn",
+            "--individual-of-b: health.csv has no column",
+        ),
+        ("voter.csv health.csv --on zip --sensitive problems", "did you mean `problem`?"),
+        ("voter.csv health.csv --on zip --sensitive zip", "--sensitive: `zip` is in --on"),
+        ("other.csv safe", "other.csv has none of the quasi-identifiers of safe: sex, dob, zip"),
+        ("voter.csv safe --on race", "--on: voter.csv has no column `race`"),
+        ("words.parquet numbers.parquet --on zip", "Utf8View in words.parquet and Int64 in numbers.parquet"),
+        ("numbers.parquet safe --on dob", "values of type Int64 cannot be used here; expected dates"),
+    ] {
+        place.run(&format!("link {line}")).exit(2).says(says);
+    }
+    place.run("link empty.csv health.csv --on zip").exit(3).says("empty.csv has no rows");
+    place.run("link nobody.csv health.csv --on zip --individual name").exit(3).says("no row with a person");
+    place.run("link voter.csv numbers.parquet --on sex").exit(2).says("numbers.parquet has no column `sex`");
+    // Numbers and texts of a CSV file are compared as the other side has them.
+    let found = place.run("link voter.csv numbers.parquet --on zip --format json").exit(0).json();
+    assert_eq!((&found["matched"], &found["unique"]), (&json!(6), &json!(6)));
+    let found = place.run("link voter.csv words.parquet --on zip --format json").exit(0).json();
+    assert_eq!(found["matched"], 4);
+}
+
+/// A random row: what links it, whose it is, what is sensitive in it. A cell is the place of a value.
+#[derive(Debug, Clone)]
+struct Row {
+    cells: [Option<u8>; 3],
+    person: Option<u8>,
+    sensitive: Option<u8>,
+}
+
+fn rows(values: u8, most: usize) -> impl Strategy<Value = Vec<Row>> {
+    let cell = move || prop::option::weighted(0.8, 0..values);
+    let row =
+        ([cell(), cell(), cell()], prop::option::weighted(0.9, 0..6u8), prop::option::weighted(0.8, 0..3u8));
+    let row = row.prop_map(|(cells, person, sensitive)| Row { cells, person, sensitive });
+    prop::collection::vec(row, 1..most)
+}
+
+/// What a naive loop over all pairs finds.
+fn naive(
+    people: &[Row],
+    table: &[Row],
+    same: impl Fn(usize, &Row) -> bool,
+    individuals: (bool, bool),
+) -> (BTreeMap<u64, u64>, u64, u64) {
+    let mut by_person: BTreeMap<(usize, Option<u8>), Vec<&Row>> = BTreeMap::new();
+    for (at, row) in people.iter().enumerate() {
+        match individuals.0 {
+            true if row.person.is_none() => {}
+            true => by_person.entry((0, row.person)).or_default().push(row),
+            false => by_person.entry((at, None)).or_default().push(row),
+        }
+    }
+    let (mut matches, mut unmatched, mut homogeneous) = (BTreeMap::new(), 0, 0);
+    for rows in by_person.values() {
+        let (mut least, mut learnt) = (None, false);
+        for row in rows {
+            let matched: Vec<&Row> =
+                table.iter().enumerate().filter(|(at, _)| same(*at, row)).map(|(_, row)| row).collect();
+            let count = match individuals.1 {
+                true => matched.iter().filter_map(|row| row.person).collect::<BTreeSet<_>>().len(),
+                false => matched.len(),
+            } as u64;
+            if count > 0 {
+                least = Some(least.map_or(count, |least: u64| least.min(count)));
+                let first = matched[0].sensitive;
+                learnt |= first.is_some() && matched.iter().all(|row| row.sensitive == first);
+            }
+        }
+        match least {
+            Some(least) => *matches.entry(least).or_default() += 1,
+            None => unmatched += 1,
+        }
+        homogeneous += u64::from(learnt);
+    }
+    (matches, unmatched, homogeneous)
+}
+
+fn found(linked: &Linked) -> (BTreeMap<u64, u64>, u64, u64) {
+    (linked.matches.clone(), linked.unmatched, linked.homogeneous[0].1)
+}
+
+/// Attacks `b` of a folder with `a` of it.
+fn attack(place: &Place, a: &str, b: &str, on: &[String], individuals: (bool, bool)) -> Option<Linked> {
+    let path = |name: &str| place.path(name).to_str().unwrap().to_owned();
+    let (people, table) = (Input::find(&path(a)).unwrap(), Input::find(&path(b)).unwrap());
+    let out = path(b);
+    let release = Path::new(&out).join(RECORD).is_file().then_some(Path::new(&out));
+    let attack = Attack {
+        people: &people,
+        individual: individuals.0.then_some("person"),
+        table: &table,
+        release,
+        individual_of_table: individuals.1.then_some("person"),
+        on,
+        sensitive: &["sensitive".to_owned()],
+        policy: None,
+    };
+    match with_run(async |run| link(run, &attack).await) {
+        Ok(linked) => Some(linked),
+        Err(error) if error.to_string().contains("no row with a person") => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+const ZIPS: [&str; 5] = ["02139", "2139", "", "021", "0213"];
+const AGES: [i64; 5] = [0, 7, 38, 100, 255];
+const DAYS: [i32; 5] = [-1, 0, 31, 366, 9_131];
+
+fn column<T>(rows: &[Row], at: usize, value: impl Fn(usize) -> T) -> Vec<Option<T>> {
+    rows.iter().map(|row| row.cells[at].map(|cell| value(usize::from(cell)))).collect()
+}
+
+fn batch(rows: &[Row], linked: [ArrayRef; 3]) -> RecordBatch {
+    let [zip, age, day] = linked;
+    let person: StringArray = rows.iter().map(|row| row.person.map(|p| format!("P{p}"))).collect();
+    let sensitive: Float64Array = rows.iter().map(|row| row.sensitive.map(f64::from)).collect();
+    let (person, sensitive) = (Arc::new(person) as ArrayRef, Arc::new(sensitive) as ArrayRef);
+    table([("zip", zip), ("age", age), ("day", day), ("person", person), ("sensitive", sensitive)])
+}
+
+/// The rows as a CSV file: a NULL text is an empty cell, and so is NULL.
+fn csv(rows: &[Row]) -> String {
+    let cell = |text: Option<String>| text.unwrap_or_default();
+    let day = |at: u8| {
+        let days = DAYS[usize::from(at)];
+        (chrono::NaiveDate::default() + chrono::Duration::days(days.into())).to_string()
+    };
+    let lines = rows.iter().map(|row| {
+        let zip = row.cells[0].map(|at| ZIPS[usize::from(at)].to_owned());
+        let age = row.cells[1].map(|at| AGES[usize::from(at)].to_string());
+        let person = row.person.map(|p| format!("P{p}"));
+        format!("{},{},{},{}\n", cell(zip), cell(age), cell(row.cells[2].map(day)), cell(person))
+    });
+    ["zip,age,day,person\n".to_owned()].into_iter().chain(lines).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_table_is_linked_as_by_a_loop(
+        people in rows(5, 30),
+        table in rows(4, 30),
+        individuals in (any::<bool>(), any::<bool>()),
+        ways in (0..3usize, any::<bool>(), any::<bool>()),
+        on in prop::sample::subsequence(vec![0usize, 1, 2], 1..=3),
+    ) {
+        let place = Place::new();
+        let zips = |rows: &[Row]| Arc::new(StringArray::from(column(rows, 0, |at| ZIPS[at]))) as ArrayRef;
+        let of_a: [ArrayRef; 3] = [
+            zips(&people),
+            Arc::new(Int64Array::from(column(&people, 1, |at| AGES[at]))),
+            Arc::new(Date32Array::from(column(&people, 2, |at| DAYS[at]))),
+        ];
+        let of_b: [ArrayRef; 3] = [
+            zips(&table),
+            match ways.1 {
+                true => Arc::new(Float64Array::from(column(&table, 1, |at| AGES[at] as f64))),
+                false => Arc::new(UInt8Array::from(column(&table, 1, |at| AGES[at] as u8))),
+            },
+            match ways.2 {
+                true => Arc::new(TimestampMicrosecondArray::from(column(&table, 2, |at| i64::from(DAYS[at]) * 86_400_000_000))),
+                false => Arc::new(Date32Array::from(column(&table, 2, |at| DAYS[at]))),
+            },
+        ];
+        place.parquet("a.parquet", &batch(&people, of_a));
+        place.parquet("b.parquet", &batch(&table, of_b));
+        place.write("a.csv", csv(&people));
+        let from_csv = ways.0 == 0;
+        let on_names: Vec<String> = on.iter().map(|at| ["zip", "age", "day"][*at].to_owned()).collect();
+        // In CSV the empty zip is NULL.
+        let value = |at: usize, row: &Row| row.cells[at].filter(|cell| !(from_csv && at == 0 && *cell == 2));
+        let same = |b: usize, a: &Row| on.iter().all(|at| value(*at, a) == table[b].cells[*at]);
+        let linked = attack(&place, if from_csv { "a.csv" } else { "a.parquet" }, "b.parquet", &on_names, individuals);
+        let expected = naive(&people, &table, same, individuals);
+        let nobody = people.iter().filter(|row| individuals.0 && row.person.is_none()).count() as u64;
+        match linked {
+            Some(linked) => {
+                prop_assert_eq!(found(&linked), expected);
+                prop_assert_eq!((linked.uncovered, linked.nobody), (0, nobody));
+            }
+            None => prop_assert!(individuals.0 && people.iter().all(|row| row.person.is_none())),
+        }
+    }
+}
+
+/// Whether a released label covers a value, by what the label says.
+fn covers(by: &str, label: &str, at: usize, cell: Option<u8>) -> bool {
+    let cell = cell.map(usize::from);
+    match (by, cell) {
+        ("suppress", _) => true,
+        (_, None) => label == "-",
+        (_, Some(_)) if label == "-" => false,
+        ("as_is", Some(cell)) if at == 0 => label == ZIPS[cell],
+        ("as_is", Some(cell)) if at == 1 => label == AGES[cell].to_string(),
+        ("as_is", Some(cell)) => label == FILE[cell].0,
+        (by, Some(cell)) if by.starts_with("prefix:") => {
+            let kept: String = ZIPS[cell].chars().take(by[7..].parse().unwrap()).collect();
+            label == format!("{kept}*")
+        }
+        (by, Some(cell)) if by.starts_with("range:") => {
+            let (from, to) = label.trim_matches(['[', ')']).split_once(',').unwrap();
+            (from.parse::<i64>().unwrap()..to.parse::<i64>().unwrap()).contains(&AGES[cell])
+        }
+        ("hierarchy:1", Some(cell)) => FILE.get(cell).is_some_and(|(_, coarse)| label == *coarse),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A hierarchy file; the value `e`, which only A has, is not in it.
+const FILE: [(&str, &str); 5] = [("a", "ab"), ("b", "ab"), ("c", "cd"), ("d", "cd"), ("e", "none")];
+
+const ROLES: &str = r#"
+    rows_are_individuals = true
+    accept_homogeneity = ["sensitive"]
+    [columns]
+    zip = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
+    age = { role = "quasi", hierarchy = { range = [10, 50] } }
+    day = { role = "quasi", hierarchy = { file = "file.csv" } }
+    person = { role = "text" }
+    sensitive = { role = "sensitive" }
+"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_release_is_linked_as_by_a_loop_over_labels(
+        people in rows(5, 30),
+        table in rows(4, 30),
+        k in 2..4u64,
+        limit in 0..9u8,
+        by_person in any::<bool>(),
+        on in prop::sample::subsequence(vec![0usize, 1, 2], 1..=3),
+    ) {
+        let place = Place::new();
+        let columns = |rows: &[Row]| -> [ArrayRef; 3] {
+            [
+                Arc::new(StringArray::from(column(rows, 0, |at| ZIPS[at]))),
+                Arc::new(Int64Array::from(column(rows, 1, |at| AGES[at]))),
+                Arc::new(StringArray::from(column(rows, 2, |at| FILE[at].0))),
+            ]
+        };
+        place.parquet("a.parquet", &batch(&people, columns(&people)));
+        place.parquet("b.parquet", &batch(&table, columns(&table)));
+        place.write("file.csv", FILE[..4].iter().map(|(value, label)| format!("{value},{label}\n")).collect::<String>());
+        let text = format!("k = {k}\nsuppression_limit = 0.{limit}\n{ROLES}");
+        let said = Said::parse(&text).unwrap();
+        let source = PolicySource { said: &said, text: &text, files: &Folder(place.path("")) };
+        let input = Input::find(place.path("b.parquet").to_str().unwrap()).unwrap();
+        let out = place.path("out");
+        let released = with_run(async |run| release(run, &input, &source, &out, false).await);
+        prop_assume!(released.is_ok());
+
+        let rows = place.released("out");
+        let names = ["zip", "age", "day"];
+        let labels = names.map(|name| texts(&rows, name));
+        let record = released.unwrap().public;
+        let level = |name: &str| {
+            let column = record.columns.iter().find(|column| column.name == name).unwrap();
+            column.generalized.clone().unwrap().by
+        };
+        let by = names.map(level);
+        let sensitive = texts(&rows, "sensitive").into_iter();
+        let sensitive = sensitive.map(|text| Row {
+            cells: [None; 3],
+            person: None,
+            sensitive: text.parse::<f64>().ok().map(|value| value as u8),
+        });
+        let rows: Vec<Row> = sensitive.collect();
+        let uncovered = |row: &Row| row.cells[2] == Some(4) && on.contains(&2) && by[2] == "hierarchy:1";
+        let same = |b: usize, a: &Row| {
+            !uncovered(a) && on.iter().all(|at| covers(&by[*at], &labels[*at][b], *at, a.cells[*at]))
+        };
+        let on_names: Vec<String> = on.iter().map(|at| names[*at].to_owned()).collect();
+        let linked = attack(&place, "a.parquet", "out", &on_names, (by_person, false));
+        match linked {
+            Some(linked) => {
+                prop_assert_eq!(found(&linked), naive(&people, &rows, same, (by_person, false)));
+                prop_assert_eq!(linked.uncovered, people.iter().filter(|row| uncovered(row)).count() as u64);
+                // A match of whoever it is is a match of at least k: the promise of the release, if all are known.
+                prop_assert!(linked.least().is_none_or(|least| least >= k));
+            }
+            None => prop_assert!(by_person && people.iter().all(|row| row.person.is_none())),
+        }
+    }
+}
