@@ -9,6 +9,7 @@ use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::model::{MODELS, Model, Needs, Parameters, Requirement};
 use crate::policy::{Folder, Said};
+use crate::release::hierarchy_files::HierarchyFiles;
 
 /// A policy file as a command opened it.
 pub(crate) struct PolicyFile {
@@ -17,7 +18,7 @@ pub(crate) struct PolicyFile {
     /// Its text.
     pub text: String,
     /// Where its hierarchy files are.
-    pub folder: Folder,
+    pub folder: HierarchyFiles,
 }
 
 impl PolicyFile {
@@ -30,7 +31,7 @@ impl PolicyFile {
         let text = std::fs::read_to_string(path).map_err(|e| Error::policy(e.kind()).at(&place))?;
         let said = Said::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { said, text, folder: Folder(folder) })
+        Ok(Self { said, text, folder: HierarchyFiles(Folder(folder)) })
     }
 }
 
@@ -62,7 +63,7 @@ impl Columns {
             return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));
         }
         let said = Said::quick(&quasi, self.individual.as_deref(), 2)?;
-        Ok(PolicyFile { said, text: String::new(), folder: Folder(PathBuf::new()) })
+        Ok(PolicyFile { said, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 
     /// Whether a policy was given.

@@ -5,7 +5,7 @@
 //! normal `[18.5,25)`. Unequal intervals are the discretization that [`papers::SAMARATI_2001`] allows for numbers.
 //!
 //! # Contract
-//! Integers and floats in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own, as
+//! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own, as
 //! for [`range`](super::range). A float is on or above a cut point when it is not below the cut point's nearest
 //! double. A coarser level has some of the finer one's cut points. Labels that are [padded](Bands::padded_for)
 //! to the width of a release (`[018.5,025)`) sort as text like the values from 0 up, but for the last: `<` sorts
@@ -27,11 +27,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, i256};
 
-use super::bounds::{OUTSIDE, decimal_text, labels_of_rows, map_numbers, outside, whole_digits};
+use super::bounds::{
+    OUTSIDE, decimal_text, is_number, labels_of_rows, map_numbers, not_numbers, outside, whole_digits,
+};
 use super::clip::Clip;
-use super::value::unsupported;
+use super::decimal_steps::{reaches, scale_of, threshold};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -111,11 +113,7 @@ impl Generalizer for Bands {
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
-        if input.is_integer() || matches!(input, DataType::Float32 | DataType::Float64) {
-            Ok(DataType::Utf8View)
-        } else {
-            Err(unsupported(input, "integers or floats"))
-        }
+        if is_number(input) { Ok(DataType::Utf8View) } else { Err(not_numbers(input)) }
     }
 
     fn keeps_order(&self) -> bool {
@@ -129,7 +127,11 @@ impl Generalizer for Bands {
             Some(label) => floats.len() + 1 + label,
             None => floats.partition_point(|cut| *cut <= v),
         };
-        let places = map_numbers(values, |v| whole.partition_point(|cut| *cut <= v), of_float)?;
+        let scale = scale_of(values.data_type());
+        let decimals: Vec<i256> = self.cuts.iter().map(|cut| threshold(*cut, scale)).collect();
+        let of_integer = |v: i128| whole.partition_point(|cut| *cut <= v);
+        let places =
+            map_numbers(values, of_integer, of_float, |v| decimals.partition_point(|cut| *cut <= v))?;
         let places = places.into_iter().map(|place| place.map(u32::try_from).transpose());
         let places: UInt32Array = places.collect::<std::result::Result<_, _>>().map_err(Error::internal)?;
         labels_of_rows(&self.labels(), &places)
@@ -139,13 +141,14 @@ impl Generalizer for Bands {
         let reached = |cut: &&Decimal| match value {
             Value::Int(v) => v.saturating_mul(cut.denominator()) >= cut.numerator(),
             Value::Float(v) => *v >= cut.to_f64(),
+            Value::Decimal(digits, scale) => reaches(*digits, *scale, **cut),
             _ => false,
         };
         match value {
             Value::Null => return Ok(Value::Null),
             Value::Float(v) if self.is_outside(*v) => return Ok(Value::Text(v.to_string())),
-            Value::Int(_) | Value::Float(_) => {}
-            _ => return Err(Error::data("only integers and floats have bands")),
+            Value::Int(_) | Value::Float(_) | Value::Decimal(..) => {}
+            _ => return Err(Error::data("only numbers have bands")),
         }
         let label = self.labels().into_iter().nth(self.cuts.iter().filter(reached).count());
         label.map(Value::Text).ok_or_else(|| Error::internal("a band without a label"))
@@ -308,7 +311,11 @@ mod tests {
             cuts.dedup();
             let kept: Vec<Decimal> = cuts.iter().enumerate().filter(|(at, _)| keep >> at & 1 == 1).map(|(_, cut)| *cut).collect();
             let fine = Bands::new(cuts).unwrap();
-            let columns: [ArrayRef; 4] = [
+            let decimals = |scale| Decimal128Array::from(vec![i128::from(whole), i128::from(whole >> 52)])
+                .with_precision_and_scale(38, scale).unwrap();
+            let columns: [ArrayRef; 6] = [
+                Arc::new(decimals(3)),
+                Arc::new(decimals(-2)),
                 Arc::new(Float64Array::from(vec![v])),
                 Arc::new(Float32Array::from(vec![v as f32])),
                 Arc::new(Int64Array::from(vec![whole, whole >> 52])),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, StringViewArray};
 use arrow::array::{UInt32Array, downcast_integer_array};
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, i256};
 
 use super::text_forms;
 use super::value::{unsupported, widen};
@@ -200,7 +200,20 @@ pub(crate) fn whole_digits(labels: &ArrayRef) -> Option<usize> {
     bounds.map(|bound| digits(bound).clamp(1, MOST)).max()
 }
 
-/// Applies one of two functions to every number of a column.
+/// Whether values of this type are numbers to a generalizer.
+pub(crate) fn is_number(input: &DataType) -> bool {
+    let others = [DataType::Float32, DataType::Float64];
+    input.is_integer()
+        || others.contains(input)
+        || matches!(input, DataType::Decimal128(..) | DataType::Decimal256(..))
+}
+
+/// The error for other types.
+pub(crate) fn not_numbers(input: &DataType) -> Error {
+    unsupported(input, "integers, floats or decimals")
+}
+
+/// Applies one of three functions to every number of a column; of a decimal it sees the digits without the point.
 ///
 /// # Errors
 /// A data error for columns that hold no numbers.
@@ -208,15 +221,23 @@ pub(crate) fn map_numbers<T>(
     values: &ArrayRef,
     of_integer: impl Fn(i128) -> T,
     of_float: impl Fn(f64) -> T,
+    of_decimal: impl Fn(i256) -> T,
 ) -> Result<Vec<Option<T>>> {
     Ok(match values.data_type() {
         DataType::Float64 => values.as_primitive::<Float64Type>().iter().map(|v| v.map(&of_float)).collect(),
         DataType::Float32 => {
             values.as_primitive::<Float32Type>().iter().map(|v| v.map(|v| of_float(widen(v)))).collect()
         }
+        DataType::Decimal128(..) => {
+            let values = values.as_primitive::<Decimal128Type>();
+            values.iter().map(|v| v.map(|v| of_decimal(i256::from(v)))).collect()
+        }
+        DataType::Decimal256(..) => {
+            values.as_primitive::<Decimal256Type>().iter().map(|v| v.map(&of_decimal)).collect()
+        }
         _ => downcast_integer_array!(
             values => values.iter().map(|v| v.map(|v| of_integer(i128::from(v)))).collect(),
-            other => return Err(unsupported(other, "integers or floats"))
+            other => return Err(not_numbers(other))
         ),
     })
 }
@@ -236,7 +257,7 @@ pub(crate) fn map_integers(values: &ArrayRef, f: impl Fn(i128) -> Option<i128>) 
     }
     downcast_integer_array!(
         values => Ok(mapped(values, f)),
-        other => Err(unsupported(other, "integers or floats"))
+        other => Err(not_numbers(other))
     )
 }
 

@@ -6,7 +6,7 @@
 //! "below": `low` stands for itself and all below it, and so it is the first label between as well.
 //!
 //! # Contract
-//! Integers and floats in. As the function of SQL, and where a column keeps numbers, the same type out; where labels
+//! Integers, floats and decimals in. As the function of SQL, and where a column keeps numbers, the same type out; where labels
 //! are text, `Utf8View`. Either end may be left out. NULL stays NULL, NaN stays NaN; an infinity goes to the end on
 //! its side, or stays where there is none. Monotone as numbers; as text `<0` and `>=90` sort behind the digits of
 //! level 0 and before all intervals. Ends of whole numbers must fit the column's type. Clipping hides
@@ -28,10 +28,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, i256};
 
-use super::bounds::{decimal_text, map_integers};
-use super::value::{narrow, unsupported, widen};
+use super::bounds::{decimal_text, map_integers, not_numbers};
+use super::decimal_steps::{check_number, map_decimals, reaches, threshold, value as decimal_value};
+use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -107,11 +108,22 @@ impl Clip {
         }
     }
 
+    /// On which side of what is between the ends the digits of a decimal column with this scale lie.
+    pub(crate) fn of_decimals(self, scale: i8) -> impl Fn(i256) -> Ordering {
+        let [low, high] = [self.low, self.high].map(|end| end.map(|end| threshold(end, scale)));
+        move |v| match () {
+            () if low.is_some_and(|low| v < low) => Ordering::Less,
+            () if high.is_some_and(|high| v >= high) => Ordering::Greater,
+            () => Ordering::Equal,
+        }
+    }
+
     /// On which side a value lies, the obvious way; what is no number lies between.
     pub(crate) fn side(&self, value: &Value) -> Ordering {
         let below = |end: Decimal| match value {
             Value::Int(v) => v.saturating_mul(end.denominator()) < end.numerator(),
             Value::Float(v) => *v < end.to_f64(),
+            Value::Decimal(digits, scale) => !reaches(*digits, *scale, end),
             _ => false,
         };
         match (self.low, self.high) {
@@ -136,6 +148,7 @@ impl Clip {
         };
         match (end, value) {
             (Some(end), Value::Int(_)) => Value::Int(end.numerator()),
+            (Some(end), Value::Decimal(_, scale)) => decimal_value(end, *scale).unwrap_or(Value::Null),
             (Some(end), _) => Value::Float(end.to_f64()),
             (None, _) => value.clone(),
         }
@@ -166,7 +179,11 @@ impl Clip {
                 other if other.is_integer() => {
                     end.scale() == 0 && Value::build(&[Value::Int(end.numerator())], other).is_ok()
                 }
-                other => return Err(unsupported(other, "integers or floats")),
+                other if other.is_decimal() => {
+                    check_number("an end", end, other)?;
+                    true
+                }
+                other => return Err(not_numbers(other)),
             };
             if !fits {
                 return Err(Error::data(format!("an end of {end} is no {input}, the type of the column")));
@@ -178,7 +195,7 @@ impl Clip {
 
 fn is_number(value: &Value) -> bool {
     match value {
-        Value::Int(_) => true,
+        Value::Int(_) | Value::Decimal(..) => true,
         Value::Float(v) => !v.is_nan(),
         _ => false,
     }
@@ -222,6 +239,15 @@ impl Generalizer for Clip {
                     });
                 Arc::new(clipped)
             }
+            DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+                let side = self.of_decimals(*scale);
+                let [low, high] = [self.low, self.high].map(|end| end.map(|end| threshold(end, *scale)));
+                map_decimals(values, |v| match side(v) {
+                    Ordering::Less => low,
+                    Ordering::Equal => Some(v),
+                    Ordering::Greater => high,
+                })?
+            }
             _ => {
                 let side = self.of_integers();
                 let (low, high) = (self.whole_end(Ordering::Less), self.whole_end(Ordering::Greater));
@@ -237,8 +263,10 @@ impl Generalizer for Clip {
     fn one(&self, value: &Value) -> Result<Value> {
         match value {
             Value::Int(_) if self.scale() > 0 => Err(Error::data("whole numbers need whole ends")),
-            Value::Null | Value::Int(_) | Value::Float(_) => Ok(self.coded(self.side(value), value)),
-            _ => Err(Error::data("only integers and floats can be clipped")),
+            Value::Null | Value::Int(_) | Value::Float(_) | Value::Decimal(..) => {
+                Ok(self.coded(self.side(value), value))
+            }
+            _ => Err(Error::data("only numbers can be clipped")),
         }
     }
 
@@ -269,11 +297,11 @@ impl Generalizer for Clip {
 #[cfg(test)]
 mod tests {
     use arrow::array::*;
+    use arrow::compute::cast;
     use proptest::prelude::*;
 
     use super::*;
     use crate::generalize::floor::tests::{agree, float};
-    use crate::generalize::hierarchy_of_levels::ClippedText;
     use crate::generalize::{GENERALIZERS, Hierarchy, Setting};
 
     fn decimal(text: &str) -> Decimal {
@@ -328,7 +356,13 @@ mod tests {
             refused(clip("0.5", ""), DataType::Int64),
             "an end of 0.5 is no Int64, the type of the column"
         );
-        assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers or floats"));
+        assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers, floats or decimals"));
+        assert!(
+            refused(clip("0.005", ""), DataType::Decimal128(9, 2))
+                .contains("needs a column with more decimals")
+        );
+        let prices = Decimal128Array::from(vec![1250, -1, 9_000]).with_precision_and_scale(9, 2).unwrap();
+        assert_eq!(shown(&clip("0", "90"), &(Arc::new(prices) as ArrayRef)), ["12.50", "0.00", "90.00"]);
         assert!(Clip::new(None, None).is_err() && Clip::new(Some(decimal("1")), Some(decimal("1"))).is_err());
     }
 
@@ -392,7 +426,7 @@ mod tests {
         assert_eq!(refused(DataType::Date32, "date", &words), why);
         assert_eq!(refused(DataType::Int64, "file", &rows), why);
         for input in [DataType::Utf8, DataType::Date32, DataType::Boolean] {
-            assert!(refused(input, "", &words).contains("expected integers or floats"));
+            assert!(refused(input, "", &words).contains("expected integers, floats or decimals"));
         }
         // Levels that a clip makes equal are told.
         let wide = hierarchy(
@@ -402,16 +436,6 @@ mod tests {
             0,
         );
         assert!(wide.unwrap().clipped(&ends).unwrap_err().to_string().contains("leave some out"));
-    }
-
-    #[test]
-    fn labels_of_level_0_are_told_from_other_texts() {
-        let label = |text: &str| ClippedText(clip("0", "90")).is_label(&Value::Text(text.into()));
-        assert!(["<0", ">=90", "0", "89", "0.5", "NaN"].iter().all(|text| label(text)));
-        let wrong = ["90", "-1", "<1", ">=91", "007", "+5", "inf", "", "*", "5.0", "1e1"];
-        assert!(wrong.iter().all(|text| !label(text)));
-        assert!(ClippedText(clip("0", "")).is_label(&Value::Text("inf".into())));
-        assert!(!ClippedText(clip("0", "")).is_label(&Value::Text(String::new())));
     }
 
     proptest! {
@@ -427,7 +451,12 @@ mod tests {
             let steps = Argument::Numbers(vec![at(step), at(step * factor)]);
             let cuts = Argument::Lists(vec![vec![at(-100), at(0), at(step)], vec![at(0)]]);
             let whole = values.iter().map(|(v, bits, _)| v >> bits);
-            let columns: [ArrayRef; 4] = [
+            let decimals = |scale: i8| Decimal128Array::from_iter_values(values.iter().map(|(v, bits, _)| i128::from(v >> bits)))
+                .with_precision_and_scale(38, scale).unwrap();
+            let columns: [ArrayRef; 7] = [
+                Arc::new(decimals(3)),
+                Arc::new(decimals(0)),
+                cast(&decimals(2), &DataType::Decimal256(60, 2)).unwrap(),
                 Arc::new(whole.clone().collect::<Int64Array>()),
                 Arc::new(whole.map(|v| v as u16).collect::<UInt16Array>()),
                 Arc::new(Float64Array::from_iter_values(values.iter().map(|(v, bits, x)| if bits % 2 == 0 { *x } else { (v >> bits) as f64 / 8.0 }))),

@@ -1,4 +1,4 @@
-//! Decimal columns against the step of [`floor`](super::floor) and [`range`](super::range), in integers of 256 bits.
+//! Decimal columns against the bounds of [`floor`](super::floor) and [`range`](super::range), in integers of 256 bits.
 //!
 //! A column of scale s holds `digits / 10^s`; steps and bounds are compared with it exactly, nothing is rounded.
 
@@ -9,37 +9,23 @@ use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, DecimalType, i2
 
 use super::Value;
 use super::bounds::Grid;
-use super::clip::Clip;
 use super::value::unsupported;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-
-/// The step of evenly spaced bounds for decimals, which know neither an origin nor a clip.
-///
-/// # Errors
-/// A data error when there is one.
-pub(super) fn plain_step(grid: &Grid, clip: Option<&Clip>) -> Result<Decimal> {
-    if clip.is_some() || grid.origin != Decimal::integer(0) {
-        return Err(Error::data(
-            "decimal columns take no clip and no origin: cast the column to double precision",
-        ));
-    }
-    Ok(grid.step)
-}
 
 /// `10^exponent`.
 fn ten_to(exponent: i64) -> Option<i256> {
     i256::from(10i64).checked_pow(u32::try_from(exponent).ok()?)
 }
 
-/// How many decimals a column of this scale has more than `step`.
-fn more_decimals(step: Decimal, scale: i8) -> i64 {
-    i64::from(scale) - i64::from(step.scale())
+/// How many decimals a column of this scale has more than `own`.
+fn more_decimals(own: u32, scale: i8) -> i64 {
+    i64::from(scale) - i64::from(own)
 }
 
-/// The step in units of the last digit of a column, as `floor` needs it; `None` when it is not a whole one.
-fn whole_step(step: Decimal, scale: i8) -> Option<i256> {
-    let (units, more) = (i256::from(step.numerator()), more_decimals(step, scale));
+/// A number in units of the last digit of a column; `None` when it is not a whole one.
+fn whole(number: Decimal, scale: i8) -> Option<i256> {
+    let (units, more) = (i256::from(number.numerator()), more_decimals(number.scale(), scale));
     if more >= 0 {
         return units.checked_mul(ten_to(more)?);
     }
@@ -47,25 +33,78 @@ fn whole_step(step: Decimal, scale: i8) -> Option<i256> {
     (units.checked_rem(part)? == i256::ZERO).then(|| units.checked_div(part)).flatten()
 }
 
-/// Checks that a column of this type can be floored at `step`.
+/// Digits and scale of a decimal type.
+fn digits_and_scale(data_type: &DataType) -> Result<(u8, i8)> {
+    match data_type {
+        DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale) => Ok((*digits, *scale)),
+        other => Err(unsupported(other, "decimals")),
+    }
+}
+
+/// Checks that a number, called `what`, is one of a column's type.
 ///
 /// # Errors
-/// A data error for a step with more decimals than the column has, or beyond its digits.
-pub(super) fn can_floor(step: Decimal, data_type: &DataType) -> Result<()> {
-    let (digits, scale) = match data_type {
-        DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale) => (*digits, *scale),
-        other => return Err(unsupported(other, "decimals")),
-    };
-    let Some(units) = whole_step(step, scale) else {
+/// A data error for a number with more decimals than the column has, or beyond its digits.
+pub(super) fn check_number(what: &str, number: Decimal, data_type: &DataType) -> Result<()> {
+    let (digits, scale) = digits_and_scale(data_type)?;
+    let Some(units) = whole(number, scale) else {
         return Err(Error::data(format!(
-            "a step of {step} needs a column with more decimals than {data_type}"
+            "{what} of {number} needs a column with more decimals than {data_type}"
         )));
     };
     if Decimal256Type::is_valid_decimal_precision(units, digits) {
         Ok(())
     } else {
-        Err(Error::data(format!("a step of {step} is beyond every value of {data_type}")))
+        Err(Error::data(format!("{what} of {number} is beyond every value of {data_type}")))
     }
+}
+
+/// Checks that a column of this type can be floored to the bounds of `grid`.
+///
+/// # Errors
+/// Those of [`check_number`].
+pub(super) fn can_floor(grid: &Grid, data_type: &DataType) -> Result<()> {
+    check_number("a step", grid.step, data_type)?;
+    check_number("an origin", grid.origin, data_type)
+}
+
+/// The number of a decimal column that a decimal is; `None` when it has more decimals.
+pub(super) fn value(number: Decimal, scale: i8) -> Option<Value> {
+    whole(number, scale).map(|digits| Value::Decimal(digits, scale))
+}
+
+/// The least digits of a column with this scale that are `number` or more.
+pub(super) fn threshold(number: Decimal, scale: i8) -> i256 {
+    let (units, more) = (i256::from(number.numerator()), more_decimals(number.scale(), scale));
+    // Beyond 256 bits no digits reach, or all do.
+    let beyond = if units < i256::ZERO { i256::MIN } else { i256::MAX };
+    let reached = match ten_to(more.abs()) {
+        Some(part) if more >= 0 => units.checked_mul(part),
+        Some(part) => quotient(units, part).and_then(|floor| match floor.checked_mul(part)? == units {
+            true => Some(floor),
+            false => floor.checked_add(i256::ONE),
+        }),
+        None if more < 0 => Some(if units > i256::ZERO { i256::ONE } else { i256::ZERO }),
+        None => None,
+    };
+    if units == i256::ZERO { i256::ZERO } else { reached.unwrap_or(beyond) }
+}
+
+/// Whether a decimal is `number` or more, the obvious way: by its digits in the unit of `number`.
+pub(super) fn reaches(digits: i256, scale: i8, number: Decimal) -> bool {
+    let more = more_decimals(number.scale(), scale);
+    let units = match ten_to(more.abs()) {
+        Some(part) if more > 0 => quotient(digits, part),
+        Some(part) => digits.checked_mul(part),
+        None if more > 0 => Some(if digits < i256::ZERO { i256::MINUS_ONE } else { i256::ZERO }),
+        None => None,
+    };
+    units.map_or(digits > i256::ZERO, |units| units >= i256::from(number.numerator()))
+}
+
+/// The scale of a decimal type; 0 for others.
+pub(super) fn scale_of(data_type: &DataType) -> i8 {
+    digits_and_scale(data_type).map_or(0, |(_, scale)| scale)
 }
 
 /// The largest multiple of `step` that is not above `v`.
@@ -83,24 +122,24 @@ fn quotient(v: i256, step: i256) -> Option<i256> {
     }
 }
 
-/// A column of decimals at the multiples of `step`.
+/// A column of decimals by a function of their digits.
 ///
 /// # Errors
 /// A data error that counts the values whose result has more digits than the type.
-pub(super) fn floored(step: Decimal, values: &ArrayRef) -> Result<ArrayRef> {
-    can_floor(step, values.data_type())?;
+pub(super) fn map_decimals(values: &ArrayRef, f: impl Fn(i256) -> Option<i256>) -> Result<ArrayRef> {
     match values.data_type() {
-        DataType::Decimal128(digits, scale) => {
-            let step = whole_step(step, *scale);
-            let of = |v: i128| below(i256::from(v), step?)?.to_i128();
-            floored_by(values.as_primitive::<Decimal128Type>(), *digits, of)
+        DataType::Decimal128(digits, _) => {
+            floored_by(values.as_primitive::<Decimal128Type>(), *digits, |v| f(i256::from(v))?.to_i128())
         }
-        DataType::Decimal256(digits, scale) => {
-            let step = whole_step(step, *scale);
-            floored_by(values.as_primitive::<Decimal256Type>(), *digits, |v| below(v, step?))
-        }
-        other => Err(unsupported(other, "decimals")),
+        DataType::Decimal256(digits, _) => floored_by(values.as_primitive::<Decimal256Type>(), *digits, f),
+        other => Err(unsupported(other, "integers, floats or decimals")),
     }
+}
+
+/// A column's digits to the largest bound of `grid` not above them.
+pub(super) fn floor_digits(grid: &Grid, scale: i8) -> impl Fn(i256) -> Option<i256> {
+    let (step, origin) = (whole(grid.step, scale), whole(grid.origin, scale));
+    move |v| below(v.checked_sub(origin?)?, step?)?.checked_add(origin?)
 }
 
 fn floored_by<T: DecimalType>(
@@ -119,56 +158,43 @@ fn floored_by<T: DecimalType>(
     }
 }
 
-/// One decimal at the multiples of `step`, the obvious way.
+/// One decimal at the bounds of `grid`, the obvious way.
 ///
 /// # Errors
-/// A data error when the step is no multiple of the last digit, or the result is beyond 256 bits.
-pub(super) fn floor_one(step: Decimal, digits: i256, scale: i8) -> Result<Value> {
-    let step =
-        whole_step(step, scale).ok_or_else(|| Error::data("a step needs a column with more decimals"))?;
-    let floor = quotient(digits, step).and_then(|quotient| quotient.checked_mul(step));
+/// A data error when step or origin are no multiples of the last digit, or the result is beyond 256 bits.
+pub(super) fn floor_one(grid: &Grid, digits: i256, scale: i8) -> Result<Value> {
+    let (Some(step), Some(origin)) = (whole(grid.step, scale), whole(grid.origin, scale)) else {
+        return Err(Error::data("a step needs a column with more decimals"));
+    };
+    let floor = digits.checked_sub(origin).and_then(|v| quotient(v, step)).and_then(|q| q.checked_mul(step));
+    let floor = floor.and_then(|floor| floor.checked_add(origin));
     let floor = floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?;
     Ok(Value::Decimal(floor, scale))
 }
 
-/// The lower bounds of the intervals of decimals, in units of the step's last digit: `Some(None)` for bounds beyond 128
-/// bits, `None` for NULL.
-///
-/// # Errors
-/// A data error for values that are no decimals.
-pub(super) fn lower_bounds(step: Decimal, values: &ArrayRef) -> Result<Vec<Option<Option<i128>>>> {
-    let lower = |v: i256, scale: i8| {
-        let (units, more) = (i256::from(step.numerator()), more_decimals(step, scale));
-        if more >= 0 {
-            let part = ten_to(more)?;
-            return below(v, units.checked_mul(part)?)?.checked_div(part)?.to_i128();
-        }
-        below(v.checked_mul(ten_to(-more)?)?, units)?.to_i128()
+/// The lower bound of the interval of a decimal, in units of the grid; `None` for bounds beyond 128 bits.
+pub(super) fn lower_bound(grid: &Grid, digits: i256, scale: i8) -> Option<i128> {
+    let part = ten_to(more_decimals(grid.scale, scale).abs())?;
+    let units = match more_decimals(grid.scale, scale) > 0 {
+        true => quotient(digits, part)?,
+        false => digits.checked_mul(part)?,
     };
-    let bound = |v: i256, scale: i8| lower(v, scale).filter(|lower| has_upper(step, *lower));
-    match values.data_type() {
-        DataType::Decimal128(_, scale) => {
-            let values = values.as_primitive::<Decimal128Type>();
-            Ok(values.iter().map(|v| v.map(|v| bound(i256::from(v), *scale))).collect())
-        }
-        DataType::Decimal256(_, scale) => {
-            let values = values.as_primitive::<Decimal256Type>();
-            Ok(values.iter().map(|v| v.map(|v| bound(v, *scale))).collect())
-        }
-        other => Err(unsupported(other, "decimals")),
-    }
+    let lower = grid.below(units.to_i128()?)?;
+    lower.checked_add(grid.width).map(|_| lower)
 }
 
-/// One of [`lower_bounds`], the obvious way.
-pub(super) fn lower_bound(step: Decimal, digits: i256, scale: i8) -> Option<i128> {
-    let (units, more) = (i256::from(step.numerator()), more_decimals(step, scale));
-    let (v, width) = (digits.checked_mul(ten_to((-more).max(0))?)?, units.checked_mul(ten_to(more.max(0))?)?);
-    quotient(v, width)?.checked_mul(units)?.to_i128().filter(|lower| has_upper(step, *lower))
-}
-
-/// Whether the upper bound of an interval is within 128 bits too.
-fn has_upper(step: Decimal, lower: i128) -> bool {
-    lower.checked_add(step.numerator()).is_some()
+/// The same, one decimal digit after the other.
+pub(super) fn lower_bound_by_text(grid: &Grid, value: &Value) -> Option<i128> {
+    let text = value.text_form()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let scale = usize::try_from(grid.scale).ok()?;
+    let padded = format!("{fraction:0<scale$}");
+    let (kept, rest) = padded.split_at(scale);
+    let units: i128 = format!("{whole}{kept}").parse().ok()?;
+    let units =
+        if text.starts_with('-') && rest.contains(|c| c != '0') { units.checked_sub(1)? } else { units };
+    let lower = grid.below(units)?;
+    lower.checked_add(grid.width).map(|_| lower)
 }
 
 #[cfg(test)]

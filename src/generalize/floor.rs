@@ -35,10 +35,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::bounds::{FloatGrid, Grid, float_by_text, map_integers};
+use super::bounds::{FloatGrid, Grid, float_by_text, map_integers, not_numbers};
 use super::clip::Clip;
-use super::decimal_steps::{can_floor, floor_one, floored, plain_step};
-use super::value::{narrow, unsupported, widen};
+use super::decimal_steps::{can_floor, floor_digits, floor_one, map_decimals, threshold};
+use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -164,8 +164,8 @@ impl Generalizer for Floor {
         match input {
             DataType::Float32 | DataType::Float64 => FloatGrid::new(&self.grid).map(drop)?,
             other if other.is_integer() => self.check_whole()?,
-            other if other.is_decimal() => can_floor(plain_step(&self.grid, self.clip.as_ref())?, other)?,
-            other => return Err(unsupported(other, "integers, floats or decimals")),
+            other if other.is_decimal() => can_floor(&self.grid, other)?,
+            other => return Err(not_numbers(other)),
         }
         self.clip.map_or(Ok(()), |clip| clip.check_type(input))?;
         Ok(input.clone())
@@ -192,8 +192,18 @@ impl Generalizer for Floor {
                 };
                 self.floats(values.as_primitive::<Float32Type>(), floor)
             }
-            other if other.is_integer() => self.integers(values),
-            _ => floored(self.grid.step, values),
+            DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+                let floor = floor_digits(&self.grid, *scale);
+                let Some(clip) = &self.clip else { return map_decimals(values, floor) };
+                let side = clip.of_decimals(*scale);
+                let [low, high] = [clip.low(), clip.high()].map(|end| end.map(|end| threshold(end, *scale)));
+                map_decimals(values, |v| match side(v) {
+                    Ordering::Less => low,
+                    Ordering::Equal => floor(v).max(low),
+                    Ordering::Greater => high,
+                })
+            }
+            _ => self.integers(values),
         }
     }
 
@@ -215,7 +225,7 @@ impl Generalizer for Floor {
                 let units = self.grid.by_text(*v).ok_or_else(|| self.grid.too_far(1))?;
                 Value::Float(float_by_text(units, self.grid.scale))
             }
-            Value::Decimal(digits, scale) => floor_one(self.grid.step, *digits, *scale)?,
+            Value::Decimal(digits, scale) => floor_one(&self.grid, *digits, *scale)?,
             _ => return Err(Error::data("only numbers can be floored")),
         };
         // An interval that the lower end cuts begins there.

@@ -7,7 +7,7 @@
 //! Any type in, matched on its [text form](Value::text_form) exactly (no trimming, no case folding), `Utf8View`
 //! out. NULL stays NULL, the empty text is a value like any other. Every value must have its row: values without
 //! one are refused and counted. A file is a tree: values are unique, and labels that are equal in one column are
-//! equal in the next. If its last column is one single label, that is the hierarchy's top. Not monotone. The
+//! equal in the next. Rows whose value never occurs are fine, but count as leaves. If its last column is one single label, that is the hierarchy's top. Not monotone. The
 //! file itself is no secret of the data, but a label with one value below it hides nothing.
 //!
 //! ```
@@ -31,6 +31,8 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use hashbrown::{HashMap, HashSet};
 
+use super::hierarchy_file::check;
+pub use super::hierarchy_file::{csv_of_batches, is_table, parse_csv, parse_table, table_of_batches};
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
 use crate::doc::Doc;
@@ -68,97 +70,6 @@ fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>>
         Arc::new(HierarchyLevel { level, table: Arc::clone(&table), top }) as Arc<dyn Generalizer>
     };
     Ok((1..=last).map(level).collect())
-}
-
-/// Reads a hierarchy file: CSV with one row a value, the value first, then its labels.
-///
-/// The delimiter is `;` or `,`: the one that cuts every line into the same number of columns, at least two
-/// (`;` when both do). Quotes, CRLF, empty lines and a byte order mark are understood, nothing is trimmed. The
-/// first line is a header, and dropped, only if its first cell is the `column`'s name.
-///
-/// # Errors
-/// A policy error that names the line when the text is no such table or no tree.
-pub fn parse_csv(text: &str, column: &str) -> Result<Argument> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (by_semicolon, by_comma) = (records(text, b';')?, records(text, b',')?);
-    let even = |records: &[Record]| {
-        let columns = records.first().map_or(0, |first| first.cells.len());
-        columns >= 2 && records.iter().all(|record| record.cells.len() == columns)
-    };
-    let several = |records: &[Record]| records.iter().any(|record| record.cells.len() >= 2);
-    let choose_comma =
-        if even(&by_semicolon) || even(&by_comma) { !even(&by_semicolon) } else { !several(&by_semicolon) };
-    let mut records = if choose_comma { by_comma } else { by_semicolon };
-    if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| cell == column) {
-        records.remove(0);
-    }
-    let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
-        records.into_iter().map(|record| (record.line, record.cells)).unzip();
-    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
-    Ok(Argument::Table(rows))
-}
-
-struct Record {
-    line: u64,
-    cells: Vec<String>,
-}
-
-fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(text.as_bytes());
-    reader
-        .records()
-        .map(|record| {
-            let record = record.map_err(|_| Error::policy("the hierarchy file is no CSV"))?;
-            // A position stands before the empty lines that the reader skips.
-            let line = record.position().map_or(0, |start| {
-                let rest = usize::try_from(start.byte()).ok().and_then(|byte| text.get(byte..)).unwrap_or("");
-                let skipped = rest.chars().take_while(|c| matches!(c, '\r' | '\n')).filter(|c| *c == '\n');
-                start.line() + skipped.map(|_| 1).sum::<u64>()
-            });
-            Ok(Record { line, cells: record.iter().map(str::to_owned).collect() })
-        })
-        .collect()
-}
-
-/// Checks that the rows are a table and a tree; `place` names a row. Errors show no cell.
-fn check(rows: &[Vec<String>], place: impl Fn(usize) -> String) -> Result<()> {
-    let Some(columns) = rows.first().map(Vec::len) else {
-        return Err(Error::policy("a hierarchy needs at least one row"));
-    };
-    if let Some((row, cells)) = rows.iter().enumerate().find(|(_, cells)| cells.len() != columns) {
-        let (this, first) = (place(row), place(0));
-        return Err(Error::policy(format!("{this} has {} columns, {first} has {columns}", cells.len())));
-    }
-    if columns < 2 {
-        return Err(Error::policy(
-            "a hierarchy needs at least two columns separated by `;` or `,`: the value and one label",
-        ));
-    }
-    let mut values: HashMap<&str, usize> = HashMap::new();
-    for (row, value) in rows.iter().enumerate().filter_map(|(row, cells)| Some((row, cells.first()?))) {
-        if let Some(earlier) = values.insert(value, row) {
-            return Err(Error::policy(format!("{} repeats the value of {}", place(row), place(earlier))));
-        }
-    }
-    for level in 1..columns - 1 {
-        let mut parents: HashMap<&str, (usize, &str)> = HashMap::new();
-        for (row, cells) in rows.iter().enumerate() {
-            if let (Some(label), Some(parent)) = (cells.get(level), cells.get(level + 1)) {
-                let (earlier, expected) = *parents.entry(label).or_insert((row, parent));
-                if expected != parent {
-                    let (this, earlier, next) = (place(row), place(earlier), level + 1);
-                    return Err(Error::policy(format!(
-                        "{this} and {earlier} agree at level {level} but not at level {next}"
-                    )));
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// A checked hierarchy file. Its `Debug` shows no cell.

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, i256};
 
-use super::bounds::map_numbers;
+use super::bounds::{is_number, map_numbers, not_numbers};
 use super::clip::Clip;
+use super::decimal_steps::scale_of;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Generalizer, Value, text_forms};
@@ -166,11 +167,7 @@ impl Generalizer for ClippedText {
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
-        if input.is_integer() || matches!(input, DataType::Float32 | DataType::Float64) {
-            Ok(DataType::Utf8View)
-        } else {
-            Err(unsupported(input, "integers or floats"))
-        }
+        if is_number(input) { Ok(DataType::Utf8View) } else { Err(not_numbers(input)) }
     }
 
     fn keeps_order(&self) -> bool {
@@ -178,7 +175,8 @@ impl Generalizer for ClippedText {
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let sides = map_numbers(values, self.0.of_integers(), self.0.of_floats())?;
+        let scale = scale_of(values.data_type());
+        let sides = map_numbers(values, self.0.of_integers(), self.0.of_floats(), self.0.of_decimals(scale))?;
         let (texts, [low, high]) = (text_forms(values)?, self.open_ends());
         let labels = texts.iter().zip(sides).map(|(text, side)| match side? {
             Ordering::Less => Some(low.as_str()),
@@ -194,14 +192,19 @@ impl Generalizer for ClippedText {
             (_, Value::Null) => Value::Null,
             (Ordering::Less, _) => Value::Text(low),
             (Ordering::Greater, _) => Value::Text(high),
-            (_, Value::Int(_) | Value::Float(_)) => value.text_form().map_or(Value::Null, Value::Text),
-            _ => return Err(Error::data("only integers and floats can be clipped")),
+            (_, Value::Int(_) | Value::Float(_) | Value::Decimal(..)) => {
+                value.text_form().map_or(Value::Null, Value::Text)
+            }
+            _ => return Err(Error::data("only numbers can be clipped")),
         })
     }
 
     fn is_label(&self, value: &Value) -> bool {
         let Value::Text(text) = value else { return *value == Value::Null };
-        let numbers = [text.parse().map(Value::Int).ok(), text.parse().map(Value::Float).ok()];
+        let scale = text.split_once('.').and_then(|(_, fraction)| i8::try_from(fraction.len()).ok());
+        let decimal =
+            scale.and_then(|scale| Some(Value::Decimal(i256::from_string(&text.replace('.', ""))?, scale)));
+        let numbers = [text.parse().map(Value::Int).ok(), text.parse().map(Value::Float).ok(), decimal];
         let between = |number: &Value| {
             self.0.side(number) == Ordering::Equal && number.text_form().as_ref() == Some(text)
         };
@@ -261,5 +264,23 @@ mod tests {
     fn lists_are_refused() {
         let list = DataType::new_list(DataType::Int32, true);
         assert!(Hierarchy::new(&list, vec![]).is_err());
+    }
+
+    #[test]
+    fn labels_of_level_0_are_told_from_other_texts() {
+        let level = |high: Option<i64>| {
+            let end = crate::decimal::Decimal::integer;
+            ClippedText(Clip::new(Some(end(0)), high.map(end)).unwrap())
+        };
+        let label = |text: &str| level(Some(90)).is_label(&Value::Text(text.into()));
+        assert!(["<0", ">=90", "0", "89", "0.5", "NaN"].iter().all(|text| label(text)));
+        assert!(label("12.50") && label("0.00"));
+        let wrong = [
+            "90", "90.0", "-0.01", "-0.00", "012.5", "90", "-1", "<1", ">=91", "007", "+5", "inf", "", "*",
+            "5.", "1e1",
+        ];
+        assert!(wrong.iter().all(|text| !label(text)));
+        assert!(level(None).is_label(&Value::Text("inf".into())));
+        assert!(!level(None).is_label(&Value::Text(String::new())));
     }
 }

@@ -12,6 +12,7 @@
 
 mod bounds;
 mod decimal_steps;
+mod hierarchy_file;
 mod hierarchy_of_levels;
 pub mod value;
 mod zone;
@@ -34,6 +35,7 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
 use clip::Clip;
+use hierarchy_of_levels::ClippedText;
 pub use hierarchy_of_levels::{AsIs, Hierarchy};
 pub use value::Value;
 
@@ -229,6 +231,55 @@ pub type MakeLevels = fn(&Argument, &Options) -> Result<Vec<Arc<dyn Generalizer>
 /// All generalizers.
 pub const GENERALIZERS: &[GeneralizerRow] =
     &[bands::ROW, clip::ROW, date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
+
+/// The level that a [label](Generalizer::label) names, made again from it; `text` says that its labels are text. `None`
+/// for the level as is, the top, the levels of hierarchy files, and what is no label.
+///
+/// ```
+/// use datafusion_kanon::generalize::{Value, of_label};
+/// let tens = of_label("range:10 origin:5 clip:0,90", true).ok_or("no label")?;
+/// assert_eq!(tens.one(&Value::Int(39))?, Value::Text("[35,45)".into()));
+/// assert!(of_label("range:ten", true).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
+    let mut parts = label.split(' ');
+    let (name, parameter) = parts.next()?.split_once(':')?;
+    let row = GENERALIZERS.iter().find(|row| row.doc.name == name)?;
+    let numbers = |said: &str| said.split(',').map(|n| Decimal::parse(n).ok()).collect::<Option<Vec<_>>>();
+    let ends = |said: &str| {
+        let (low, high) = said.split_once(',')?;
+        let end = |said: &str| if said.is_empty() { Some(None) } else { Decimal::parse(said).ok().map(Some) };
+        Some((end(low)?, end(high)?))
+    };
+    let argument = match row.takes {
+        Takes::Numbers => Argument::Numbers(numbers(parameter)?),
+        Takes::Lists => Argument::Lists(vec![numbers(parameter)?]),
+        Takes::Words => Argument::Words(vec![parameter.to_owned()]),
+        Takes::Ends => ends(parameter).map(|(low, high)| Argument::Ends(low, high))?,
+        Takes::Table | Takes::Nothing => return None,
+    };
+    let (mut options, mut clip) = (Options::default(), None);
+    for part in parts {
+        let (key, said) = part.split_once(':')?;
+        match row.options.iter().find(|option| option.key == key) {
+            Some(option) if option.is_number => {
+                options.add(option, Setting::Number(Decimal::parse(said).ok()?))
+            }
+            Some(option) => options.add(option, Setting::Word(said.to_owned())),
+            None if key == clip::ROW.doc.name => clip = ends(said),
+            None => return None,
+        }
+    }
+    let mut level = match argument {
+        Argument::Ends(low, high) if text => Arc::new(ClippedText(Clip::new(low, high).ok()?)),
+        _ => (row.levels)(&argument, &options).ok()?.pop()?,
+    };
+    if let Some((low, high)) = clip {
+        level = level.clipped(&Clip::new(low, high).ok()?).ok()?;
+    }
+    (level.label() == label).then_some(level)
+}
 
 /// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as `Utf8View`.
 ///

@@ -29,15 +29,15 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, i256};
 use hashbrown::HashMap;
 
 use super::bounds::{
-    FloatGrid, Grid, OUTSIDE, decimal_text, labels_of_rows, map_numbers, outside, whole_digits,
+    FloatGrid, Grid, OUTSIDE, decimal_text, is_number, labels_of_rows, map_numbers, not_numbers, outside,
+    whole_digits,
 };
 use super::clip::Clip;
-use super::decimal_steps::{lower_bound, lower_bounds, plain_step};
-use super::value::unsupported;
+use super::decimal_steps::{lower_bound, lower_bound_by_text, scale_of};
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -137,26 +137,6 @@ impl Range {
         }
     }
 
-    /// The intervals of integers or floats; `Some(None)` where none can be told.
-    fn intervals(&self, values: &ArrayRef) -> Result<Vec<Option<Option<Interval>>>> {
-        let floats = FloatGrid::new(&self.grid).ok();
-        let sides = self.clip.map(|clip| (clip.of_integers(), clip.of_floats()));
-        let of_integer = |v: i128| match sides.as_ref().map_or(Ordering::Equal, |(side, _)| side(v)) {
-            Ordering::Less => Some(Interval::Below),
-            Ordering::Equal => self.grid.of_integer(v).map(Interval::From),
-            Ordering::Greater => Some(Interval::Above),
-        };
-        let of_float = |v: f64| {
-            let side = sides.as_ref().map_or(Ordering::Equal, |(_, side)| side(v));
-            self.special(v, side).or_else(|| {
-                let units = floats.as_ref()?.units(v)?;
-                #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-                Some(Interval::From(units as i128))
-            })
-        };
-        map_numbers(values, of_integer, of_float)
-    }
-
     /// One label a distinct interval, and each row's.
     fn labels(&self, intervals: impl Iterator<Item = Option<Interval>>) -> Result<ArrayRef> {
         let mut numbers: HashMap<Interval, u32> = HashMap::new();
@@ -184,11 +164,8 @@ impl Generalizer for Range {
     fn output_type(&self, input: &DataType) -> Result<DataType> {
         match input {
             DataType::Float32 | DataType::Float64 => FloatGrid::new(&self.grid).map(drop)?,
-            DataType::Decimal128(..) | DataType::Decimal256(..) => {
-                plain_step(&self.grid, self.clip.as_ref()).map(drop)?;
-            }
-            other if other.is_integer() => {}
-            other => return Err(unsupported(other, "integers, floats or decimals")),
+            other if is_number(other) => {}
+            other => return Err(not_numbers(other)),
         }
         Ok(DataType::Utf8View)
     }
@@ -199,13 +176,28 @@ impl Generalizer for Range {
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
         self.output_type(values.data_type())?;
-        let intervals = match values.data_type() {
-            other if other.is_decimal() => {
-                let bounds = lower_bounds(self.grid.step, values)?;
-                bounds.into_iter().map(|bound| bound.map(|lower| lower.map(Interval::From))).collect()
-            }
-            _ => self.intervals(values)?,
+        let floats = FloatGrid::new(&self.grid).ok();
+        let scale = scale_of(values.data_type());
+        let sides = self.clip.map(|clip| (clip.of_integers(), clip.of_floats(), clip.of_decimals(scale)));
+        let of_side = |side: Option<Ordering>, from: &dyn Fn() -> Option<i128>| match side {
+            Some(Ordering::Less) => Some(Interval::Below),
+            Some(Ordering::Greater) => Some(Interval::Above),
+            _ => from().map(Interval::From),
         };
+        let of_integer =
+            |v: i128| of_side(sides.as_ref().map(|(side, ..)| side(v)), &|| self.grid.of_integer(v));
+        let of_decimal = |v: i256| {
+            of_side(sides.as_ref().map(|(.., side)| side(v)), &|| lower_bound(&self.grid, v, scale))
+        };
+        let of_float = |v: f64| {
+            let side = sides.as_ref().map_or(Ordering::Equal, |(_, side, _)| side(v));
+            self.special(v, side).or_else(|| {
+                let units = floats.as_ref()?.units(v)?;
+                #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+                Some(Interval::From(units as i128))
+            })
+        };
+        let intervals = map_numbers(values, of_integer, of_float, of_decimal)?;
         match intervals.iter().filter(|interval| **interval == Some(None)).count() {
             0 => self.labels(intervals.into_iter().map(Option::flatten)),
             lost => Err(self.grid.too_far(lost)),
@@ -221,7 +213,7 @@ impl Generalizer for Range {
             (_, Value::Int(v)) => self.grid.of_integer(*v),
             (_, Value::Float(v)) if !v.is_finite() => return Ok(Value::Text(v.to_string())),
             (_, Value::Float(v)) => self.grid.by_text(*v),
-            (_, Value::Decimal(digits, scale)) => lower_bound(self.grid.step, *digits, *scale),
+            (_, Value::Decimal(..)) => lower_bound_by_text(&self.grid, value),
             _ => return Err(Error::data("only numbers have intervals")),
         };
         let lower = lower.ok_or_else(|| self.grid.too_far(1))?;

@@ -32,6 +32,9 @@ use crate::role::Role;
 pub struct Policy {
     /// The quasi-identifiers in policy order.
     pub quasi: Vec<Quasi>,
+    /// The hierarchies of sensitive columns that name one, for models that look at how far values are apart. Whether
+    /// they cover the column's values is not checked here, nor at release.
+    pub sensitive_hierarchies: Vec<(String, Hierarchy)>,
     /// Every column of the table with its role, in the table's order; columns dropped by
     /// `others = "drop"` are absent.
     pub columns: Vec<(String, Role)>,

@@ -35,9 +35,13 @@ impl Said {
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
         let quasi =
             quasi.map(|column| column.resolve(type_of(schema, column)?, files)).collect::<Result<_>>()?;
+        let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
+        let of_sensitive =
+            |column: &SaidColumn| Ok((column.name.clone(), column.levels(type_of(schema, column)?, files)?));
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
+            sensitive_hierarchies: sensitive.map(of_sensitive).collect::<Result<_>>()?,
             columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
             requirements,
             suppression_limit: self.suppression_limit,
@@ -207,12 +211,6 @@ impl Said {
 impl SaidColumn {
     fn resolve(&self, data_type: &DataType, files: &dyn Files) -> Result<Quasi> {
         let hierarchy = self.levels(data_type, files)?;
-        let hierarchy = match &self.clip {
-            None => hierarchy,
-            Some(clip) => {
-                hierarchy.clipped(clip).map_err(|error| error.of_policy().at(join(&self.path(), "clip")))?
-            }
-        };
         let height = hierarchy.height();
         let max = self.max_level.unwrap_or(height);
         for (key, level) in [("max_level", max), ("min_level", self.min_level)] {
@@ -239,6 +237,14 @@ impl SaidColumn {
     /// # Errors
     /// A policy error when the hierarchy is none for such values or its file cannot be read.
     pub fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
+        let hierarchy = self.unclipped(data_type, files)?;
+        match &self.clip {
+            None => Ok(hierarchy),
+            Some(clip) => hierarchy.clipped(clip).map_err(|e| e.of_policy().at(join(&self.path(), "clip"))),
+        }
+    }
+
+    fn unclipped(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
         let Some(said) = &self.hierarchy else {
             return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.of_policy().at(self.path()));
         };
@@ -247,9 +253,12 @@ impl SaidColumn {
                 SaidLevels::Made(levels) => levels.clone(),
                 SaidLevels::File(name) => {
                     let text = files.read(name)?;
-                    let table = hierarchy::parse_csv(&text, &self.name)
-                        .and_then(|table| (said.row.levels)(&table, &Options::default()));
-                    table.map_err(|error| error.at(name))?
+                    let table = match hierarchy::is_table(name) {
+                        true => hierarchy::parse_table(&text),
+                        false => hierarchy::parse_csv(&text, &self.name),
+                    };
+                    let levels = table.and_then(|table| (said.row.levels)(&table, &Options::default()));
+                    levels.map_err(|error| error.at(name))?
                 }
             };
             Hierarchy::new(data_type, levels)
@@ -644,6 +653,54 @@ mod tests {
                 .starts_with("columns.zip.min_level: expected a level from 0 to 3, found 7; ")
         );
         assert_eq!(zip("min_level = 2, max_level = 1"), "columns.zip.min_level: 2 is above max_level = 1");
+    }
+
+    #[test]
+    fn a_sensitive_column_may_have_a_hierarchy() {
+        let of = |column: &str| {
+            let text = format!(
+                "k = 5\nothers = \"drop\"\naccept_homogeneity = [\"marital\"]\n[columns]\nage = {{ role = \"quasi\" }}\n\
+                 marital = {{ role = \"sensitive\", {column} }}"
+            );
+            resolve(&text).map_err(|error| error.to_string())
+        };
+        let policy = of("hierarchy = { file = \"marital.csv\" }").unwrap();
+        let (name, hierarchy) = &policy.sensitive_hierarchies[0];
+        assert_eq!((name.as_str(), hierarchy.height(), policy.quasi.len()), ("marital", 2, 1));
+        assert_eq!(
+            of("hierarchy = { date = [\"year\"] }").unwrap_err().split(": ").next(),
+            Some("columns.marital.hierarchy.date")
+        );
+        for key in ["clip = [0, 90]", "weight = 2.0", "min_level = 0", "max_level = 1"] {
+            assert!(of(key).unwrap_err().contains("only a column with the role `quasi` has it"), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_first_line_that_is_no_header_is_a_row_that_need_not_occur() {
+        let text = "Marital status,level 1\nsingle,alone\nmarried,two\n";
+        let files = BTreeMap::from([("m.csv".to_owned(), text.to_owned())]);
+        let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
+        let policy = Said::parse(text).unwrap().resolve(&patients(), &files).unwrap();
+        let level = &policy.quasi[0].hierarchy.levels()[1];
+        let values: arrow::array::ArrayRef =
+            std::sync::Arc::new(arrow::array::StringViewArray::from(vec!["married", "single"]));
+        assert_eq!(level.uncovered(&values).unwrap(), Vec::<usize>::new());
+        assert!(level.generalize(&values).is_ok());
+        assert_eq!(level.all_leaves(), Some(3));
+    }
+
+    #[test]
+    fn what_is_clipped() {
+        let place = |column: &str| error(&format!("{column} }}")).split(": ").next().map(str::to_owned);
+        assert_eq!(place("zip = { role = \"quasi\", clip = [0, 9]").unwrap(), "columns.zip.clip");
+        let date = "dob = { role = \"quasi\", clip = [0, 9], hierarchy = { date = [\"year\"] }";
+        assert_eq!(place(date).unwrap(), "columns.dob.clip");
+        let text = "k = 5\nothers = \"drop\"\n[columns]\nage = { role = \"quasi\", clip = [0, 90], hierarchy = { range = [20] } }";
+        let policy = resolve(text).unwrap();
+        let labels: Vec<String> =
+            policy.quasi[0].hierarchy.levels().iter().map(|level| level.label()).collect();
+        assert_eq!(labels, ["clip:0,90", "range:20 clip:0,90", "suppress"]);
     }
 
     #[test]

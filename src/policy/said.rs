@@ -143,7 +143,7 @@ const TOP: &[&str] = &[
 /// Keys of the manual that have no code yet.
 const COLUMN: &[&str] =
     &["role", "hierarchy", "clip", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
-/// Those of [`COLUMN`] that only a quasi-identifier has.
+/// Those of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
 const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
@@ -368,8 +368,8 @@ impl SaidColumn {
             let words = Role::ALL.map(|(_, word)| word).join(", ");
             return Err(Error::policy(format!("expected `role = ...`, one of {words}")).at(path));
         };
-        if let Some(key) = QUASI_ONLY.iter().find(|key| role != Role::Quasi && keys.table.contains_key(**key))
-        {
+        let allowed = |key: &str| role == Role::Quasi || (role == Role::Sensitive && key == "hierarchy");
+        if let Some(key) = QUASI_ONLY.iter().find(|key| !allowed(key) && keys.table.contains_key(**key)) {
             let why = format!(
                 "only a column with the role `quasi` has it; this column's role is `{}`",
                 role.word()

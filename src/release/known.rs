@@ -14,11 +14,8 @@ use super::engine::{Doing, column};
 use super::functions::{OfValues, canonical, of_values};
 use super::input::canonical_type;
 use super::record::{LevelRecord, PublicRecord};
-use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::{
-    Argument, AsIs, GENERALIZERS, Generalizer, Options, Takes, Value, suppress::Suppress,
-};
+use crate::generalize::{AsIs, Generalizer, Value, of_label, suppress::Suppress};
 use crate::policy::{CsvType, Files, Said};
 
 /// How the table was recoded: its record where it is a release, and the policy where one is at hand.
@@ -84,7 +81,9 @@ pub(super) fn csv_type(recoding: &Recoding<'_>, name: &str, other: &DataType) ->
     match level {
         _ if said != CsvType::Text => Ok(said),
         None => Ok(like_other),
-        Some(by) if recoding.policy.is_none() && by != SUPPRESS => Ok(CsvType::of_level(&*made(name, by)?)),
+        Some(by) if recoding.policy.is_none() && by != SUPPRESS => {
+            Ok(CsvType::of_level(&*made(name, by, true)?))
+        }
         Some(_) => Ok(CsvType::Text),
     }
 }
@@ -92,27 +91,17 @@ pub(super) fn csv_type(recoding: &Recoding<'_>, name: &str, other: &DataType) ->
 const AS_IS: &str = "as_is";
 const SUPPRESS: &str = "suppress";
 
-/// The level that a record calls `by`, made again from its name alone.
-fn made(name: &str, by: &str) -> Result<Arc<dyn Generalizer>> {
-    let why = |what: &str| {
+/// The level that a record calls `by`, made again from its name alone; `text` says that its labels are text.
+fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
+    of_label(by, text).ok_or_else(|| {
+        let what = match by.starts_with("hierarchy:") {
+            true => "whose hierarchy file is not at hand",
+            false => "which cannot be made again from its name",
+        };
         Error::policy(format!(
             "column `{name}` of the release is `{by}`, {what}; give the policy of the release with --policy"
         ))
-    };
-    let (generalizer, parameter) = by.split_once(':').unwrap_or((by, ""));
-    let row = GENERALIZERS.iter().find(|row| row.doc.name == generalizer);
-    let argument = match row.map(|row| row.takes) {
-        Some(Takes::Table) => return Err(why("whose hierarchy file is not at hand")),
-        Some(Takes::Numbers) => Decimal::parse(parameter).ok().map(|n| Argument::Numbers(vec![n])),
-        Some(Takes::Words) => Some(Argument::Words(vec![parameter.to_owned()])),
-        Some(Takes::Nothing | Takes::Lists | Takes::Ends) | None => None,
-    };
-    let levels =
-        row.zip(argument).and_then(|(row, argument)| (row.levels)(&argument, &Options::default()).ok());
-    match levels.as_deref() {
-        Some([level]) if level.label() == by => Ok(Arc::clone(level)),
-        _ => Err(why("which cannot be made again from its name")),
-    }
+    })
 }
 
 impl Recoding<'_> {
@@ -135,7 +124,7 @@ impl Recoding<'_> {
                 AS_IS => Ok(Arc::new(AsIs { text })),
                 SUPPRESS if text => Ok(Arc::new(Suppress::star())),
                 SUPPRESS => Ok(Arc::new(Suppress::null())),
-                by => made(name, by),
+                by => made(name, by, text),
             };
         };
         let hierarchy = said.column(name).map(|column| column.levels(a, files)).transpose()?;

@@ -11,6 +11,7 @@ mod distinct;
 pub mod engine;
 pub mod files;
 pub mod functions;
+pub mod hierarchy_files;
 pub mod homogeneous;
 pub mod input;
 mod judge;

@@ -117,7 +117,15 @@ fn tables() -> Vec<Table> {
             src: "generalize",
             sql: "generalize",
             rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "bounds", "decimal_steps", "hierarchy_of_levels", "value", "zone"],
+            support: &[
+                "mod",
+                "bounds",
+                "decimal_steps",
+                "hierarchy_file",
+                "hierarchy_of_levels",
+                "value",
+                "zone",
+            ],
         },
         Table {
             name: "MODELS",

@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{
-    Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply,
+    Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply, of_label,
 };
 use datafusion_kanon::model::{Class, Counted, MODELS, Merge, Model, Needs, Parameters, ValueCount};
 use proptest::prelude::*;
@@ -112,6 +112,10 @@ proptest! {
             for hierarchy in hierarchies(row, values.data_type()) {
                 let mut finer: Option<ArrayRef> = None;
                 for (number, level) in hierarchy.levels().iter().enumerate() {
+                    let said = level.label();
+                    let named = of_label(&said, hierarchy.output_type() == &DataType::Utf8View);
+                    let nameless = level.is_top() || said == "as_is" || said.starts_with("hierarchy:");
+                    prop_assert_eq!(named.as_ref().map(|level| level.label()), (!nameless).then_some(said));
                     let Ok(labels) = apply(&**level, &values) else { continue };
                     tried.insert(row.doc.name);
                     prop_assert_eq!(labels.data_type(), hierarchy.output_type(), "{} {}", row.doc.name, level.label());
@@ -119,6 +123,9 @@ proptest! {
                         let naive = level.one(&Value::read(&values, at).unwrap()).unwrap();
                         prop_assert!(naive == Value::read(&labels, at).unwrap(), "{} on {}", level.label(), values.data_type());
                         prop_assert!(level.is_label(&naive), "{} is no label of {}", values.data_type(), level.label());
+                        if let Some(named) = &named {
+                            prop_assert!(named.one(&Value::read(&values, at).unwrap()).unwrap() == naive);
+                        }
                         if values.is_null(at) && number < hierarchy.height() {
                             prop_assert!(labels.is_null(at), "{} names NULL", level.label());
                         }

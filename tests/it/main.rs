@@ -18,6 +18,7 @@ mod canary;
 mod cli;
 mod command;
 mod formats;
+mod hierarchies;
 mod house;
 mod individuals;
 mod kill;

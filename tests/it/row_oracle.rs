@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, StringViewArray};
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
+use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Options, Value};
 use datafusion_kanon::model::{Counted, Merge};
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 use super::test_models::{Row, Rule};
 
 /// How many kinds of columns there are, each with another kind of hierarchy.
-const KINDS: usize = 7;
+const KINDS: usize = 9;
 /// How many values a column of each kind can have, NULL besides.
 const VALUES: u8 = 7;
 
@@ -126,7 +127,15 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
         }
         4 => ("", None, texts(letters)),
         5 => ("file", Some(Argument::Table(towns())), texts(letters)),
-        _ => ("file", Some(Argument::Table(jobs())), texts(letters)),
+        6 => ("file", Some(Argument::Table(jobs())), texts(letters)),
+        7 => {
+            let values = cells.iter().map(|c| place(c).map(|at| [-7i64, 3, 9, 10, 35, 99, 104][at]));
+            ("range", numbers(&["10", "50"]), Arc::new(values.collect::<Int64Array>()))
+        }
+        _ => {
+            let values = cells.iter().map(|c| place(c).map(|at| [-0.75, 0.0, 0.25, 0.5, 1.5, 4.75, 5.0][at]));
+            ("floor", numbers(&["0.5", "5"]), Arc::new(values.collect::<Float64Array>()))
+        }
     };
     let levels = argument.as_ref().map_or(Vec::new(), |argument| {
         let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
@@ -136,7 +145,18 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
         Some(Argument::Table(rows)) => Some(rows),
         _ => None,
     };
-    Column { hierarchy: Hierarchy::new(values.data_type(), levels).unwrap(), values, file }
+    let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
+    // The kinds 7 and 8 are the kinds 0 and 1 clipped: level 0 makes one of values that differ.
+    let clip = |low: &str, high: &str| {
+        let end = |end: &str| Some(Decimal::parse(end).unwrap());
+        hierarchy.clipped(&Clip::new(end(low), end(high)).unwrap()).unwrap()
+    };
+    let hierarchy = match kind {
+        7 => clip("5", "30"),
+        8 => clip("0.25", "4.5"),
+        _ => hierarchy,
+    };
+    Column { hierarchy, values, file }
 }
 
 /// The class table of these rows, its groups in two batches.

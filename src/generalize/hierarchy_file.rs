@@ -1,0 +1,250 @@
+//! Hierarchy files: a table of texts from CSV or from record batches, checked to be a tree.
+
+use arrow::array::Array;
+use arrow::record_batch::RecordBatch;
+use hashbrown::HashMap;
+
+use super::{Argument, Value};
+use crate::error::{Error, Result};
+
+/// Whether a policy's file of this name is a table with types and column names of its own (Parquet) and not CSV.
+pub fn is_table(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("parquet"))
+}
+
+/// A hierarchy from any table: the columns in order are the value and its labels, finest first, whatever their names.
+/// Cells count by their [text form](Value::text_form).
+///
+/// No cell may be NULL: a NULL value needs no row, since NULL has its place at every level, and a missing label would
+/// be no label.
+///
+/// # Errors
+/// A policy error that names the column and counts its NULLs, or names the row, when the table is no hierarchy; a data
+/// error for columns of types that have no text form.
+pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
+    let schema = batches.first().map(RecordBatch::schema);
+    for (index, field) in schema.iter().flat_map(|schema| schema.fields()).enumerate() {
+        let nulls: usize = batches.iter().map(|batch| batch.column(index).logical_null_count()).sum();
+        if nulls > 0 {
+            return Err(Error::policy(format!(
+                "column `{}` has {nulls} NULLs; leave rows without a value out (NULL needs none), and give every \
+                 value a label at every level",
+                field.name()
+            )));
+        }
+    }
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for batch in batches {
+        let mut cells = vec![Vec::with_capacity(batch.num_columns()); batch.num_rows()];
+        for (column, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
+            for (row, cells) in cells.iter_mut().enumerate() {
+                let value = Value::read(column, row);
+                let value = value.map_err(|error| error.at(format!("column `{}`", field.name())))?;
+                cells.extend(value.text_form());
+            }
+        }
+        rows.extend(cells);
+    }
+    check(&rows, |row| format!("row {}", row + 1))?;
+    Ok(Argument::Table(rows))
+}
+
+/// [`table_of_batches`] as CSV without a header, which [`parse_table`] reads as the same table.
+///
+/// # Errors
+/// Those of [`table_of_batches`].
+pub fn csv_of_batches(batches: &[RecordBatch]) -> Result<String> {
+    let Argument::Table(rows) = table_of_batches(batches)? else { return Err(Error::internal("no table")) };
+    let mut writer = csv::WriterBuilder::new()
+        .delimiter(b';')
+        .quote_style(csv::QuoteStyle::Always)
+        .from_writer(Vec::new());
+    for row in &rows {
+        writer.write_record(row).map_err(|_| Error::internal("a row that is no CSV"))?;
+    }
+    let bytes = writer.into_inner().map_err(|_| Error::internal("a CSV text without an end"))?;
+    String::from_utf8(bytes).map_err(|_| Error::internal("texts that are no UTF-8"))
+}
+
+/// Reads a hierarchy file: CSV with one row a value, the value first, then its labels.
+///
+/// The delimiter is `;` or `,`: the one that cuts every line into the same number of columns, at least two
+/// (`;` when both do). Quotes, CRLF, empty lines and a byte order mark are understood, nothing is trimmed. The
+/// first line is a header, and dropped, only if its first cell is the `column`'s name.
+///
+/// # Errors
+/// A policy error that names the line when the text is no such table or no tree.
+pub fn parse_csv(text: &str, column: &str) -> Result<Argument> {
+    parse(text, Some(column))
+}
+
+/// The same of a text without a header, such as [`csv_of_batches`] writes.
+///
+/// # Errors
+/// Those of [`parse_csv`].
+pub fn parse_table(text: &str) -> Result<Argument> {
+    parse(text, None)
+}
+
+fn parse(text: &str, header: Option<&str>) -> Result<Argument> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (by_semicolon, by_comma) = (records(text, b';')?, records(text, b',')?);
+    let even = |records: &[Record]| {
+        let columns = records.first().map_or(0, |first| first.cells.len());
+        columns >= 2 && records.iter().all(|record| record.cells.len() == columns)
+    };
+    let several = |records: &[Record]| records.iter().any(|record| record.cells.len() >= 2);
+    let choose_comma =
+        if even(&by_semicolon) || even(&by_comma) { !even(&by_semicolon) } else { !several(&by_semicolon) };
+    let mut records = if choose_comma { by_comma } else { by_semicolon };
+    if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| Some(cell.as_str()) == header)
+    {
+        records.remove(0);
+    }
+    let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
+        records.into_iter().map(|record| (record.line, record.cells)).unzip();
+    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
+    Ok(Argument::Table(rows))
+}
+
+struct Record {
+    line: u64,
+    cells: Vec<String>,
+}
+
+fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    reader
+        .records()
+        .map(|record| {
+            let record = record.map_err(|_| Error::policy("the hierarchy file is no CSV"))?;
+            // A position stands before the empty lines that the reader skips.
+            let line = record.position().map_or(0, |start| {
+                let rest = usize::try_from(start.byte()).ok().and_then(|byte| text.get(byte..)).unwrap_or("");
+                let skipped = rest.chars().take_while(|c| matches!(c, '\r' | '\n')).filter(|c| *c == '\n');
+                start.line() + skipped.map(|_| 1).sum::<u64>()
+            });
+            Ok(Record { line, cells: record.iter().map(str::to_owned).collect() })
+        })
+        .collect()
+}
+
+/// Checks that the rows are a table and a tree; `place` names a row. Errors show no cell.
+pub(super) fn check(rows: &[Vec<String>], place: impl Fn(usize) -> String) -> Result<()> {
+    let Some(columns) = rows.first().map(Vec::len) else {
+        return Err(Error::policy("a hierarchy needs at least one row"));
+    };
+    if let Some((row, cells)) = rows.iter().enumerate().find(|(_, cells)| cells.len() != columns) {
+        let (this, first) = (place(row), place(0));
+        return Err(Error::policy(format!("{this} has {} columns, {first} has {columns}", cells.len())));
+    }
+    if columns < 2 {
+        return Err(Error::policy(
+            "a hierarchy needs at least two columns separated by `;` or `,`: the value and one label",
+        ));
+    }
+    let mut values: HashMap<&str, usize> = HashMap::new();
+    for (row, value) in rows.iter().enumerate().filter_map(|(row, cells)| Some((row, cells.first()?))) {
+        if let Some(earlier) = values.insert(value, row) {
+            return Err(Error::policy(format!("{} repeats the value of {}", place(row), place(earlier))));
+        }
+    }
+    for level in 1..columns - 1 {
+        let mut parents: HashMap<&str, (usize, &str)> = HashMap::new();
+        for (row, cells) in rows.iter().enumerate() {
+            if let (Some(label), Some(parent)) = (cells.get(level), cells.get(level + 1)) {
+                let (earlier, expected) = *parents.entry(label).or_insert((row, parent));
+                if expected != parent {
+                    let (this, earlier, next) = (place(row), place(earlier), level + 1);
+                    return Err(Error::policy(format!(
+                        "{this} and {earlier} agree at level {level} but not at level {next}"
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+    use arrow::compute::cast;
+    use arrow::datatypes::{DataType, Int32Type};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
+    }
+
+    fn rows(argument: Argument) -> Vec<Vec<String>> {
+        match argument {
+            Argument::Table(rows) => rows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn any_table_is_a_hierarchy() {
+        let zips: ArrayRef = Arc::new(Int64Array::from(vec![2139, 2138, 98512]));
+        let towns = StringArray::from(vec!["Cambridge", "Cambridge", "Olympia"]);
+        let packed = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let table = batch(vec![("zip", zips), ("town", cast(&towns, &packed).unwrap())]);
+        assert_eq!(
+            rows(table_of_batches(&[table.slice(0, 1), table.slice(1, 2)]).unwrap()),
+            [["2139", "Cambridge"], ["2138", "Cambridge"], ["98512", "Olympia"]]
+        );
+        assert!(is_table("zip.parquet") && is_table("ZIP.PARQUET"));
+        assert!(!is_table("zip.csv") && !is_table("parquet"));
+    }
+
+    #[test]
+    fn what_is_no_hierarchy_is_refused_and_not_shown() {
+        let text = |cells: Vec<Option<&str>>| Arc::new(StringArray::from(cells)) as ArrayRef;
+        let refused =
+            |columns: Vec<(&str, ArrayRef)>| table_of_batches(&[batch(columns)]).unwrap_err().to_string();
+        let values = text(vec![Some("SECRET"), None, None]);
+        let null = refused(vec![("v", values), ("l", text(vec![Some("a"); 3]))]);
+        assert!(null.starts_with("column `v` has 2 NULLs; leave rows without a value out"), "{null}");
+        assert!(!null.contains("SECRET"));
+        let keys: arrow::array::DictionaryArray<Int32Type> = vec![Some("a"), None].into_iter().collect();
+        let null = refused(vec![("v", text(vec![Some("x"), Some("y")])), ("l", Arc::new(keys) as ArrayRef)]);
+        assert!(null.starts_with("column `l` has 1 NULLs"), "{null}");
+        let twice = refused(vec![("v", text(vec![Some("SECRET"); 2])), ("l", text(vec![Some("a"); 2]))]);
+        assert_eq!(twice, "row 2 repeats the value of row 1");
+        assert!(refused(vec![("v", text(vec![Some("a")]))]).contains("at least two columns"));
+        assert!(table_of_batches(&[]).unwrap_err().to_string().contains("at least one row"));
+        let list = DataType::new_list(DataType::Int8, true);
+        let list = Arc::new(arrow::array::ListArray::new_null(
+            match &list {
+                DataType::List(field) => Arc::clone(field),
+                other => panic!("{other}"),
+            },
+            1,
+        ));
+        assert!(table_of_batches(&[batch(vec![("v", text(vec![Some("a")])), ("l", list)])]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn the_recorded_text_is_the_same_table(
+            cells in prop::collection::btree_map("[a;,\"\r\n \u{feff}é]{0,5}", "[a;,\"\r\n*]{0,3}", 1..8),
+        ) {
+            let (values, labels): (Vec<String>, Vec<String>) = cells.into_iter().unzip();
+            let table = batch(vec![
+                ("v", Arc::new(StringArray::from(values)) as ArrayRef),
+                ("l", Arc::new(StringArray::from(labels)) as ArrayRef),
+            ]);
+            let text = csv_of_batches(std::slice::from_ref(&table)).unwrap();
+            prop_assert_eq!(rows(parse_table(&text).unwrap()), rows(table_of_batches(&[table]).unwrap()));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Hierarchy files of any format that a release reads.
+
+use std::fs::File;
+use std::path::Path;
+
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::error::{Error, Result};
+use crate::generalize::hierarchy::{csv_of_batches, is_table};
+use crate::policy::{Files, Folder};
+
+/// Files in a folder: CSV as it is, Parquet (names in `.parquet`) as the CSV text that a private record keeps.
+#[derive(Debug, Clone)]
+pub struct HierarchyFiles(pub Folder);
+
+impl Files for HierarchyFiles {
+    fn read(&self, name: &str) -> Result<String> {
+        if !is_table(name) {
+            return self.0.read(name);
+        }
+        let path = self.0.0.join(name);
+        parquet(&path).map_err(|error| error.of_policy().at(format!("hierarchy file {}", path.display())))
+    }
+}
+
+fn parquet(path: &Path) -> Result<String> {
+    // Errors of the reader may quote what is in the file.
+    let broken = || Error::policy("it cannot be read as Parquet");
+    let file = File::open(path).map_err(|error| Error::policy(error.kind()))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| broken())?;
+    let reader = reader.build().map_err(|_| broken())?;
+    csv_of_batches(&reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|_| broken())?)
+}
