@@ -18,6 +18,7 @@ mod canary;
 mod cli;
 mod command;
 mod house;
+mod init;
 mod kill;
 mod laws;
 mod mutants;
