@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What does a release cost over a plain copy of the same file?
+# What does a release cost over a plain copy of the same file, and what does counting people cost?
 #
 #   bash benches/release_vs_copy.sh [ROWS]        ROWS is 1000000 if left out
 #
-# Runs `kanon release` and a plain DataFusion COPY of the same Parquet in turns, three times each, and prints
+# Runs `kanon release` of visits that are counted by person, the same counted by row, and a plain DataFusion COPY of
+# the same Parquet in turns, three times each, and prints
 # a Markdown table: the least wall time, CPU time and peak memory of each, and the ratio.
 # KANON_THREADS: threads for both (2). KANON_RUNS: runs of each (3).
 set -euo pipefail
@@ -75,10 +76,16 @@ measure() {
 "$kanon" generate --rows "$rows" --seed 7 --to "$input" >&2
 cat "$input" > /dev/null
 
+# The same policy with rows for people; its hierarchy files are named from its folder.
+cp data/*.csv "$work/"
+sed -e 's/role = "individual"/role = "identifier"/' -e 's/^k = 5$/k = 5\nrows_are_individuals = true/' \
+    data/visits.toml > "$work/rows.toml"
+
 for ((run = 0; run < runs; run++)); do
     rm -rf "$work/release" "$work/copied"
     mkdir "$work/release"
     measure release "$kanon" release "$input" --policy data/visits.toml --to "$work/release/out" --threads "$KANON_THREADS"
+    measure rows "$kanon" release "$input" --policy "$work/rows.toml" --to "$work/release/rows" --threads "$KANON_THREADS"
     measure copy "$copy" "$input" "$work/copied/"
 done
 
@@ -88,12 +95,20 @@ echo
 awk '
     FNR == 1 { file += 1 }
     { for (i = 1; i <= 3; i++) if (FNR == 1 || $i < least[file, i]) least[file, i] = $i }
-    function ratio(i) { return least[2, i] > 0 ? sprintf("%.1f", least[1, i] / least[2, i]) : "-" }
+    function ratio(a, b, i) { return least[b, i] > 0 ? sprintf("%.1f", least[a, i] / least[b, i]) : "-" }
+    function line(name, file) {
+        printf "| %s | %.2f | %.2f | %s |\n", name, least[file, 1], least[file, 2], mib(file)
+    }
+    function ratios(name, a, b) {
+        printf "| %s | %s | %s | %s |\n", name, ratio(a, b, 1), ratio(a, b, 2), ratio(a, b, 3)
+    }
     function mib(file) { return least[file, 3] > 0 ? sprintf("%.0f", least[file, 3]) : "-" }
     END {
         print "| | wall s | CPU s | peak MiB |"
         print "|---|---:|---:|---:|"
-        printf "| `kanon release` | %.2f | %.2f | %s |\n", least[1, 1], least[1, 2], mib(1)
-        printf "| plain COPY | %.2f | %.2f | %s |\n", least[2, 1], least[2, 2], mib(2)
-        printf "| release / COPY | %s | %s | %s |\n", ratio(1), ratio(2), ratio(3)
-    }' "$work/release.runs" "$work/copy.runs"
+        line("`kanon release`, people counted", 1)
+        line("`kanon release`, rows counted", 2)
+        line("plain COPY", 3)
+        ratios("people / rows", 1, 2)
+        ratios("people / COPY", 1, 3)
+    }' "$work/release.runs" "$work/rows.runs" "$work/copy.runs"

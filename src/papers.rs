@@ -35,3 +35,6 @@ pub const LEFEVRE_2006: &str = "LeFevre et al. 2006";
 /// A. Gionis, T. Tassa: "k-anonymization with minimal loss of information", IEEE TKDE 21(2), 2009
 /// (non-uniform entropy).
 pub const GIONIS_TASSA_2009: &str = "Gionis & Tassa 2009";
+/// R. Motwani, Y. Xu: "Efficient algorithms for masking and finding quasi-identifiers", VLDB 2007 workshop on
+/// secure data management (distinct and separation ratios, greedy search).
+pub const MOTWANI_XU_2007: &str = "Motwani & Xu 2007";

@@ -156,7 +156,8 @@ impl ClassTableBuilder {
         Ok(Some(Who { all, of_group: coding.codes.iter().map(|code| code.checked_sub(null)).collect() }))
     }
 
-    /// The base classes: the groups, merged where only sensitive values tell them apart, or where level 0 `merges`.
+    /// The base classes: the groups, merged where only sensitive values or individuals tell them apart, or where level
+    /// 0 `merges`.
     fn base(
         &mut self,
         packing: &Packing,

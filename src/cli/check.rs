@@ -48,7 +48,7 @@ impl Check {
                 "say what to check: --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
-        let policy = self.columns.open(&[])?;
+        let policy = self.columns.open(|| Ok(Vec::new()))?;
         let input = Input::find(&self.input)?;
         run.listener.begin(Phase::Profile, 0);
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;

@@ -2,6 +2,7 @@
 
 mod check;
 mod generate;
+mod init;
 mod link;
 mod list;
 mod numbers;
@@ -23,7 +24,7 @@ use crate::release::engine::Resources;
 use crate::release::stop::Stop;
 use progress::Progress;
 
-/// Anonymize Parquet and CSV tables: check, search, release, verify.
+/// Anonymize Parquet and CSV tables: begin a policy, check, search, release, verify.
 #[derive(Debug, Parser)]
 #[command(
     name = "kanon",
@@ -32,6 +33,7 @@ use progress::Progress;
     after_help = "\
 Examples:
   kanon check patients.parquet --quasi age,sex,zip --k 5
+  kanon init patients.parquet --to patients.toml
   kanon release patients.parquet --policy patients.toml --to patients_safe
   kanon verify patients_safe --input patients.parquet
 
@@ -71,6 +73,7 @@ enum Format {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
     Check(check::Check),
     Search(search::Search),
     Release(release::Release),
@@ -151,6 +154,7 @@ fn run(cli: Cli) -> Result<Done> {
 
 async fn command(command: Command, run: &Run<'_>) -> Result<Done> {
     match command {
+        Command::Init(init) => init.run(run).await,
         Command::Check(check) => check.run(run).await,
         Command::Search(search) => search.run(run).await,
         Command::Release(release) => release.run(run).await,

@@ -46,7 +46,7 @@ impl Risk {
     }
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = self.columns.open(&self.of_release()?)?;
+        let policy = self.columns.open(|| self.of_release())?;
         let input = Input::find(&self.input)?;
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;

@@ -50,19 +50,19 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// The policy, or one made of the quasi-identifiers alone; when neither is said, of `known` ones.
+    /// The policy, or one made of the quasi-identifiers alone; when neither is said, of those that are `known`.
     ///
     /// # Errors
     /// Those of the policy; a policy error when no quasi-identifier is named.
-    pub(crate) fn open(&self, known: &[String]) -> Result<PolicyFile> {
+    pub(crate) fn open(&self, known: impl FnOnce() -> Result<Vec<String>>) -> Result<PolicyFile> {
         if let Some(path) = &self.policy {
             return PolicyFile::open(path);
         }
-        let quasi = if self.quasi.is_empty() { known } else { &self.quasi };
+        let quasi = if self.quasi.is_empty() { known()? } else { self.quasi.clone() };
         if quasi.is_empty() {
             return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));
         }
-        let said = Said::quick(quasi, self.individual.as_deref(), 2)?;
+        let said = Said::quick(&quasi, self.individual.as_deref(), 2)?;
         Ok(PolicyFile { said, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 

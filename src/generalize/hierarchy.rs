@@ -33,7 +33,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::hierarchy_file::check;
 pub use super::hierarchy_file::{csv_of_batches, is_table, parse_csv, parse_table, table_of_batches};
-use super::value::{is_supported, unsupported};
+use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -171,11 +171,7 @@ impl Generalizer for HierarchyLevel {
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
-        if is_supported(input) {
-            Ok(DataType::Utf8View)
-        } else {
-            Err(unsupported(input, "integers, floats, text, dates, timestamps or booleans"))
-        }
+        if is_supported(input) { Ok(DataType::Utf8View) } else { Err(unsupported(input, SUPPORTED)) }
     }
 
     fn keeps_order(&self) -> bool {

@@ -83,7 +83,9 @@ impl Zone {
     }
 }
 
-#[cfg(all(test, feature = "engine"))]
+// Names of zones need the engine.
+#[cfg(feature = "engine")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -5,7 +5,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
+};
 use datafusion::arrow::ipc::reader::{FileReader as ArrowFileReader, StreamReader};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
@@ -244,11 +246,17 @@ pub fn canonical_type(data_type: &DataType) -> DataType {
         }
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Float16 => DataType::Float32,
-        DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => {
-            DataType::Decimal128(*digits, *scale)
-        }
-        DataType::Decimal256(digits, scale) if *digits <= DECIMAL128_MAX_PRECISION => {
-            DataType::Decimal128(*digits, *scale)
+        DataType::Decimal32(digits, scale)
+        | DataType::Decimal64(digits, scale)
+        | DataType::Decimal128(digits, scale)
+        | DataType::Decimal256(digits, scale) => {
+            // Parquet knows no negative scales: the zeros are written.
+            let zeros = scale.min(&0).unsigned_abs();
+            let digits = digits.saturating_add(zeros).min(DECIMAL256_MAX_PRECISION);
+            match digits {
+                ..=DECIMAL128_MAX_PRECISION => DataType::Decimal128(digits, *scale.max(&0)),
+                _ => DataType::Decimal256(digits, *scale.max(&0)),
+            }
         }
         other => other.clone(),
     }
@@ -260,16 +268,23 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
         .iter()
         .map(|field| {
             let plain = canonical_type(field.data_type());
-            let value = match *field.data_type() == plain {
-                true => column(field.name()),
-                false => cast(column(field.name()), plain.clone()),
-            };
+            let (value, data_type) = decoded(column(field.name()), field.data_type());
+            let value = if *data_type == plain { value } else { cast(value, plain.clone()) };
             let value =
                 if matches!(plain, DataType::Float32 | DataType::Float64) { float(value) } else { value };
             value.alias(field.name())
         })
         .collect();
     raw.select(columns).doing("opening the input")
+}
+
+/// A column without its dictionary, and its type then. Arrow's cast of a dictionary of texts to a view takes what lies
+/// behind a NULL entry for a text; this one does not.
+fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
+    match data_type {
+        DataType::Dictionary(_, plain) => decoded(cast(value, (**plain).clone()), plain),
+        plain => (value, plain),
+    }
 }
 
 /// The text columns of CSV files; the texts of `nulls` are NULL.

@@ -19,6 +19,7 @@ mod known;
 pub mod link;
 mod per_class;
 pub mod profile;
+pub mod propose;
 mod read_csv;
 mod read_json;
 pub mod record;

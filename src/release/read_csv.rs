@@ -63,7 +63,8 @@ pub(super) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Sch
     Ok(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
 }
 
-/// Looks at every line: as many fields as the first has, UTF-8, no NUL byte.
+/// Looks at every line: as many fields as the first has, UTF-8, no NUL byte, and in a file of one column no empty line,
+/// which the engine would not count as a row.
 ///
 /// # Errors
 /// A data error that names the first line that is wrong.
@@ -74,7 +75,13 @@ pub(super) fn check(path: &Path, delimiter: u8) -> Result<()> {
     let mut fields = None;
     while next(&mut reader, &mut record, &place)? {
         let expected = *fields.get_or_insert(record.len());
-        let why = if record.len() != expected {
+        let begin = record.position().map_or(0, csv::Position::line);
+        let inside = u64::try_from(record.as_slice().iter().filter(|byte| **byte == b'\n').count());
+        let skipped = reader.position().line().saturating_sub(begin + inside.unwrap_or(u64::MAX));
+        let why = if expected == 1 && skipped > 1 {
+            "an empty line stands before this one; write \"\" for an empty cell, or take the line away"
+                .to_owned()
+        } else if record.len() != expected {
             format!(
                 "{} fields, the first line has {expected}; check the quotes from there on, and [input] delimiter",
                 record.len()
@@ -151,6 +158,14 @@ mod tests {
         assert_eq!(checked(b"a,b\n\"x\",\xc3\n\xa9,1\n"), Err(not_text));
         let nul = "line 3: field 1 holds a NUL byte; save the file as CSV in UTF-8".to_owned();
         assert_eq!(checked(b"a,b\n1,2\n3\0,4\n"), Err(nul));
+        // A line of nothing is a row only where it has one cell, and is read by nobody.
+        let empty =
+            "an empty line stands before this one; write \"\" for an empty cell, or take the line away";
+        assert_eq!(checked(b"a\n1\n\n2\n"), Err(format!("line 4: {empty}")));
+        assert_eq!(checked(b"a\r\n1\r\n\r\n2\r\n"), Err(format!("line 4: {empty}")));
+        for fine in ["a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"] {
+            assert_eq!(checked(fine.as_bytes()), Ok(()), "{fine:?}");
+        }
         assert_eq!(checked("\u{feff}\"a\",b\nä,2".as_bytes()), Ok(()));
     }
 

@@ -135,7 +135,7 @@ pub struct LevelRecord {
     pub level: usize,
     /// The top level of its hierarchy.
     pub of: usize,
-    /// The generalizer, as in the field's `kanon.generalized`.
+    /// The generalizer, as at the end of the field's `kanon.generalized`.
     pub by: String,
 }
 

@@ -39,6 +39,29 @@ pub(super) async fn typed(
     table.select(columns.collect::<Vec<Expr>>()).doing("opening the input")
 }
 
+/// Whether a text is not NULL and cannot be read as a value of this type.
+pub(super) fn misfit(value: &Expr, data_type: &DataType) -> Expr {
+    let read = try_cast(value.clone(), data_type.clone());
+    let misfit = read.clone().is_null();
+    // A date reads the day of a timestamp and drops the time.
+    let misfit = match data_type {
+        DataType::Date32 => {
+            let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
+            misfit.or(try_cast(value.clone(), whole.clone()).not_eq(try_cast(read, whole)))
+        }
+        _ => misfit,
+    };
+    // A moment in another zone would become another day in UTC.
+    let misfit = match data_type {
+        DataType::Date32 | DataType::Timestamp(..) => {
+            let east = value.clone().like(lit("%:%+%")).and(value.clone().not_like(lit("%+00:00")));
+            misfit.or(east).or(value.clone().like(lit("%:%-%")))
+        }
+        _ => misfit,
+    };
+    value.clone().is_not_null().and(misfit)
+}
+
 /// The narrowest type of its kind that every value of a column fits, found in one pass over the columns that
 /// are not to stay as they are.
 async fn choose_types(
@@ -54,26 +77,7 @@ async fn choose_types(
     let mut misfits = Vec::new();
     for (field, wanted) in schema.fields().iter().zip(wanted) {
         for data_type in candidates(*wanted) {
-            let value = column(field.name());
-            let read = try_cast(value.clone(), data_type.clone());
-            let misfit = read.clone().is_null();
-            // A date reads the day of a timestamp and drops the time.
-            let misfit = match data_type {
-                DataType::Date32 => {
-                    let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
-                    misfit.or(try_cast(value.clone(), whole.clone()).not_eq(try_cast(read, whole)))
-                }
-                _ => misfit,
-            };
-            // A moment in another zone would become another day in UTC.
-            let misfit = match data_type {
-                DataType::Date32 | DataType::Timestamp(..) => {
-                    let east = value.clone().like(lit("%:%+%")).and(value.clone().not_like(lit("%+00:00")));
-                    misfit.or(east).or(value.clone().like(lit("%:%-%")))
-                }
-                _ => misfit,
-            };
-            let misfit = value.is_not_null().and(misfit);
+            let misfit = misfit(&column(field.name()), &data_type);
             let counted = when(misfit, lit(1i64)).end().doing("typing the columns")?;
             misfits.push(count(counted).alias(format!("misfit_{}", misfits.len())));
         }

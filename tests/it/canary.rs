@@ -238,11 +238,11 @@ fn csv_that_does_not_fit() {
     for (from, to, part) in [
         ("918273645017,", &b"canary-no-number,"[..], "column `age`: 1 rows hold no number"),
         (&born, b"7391-02-canary,", "column `born`: 1 rows hold no date"),
-        (",003-Canary-diagnosis", b"", "a CSV line does not fit"),
-        ("003-Canary-name,", b"003-Canary-name,918273645111,", "a CSV line does not fit"),
-        ("003-Canary-name,", b"\"003-Canary-name,", "a CSV line does not fit"),
-        ("003-Canary-name,", b"003-Canary-\xff\xfe,", "a CSV line does not fit"),
-        ("name,zip,", b"name,\xffcanary,", "the first line is no CSV in UTF-8"),
+        (",003-Canary-diagnosis", b"", "fields, the first line has"),
+        ("003-Canary-name,", b"003-Canary-name,918273645111,", "fields, the first line has"),
+        ("003-Canary-name,", b"\"003-Canary-name,", "fields, the first line has"),
+        ("003-Canary-name,", b"003-Canary-\xff\xfe,", "is not UTF-8; save the file as UTF-8"),
+        ("name,zip,", b"name,\xffcanary,", "the first line is not UTF-8"),
     ] {
         csv_with(&place, from, to);
         fails(&place, "bad.csv", 3, part);

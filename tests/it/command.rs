@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
+use datafusion::arrow::ipc::CompressionType;
+use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::file::properties::WriterProperties;
@@ -104,6 +106,26 @@ impl Place {
         let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
         writer.write(batch).unwrap();
         writer.close().unwrap();
+    }
+
+    /// Writes an Arrow file, compressed as Feather files are.
+    pub(crate) fn arrow_file(&self, name: &str, batch: &RecordBatch) {
+        let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME));
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = File::create(path).unwrap();
+        let mut writer = FileWriter::try_new_with_options(file, &batch.schema(), options.unwrap()).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
+    }
+
+    /// Writes an Arrow stream.
+    pub(crate) fn arrow_stream(&self, name: &str, batch: &RecordBatch) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut writer = StreamWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
     }
 
     /// `kanon` with the words of `line`, which may stand in single quotes.

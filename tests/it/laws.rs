@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, StringArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, StringArray,
     TimestampMillisecondArray, UInt8Array,
 };
 use arrow::datatypes::DataType;
@@ -81,6 +81,7 @@ fn hierarchies(row: &GeneralizerRow, input: &DataType) -> Vec<Hierarchy> {
 
 fn columns(seed: Vec<Option<i32>>) -> Vec<ArrayRef> {
     let wide = |n: i32| i64::from(n) * 86_400_123;
+    let decimals = Decimal128Array::from_iter(seed.iter().map(|n| n.map(|n| i128::from(n) * 7)));
     vec![
         Arc::new(Int32Array::from(seed.clone())),
         Arc::new(UInt8Array::from_iter(seed.iter().map(|n| n.map(|n| n.unsigned_abs() as u8)))),
@@ -88,7 +89,12 @@ fn columns(seed: Vec<Option<i32>>) -> Vec<ArrayRef> {
         Arc::new(StringArray::from_iter(seed.iter().map(|n| n.map(|n| n.to_string())))),
         Arc::new(Date32Array::from_iter(seed.iter().map(|n| n.map(|n| n * 97)))),
         Arc::new(TimestampMillisecondArray::from_iter(seed.iter().map(|n| n.map(wide)))),
+        Arc::new(
+            TimestampMillisecondArray::from_iter(seed.iter().map(|n| n.map(wide)))
+                .with_timezone("Europe/Berlin"),
+        ),
         Arc::new(BooleanArray::from_iter(seed.iter().map(|n| n.map(|n| n > 0)))),
+        Arc::new(decimals.with_precision_and_scale(9, 1).unwrap()),
     ]
 }
 

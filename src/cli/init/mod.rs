@@ -1,0 +1,137 @@
+//! `kanon init`: a first policy for a table, to be read and decided on.
+
+mod written;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Done;
+use super::numbers::counted;
+use crate::error::{Error, Result};
+use crate::release::Run;
+use crate::release::input::Input;
+use crate::release::propose::{Column, Levels, People, Proposal, Proposed, propose};
+
+/// Write a first policy for a table: proposed roles and levels, with comments that say why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kanon init patients.parquet --to patients.toml
+  kanon init 'lake/*.csv' --format json
+
+It knows names, types and counts, not what your columns mean: read every line. Where it is in doubt the role
+is \"?\", which is refused until you decide. No value of the data is written.")]
+pub(crate) struct Init {
+    /// A file, folder or glob of Parquet or CSV files.
+    input: String,
+    /// The policy file to make; must not exist. Without it the policy is printed.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+impl Init {
+    pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        if let Some(path) = &self.to {
+            check_free(path)?;
+        }
+        let input = Input::find(&self.input)?;
+        let proposal = propose(run, &input).await?;
+        let policy = written::policy(&proposal, &self.input, self.to.as_deref());
+        let text = match &self.to {
+            None => policy.clone(),
+            Some(path) => {
+                let file = File::create_new(path);
+                let written = file.and_then(|mut file| file.write_all(policy.as_bytes()));
+                written.map_err(|e| Error::data(e.kind()).at(place(path)))?;
+                told(&proposal, path)
+            }
+        };
+        Ok(Done { text, json: to_json(&proposal, &policy), holds: true })
+    }
+}
+
+fn place(path: &Path) -> String {
+    format!("--to {}", path.display())
+}
+
+/// What cannot be written must not fail after the input was read.
+fn check_free(path: &Path) -> Result<()> {
+    if std::fs::symlink_metadata(path).is_ok() {
+        return Err(Error::policy("exists; choose another name").at(place(path)));
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match folder.is_none_or(Path::is_dir) {
+        true => Ok(()),
+        false => Err(Error::data("expected the name of a file in a folder that exists").at(place(path))),
+    }
+}
+
+/// What was written, in a few lines.
+fn told(proposal: &Proposal, path: &Path) -> String {
+    let roles = [
+        Proposed::Individual,
+        Proposed::Identifier,
+        Proposed::Quasi,
+        Proposed::Sensitive,
+        Proposed::Text,
+        Proposed::Undecided,
+    ];
+    let counts = roles.map(|role| (proposal.with_role(role).count(), role.word()));
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    let columns = counted(u64::try_from(proposal.columns.len()).unwrap_or(u64::MAX), "column", "columns");
+    let path = path.display();
+    let counts: Vec<String> = counts.collect();
+    format!(
+        "wrote     {path} ({columns}: {})\nnext      read {path}, and decide where a role is \"?\"\n",
+        counts.join(", ")
+    )
+}
+
+fn to_json(proposal: &Proposal, policy: &str) -> Value {
+    let column = |column: &Column| {
+        json!({
+            "name": column.facts.name,
+            "type": column.facts.data_type.to_string(),
+            "role": column.role.word(),
+            "why": column.why,
+            "distinct": column.facts.distinct,
+            "distinct_is_counted": column.facts.is_counted,
+            "nulls": column.facts.nulls,
+            "hierarchy": column.levels.as_ref().map(levels_to_json),
+            "unique_share_with": column.unique_share_with,
+        })
+    };
+    let input = proposal.csv.as_ref().map(|csv| {
+        json!({
+            "delimiter": csv.delimiter.map(|delimiter| char::from(delimiter).to_string()),
+            "header": csv.header,
+            "nulls": csv.nulls,
+        })
+    });
+    let singled_out = proposal.singled_out.iter();
+    json!({
+        "rows": proposal.rows,
+        "input": input,
+        "individual": match &proposal.people {
+            People::Individual(name) => Some(name),
+            People::Rows(_) | People::Unknown(_) => None,
+        },
+        "rows_are_individuals": matches!(proposal.people, People::Rows(_)),
+        "columns": proposal.columns.iter().map(column).collect::<Vec<_>>(),
+        "singled_out": singled_out
+            .map(|one| json!({ "columns": one.columns, "unique_share": one.unique_share }))
+            .collect::<Vec<_>>(),
+        "unique_share": proposal.unique_share,
+        "policy": policy,
+    })
+}
+
+/// Levels are written in TOML as in JSON.
+fn levels_to_json(levels: &Levels) -> Value {
+    let values = levels.values.iter().map(|value| serde_json::from_str(value).unwrap_or(Value::Null));
+    json!({ levels.key: values.collect::<Vec<Value>>() })
+}

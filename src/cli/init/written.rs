@@ -1,0 +1,366 @@
+//! A proposal as a policy file with comments.
+
+use std::path::Path;
+
+use arrow::datatypes::DataType;
+
+use crate::cli::numbers::{counted, percent, percent_of, rows};
+use crate::policy::CsvOptions;
+use crate::release::propose::{Column, Facts, People, Proposal, Proposed};
+
+/// Comments stay below so many characters.
+const WIDTH: usize = 100;
+/// Longer names are cut in comments.
+const NAME: usize = 60;
+/// A share of rows that become unique from which a column is called out.
+const MANY: f64 = 0.05;
+
+/// The policy file for a proposal; `input` and `to` are what the user typed.
+pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> String {
+    let mut file = PolicyFile(String::new());
+    file.introduction(proposal);
+    file.requirements(proposal);
+    if let Some(csv) = &proposal.csv {
+        file.input(csv);
+    }
+    file.single_out(proposal);
+    file.line("[columns]");
+    for column in &proposal.columns {
+        file.column(column, proposal.unique_share);
+    }
+    file.blank();
+    file.next(proposal, input, to);
+    file.0
+}
+
+struct PolicyFile(String);
+
+impl PolicyFile {
+    fn line(&mut self, line: &str) {
+        self.0 += line;
+        self.0.push('\n');
+    }
+
+    fn blank(&mut self) {
+        self.line("");
+    }
+
+    fn comment(&mut self, text: &str) {
+        self.wrapped("# ", "# ", text);
+    }
+
+    /// An entry of a list in a comment.
+    fn entry(&mut self, text: &str) {
+        self.wrapped("#   ", "#     ", text);
+    }
+
+    /// The words of `text` in lines that are not too long.
+    fn wrapped(&mut self, first: &str, then: &str, text: &str) {
+        let mut line = first.to_owned();
+        let mut is_empty = true;
+        for word in text.split(' ') {
+            if !is_empty && line.chars().count() + 1 + word.chars().count() >= WIDTH {
+                self.line(line.trim_end());
+                (line, is_empty) = (then.to_owned(), true);
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line += word;
+            is_empty = false;
+        }
+        self.line(line.trim_end());
+    }
+
+    fn introduction(&mut self, proposal: &Proposal) {
+        let rows = rows(proposal.rows);
+        self.comment(&format!(
+            "A first policy, proposed by `kanon init` from {rows}: from the names of the columns and from counts. \
+             It does not know what your data means: read every line, change what is wrong. No value of the data is \
+             written here."
+        ));
+        let open: Vec<String> =
+            proposal.with_role(Proposed::Undecided).map(|column| shown(&column.facts.name)).collect();
+        if !open.is_empty() {
+            self.line("#");
+            self.comment(&format!(
+                "To decide ({}): {}. Put a role in place of each \"?\"; until then this policy is refused.",
+                open.len(),
+                listed(&open)
+            ));
+        }
+        if proposal.with_role(Proposed::Quasi).next().is_none() {
+            self.line("#");
+            self.comment("No column looks like a quasi-identifier; a policy needs at least one. Which columns could others know?");
+        }
+        self.line("#");
+        self.comment("The roles:");
+        for role in [
+            "identifier   names a person or a record; never written",
+            "individual   who a row is about, where people have several rows; at most one; never written",
+            "quasi        others may know it of a person; made coarser, level by level",
+            "sensitive    what nobody should learn about a person; written as it is",
+            "text         free text; never written",
+            "insensitive  others neither know it nor should care; written as it is, so be sure",
+        ] {
+            self.line(&format!("#   {role}"));
+        }
+        self.blank();
+    }
+
+    fn requirements(&mut self, proposal: &Proposal) {
+        let counted = match proposal.people {
+            People::Individual(_) => "people",
+            People::Rows(_) | People::Unknown(_) => "rows",
+        };
+        self.comment(&format!(
+            "Each combination of quasi-identifiers in the release is shared by at least so many {counted}."
+        ));
+        self.line("k = 5");
+        self.blank();
+        self.comment(&format!(
+            "At most this share of the {counted} may be left out to get there; without it a few people who are unlike \
+             all others would make everybody's values coarse."
+        ));
+        self.line("suppression_limit = 0.05");
+        self.blank();
+        self.people(&proposal.people);
+        for column in proposal.with_role(Proposed::Sensitive) {
+            let name = &column.facts.name;
+            self.comment(&format!(
+                "Among those who share a combination there are at least two values of {}: if all had the same, k would \
+                 not hide it. A larger l hides more.",
+                shown(name)
+            ));
+            self.line("[[require]]");
+            self.line("model = \"l_diversity\"");
+            self.line("l = 2");
+            self.line(&format!("sensitive = {}", quoted(name)));
+            self.blank();
+        }
+    }
+
+    fn people(&mut self, people: &People) {
+        match people {
+            People::Individual(_) => return,
+            People::Rows(name) => {
+                self.comment(&format!(
+                    "Each row is a person: no value of {} comes twice. Take the line away if people have several rows.",
+                    shown(name)
+                ));
+                self.line("rows_are_individuals = true");
+            }
+            People::Unknown(repeats) => {
+                if let Some(name) = repeats {
+                    self.comment(&format!(
+                        "{} repeats, so `kanon release` refuses until this is decided.",
+                        shown(name)
+                    ));
+                }
+                self.comment(
+                    "Is each row another person? If so, take away the `#` of the next line. If people have several \
+                     rows, give the column that says whose row it is the role `individual`: five rows of one person \
+                     hide nobody.",
+                );
+                self.line("# rows_are_individuals = true");
+            }
+        }
+        self.blank();
+    }
+
+    /// How a CSV input is written, where it is not the usual way.
+    fn input(&mut self, csv: &CsvOptions) {
+        let usual = CsvOptions::default();
+        if *csv == usual {
+            return;
+        }
+        self.comment("How the input is written.");
+        if !csv.header {
+            self.comment(
+                "The first line looks like data, not like names; if it holds names, take `header` away.",
+            );
+        }
+        self.line("[input]");
+        if let Some(delimiter) = csv.delimiter {
+            self.line(&format!("delimiter = {}", quoted(&char::from(delimiter).to_string())));
+        }
+        if csv.header != usual.header {
+            self.line("header = false");
+        }
+        if csv.nulls != usual.nulls {
+            let nulls: Vec<String> = csv.nulls.iter().map(|text| quoted(text)).collect();
+            self.line(&format!("nulls = [{}]", nulls.join(", ")));
+        }
+        self.blank();
+    }
+
+    fn single_out(&mut self, proposal: &Proposal) {
+        let Some(all) = proposal.unique_share else { return };
+        self.comment(
+            "How far the proposed quasi-identifiers single people out as they are: the share of rows that are the \
+             only one with their values.",
+        );
+        for one in &proposal.singled_out {
+            let names: Vec<String> = one.columns.iter().map(|name| shown(name)).collect();
+            self.entry(&format!("{}: {}", names.join(", "), percent(one.unique_share)));
+        }
+        let count = proposal.with_role(Proposed::Quasi).count();
+        if count > proposal.singled_out.last().map_or(0, |last| last.columns.len()) {
+            self.entry(&format!("all {count}: {}", percent(all)));
+        }
+        self.blank();
+    }
+
+    fn column(&mut self, column: &Column, unique_share: Option<f64>) {
+        let Column { facts, role, why, levels, unique_share_with } = column;
+        self.blank();
+        self.comment(&format!("{}; {why}.", counts(facts)));
+        let is_open = *role == Proposed::Undecided;
+        if let Some(with) = unique_share_with {
+            let without = unique_share.unwrap_or(0.0);
+            let call = if with - without >= MANY { ": a quasi-identifier?" } else { "." };
+            self.comment(&match unique_share {
+                Some(_) => format!(
+                    "With it {} of rows are unique on the quasi-identifiers, without it {}{call}",
+                    percent(*with),
+                    percent(without)
+                ),
+                None => format!("By itself it makes {} of rows unique{call}", percent(*with)),
+            });
+        }
+        let hierarchy = match levels {
+            Some(levels) if is_open => {
+                self.comment(&format!("As a quasi-identifier: {{ role = \"quasi\", hierarchy = {levels} }}"));
+                String::new()
+            }
+            Some(levels) => format!(", hierarchy = {levels}"),
+            None if *role == Proposed::Quasi && facts.distinct > Some(2) => {
+                self.comment(
+                    "As it is or suppressed; hierarchy = { file = \"...\" } with coarser values would keep more.",
+                );
+                String::new()
+            }
+            None => String::new(),
+        };
+        self.line(&format!("{} = {{ role = \"{}\"{hierarchy} }}", key(&facts.name), role.word()));
+    }
+
+    fn next(&mut self, proposal: &Proposal, input: &str, to: Option<&Path>) {
+        let open = proposal.with_role(Proposed::Undecided).next().is_some();
+        self.comment(if open { "Next: decide where a role is \"?\", then" } else { "Next:" });
+        let policy = to.map_or_else(|| "policy.toml".to_owned(), |path| path.display().to_string());
+        let fits = |words: String, otherwise: &str| {
+            let is_short = words.chars().count() <= 25 && !words.contains(char::is_control);
+            if is_short { in_shell(&words) } else { otherwise.to_owned() }
+        };
+        let (input, policy) = (fits(input.to_owned(), "INPUT"), fits(policy, "POLICY"));
+        for command in [
+            format!("kanon check {input} --policy {policy}"),
+            format!("kanon release {input} --policy {policy} --to FOLDER"),
+        ] {
+            self.line(&format!("#   {command}"));
+        }
+    }
+}
+
+/// What was counted, in words.
+fn counts(facts: &Facts) -> String {
+    let distinct = match facts.distinct {
+        _ if facts.is_unique() => ", no value twice".to_owned(),
+        Some(distinct) => {
+            let about = if facts.is_counted { "" } else { "about " };
+            format!(", {about}{}", counted(distinct, "distinct value", "distinct values"))
+        }
+        None => String::new(),
+    };
+    let nulls = match facts.nulls {
+        0 => "no NULL".to_owned(),
+        nulls => format!("{} NULL", percent_of(nulls, facts.rows)),
+    };
+    format!("{}{distinct}, {nulls}", type_word(&facts.data_type))
+}
+
+fn type_word(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Boolean => "boolean",
+        DataType::Date32 => "date",
+        DataType::Timestamp(..) => "timestamp",
+        text if text.is_string() => "text",
+        integer if integer.is_integer() => "integer",
+        number if number.is_numeric() => "number",
+        nested if nested.is_nested() => "list or struct",
+        _ => "another type",
+    }
+}
+
+/// A name in a comment.
+fn shown(name: &str) -> String {
+    let plain = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
+    match name.chars().count() {
+        ..=NAME => name.chars().map(plain).collect(),
+        _ => name.chars().take(NAME).map(plain).chain(['.', '.', '.']).collect(),
+    }
+}
+
+/// The first names of a list.
+fn listed(names: &[String]) -> String {
+    const FIRST: usize = 20;
+    match names.get(..FIRST) {
+        Some(first) if names.len() > FIRST => {
+            format!("{} and {} more", first.join(", "), names.len() - FIRST)
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// A key of TOML.
+fn key(name: &str) -> String {
+    let is_bare =
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if is_bare { name.to_owned() } else { quoted(name) }
+}
+
+/// A text of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\t' => quoted += "\\t",
+            c if c.is_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// A word of a command line.
+fn in_shell(word: &str) -> String {
+    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,".contains(&b));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_keys_are_read_back() {
+        for name in ["age", "", "a b", "q\"uo\\te", "tab\tline\nend\u{7f}", "größe", "a.b", "\u{85}\u{feff}x"]
+        {
+            let table: toml::Table = toml::from_str(&format!("{} = {}", key(name), quoted(name))).unwrap();
+            assert_eq!(table.get(name).and_then(|value| value.as_str()), Some(name));
+        }
+    }
+
+    #[test]
+    fn comments_are_wrapped() {
+        let mut file = PolicyFile(String::new());
+        file.comment(&["word"; 60].join(" "));
+        file.entry(&["word"; 60].join(" "));
+        assert!(file.0.lines().all(|line| line.starts_with("# ") && line.len() < WIDTH), "{}", file.0);
+        assert_eq!(file.0.matches("word").count(), 120);
+        assert_eq!(shown("a\nb c"), "a_b_c");
+        assert_eq!(shown(&"x".repeat(90)).len(), 63);
+    }
+}

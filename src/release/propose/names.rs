@@ -1,0 +1,340 @@
+//! What the name of a column says of it: its words, looked up in a table.
+
+/// What kind of column a name speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Named {
+    /// A person's own number: it stands in every row of the person.
+    Person,
+    /// A name, or a way to reach somebody.
+    Contact,
+    /// The number of a record.
+    Record,
+    /// A date of birth.
+    Birth,
+    /// A postal code.
+    Postal,
+    /// The date of something that others may have seen.
+    Event,
+    /// Anything else that others may know.
+    Known,
+    /// What nobody should learn about a person.
+    Sensitive,
+    /// Free text.
+    Notes,
+}
+
+/// Names of one meaning.
+pub(super) struct Pattern {
+    pub(super) named: Named,
+    /// The meaning: "named like ...".
+    pub(super) like: &'static str,
+    /// Words that stand next to each other in a name; `*` is any end of a word.
+    words: &'static [&'static str],
+}
+
+const fn pattern(named: Named, like: &'static str, words: &'static [&'static str]) -> Pattern {
+    Pattern { named, like, words }
+}
+
+/// The first pattern that a name matches counts.
+const PATTERNS: &[Pattern] = &[
+    pattern(
+        Named::Person,
+        "a person's number",
+        &[
+            "patient id",
+            "patient no",
+            "patient nr",
+            "patient number",
+            "person id",
+            "person no",
+            "person number",
+            "personal id",
+            "subject id",
+            "participant id",
+            "respondent id",
+            "beneficiary id",
+            "member id",
+            "member no",
+            "member number",
+            "customer id",
+            "customer no",
+            "customer number",
+            "client id",
+            "employee id",
+            "employee no",
+            "employee number",
+            "student id",
+            "user id",
+            "mrn",
+            "medical record",
+            "ssn",
+            "social security",
+            "national id",
+            "national insurance",
+            "nhs number",
+            "tax id",
+            "tax number",
+            "tin",
+            "passport*",
+            "insurance no",
+            "insurance number",
+            "driver license",
+            "drivers license",
+            "driving licence",
+        ],
+    ),
+    pattern(
+        Named::Contact,
+        "a way to reach or to charge a person",
+        &[
+            "email",
+            "e mail",
+            "mail",
+            "phone*",
+            "telephone*",
+            "mobile",
+            "fax",
+            "iban",
+            "account no",
+            "account number",
+            "account id",
+            "credit card",
+            "card no",
+            "card number",
+            "ip",
+            "ip address",
+            "mac address",
+            "license plate",
+            "url",
+        ],
+    ),
+    pattern(
+        Named::Contact,
+        "a person's name",
+        &[
+            "first name",
+            "last name",
+            "full name",
+            "given name",
+            "family name",
+            "middle name",
+            "maiden name",
+            "birth name",
+            "patient name",
+            "customer name",
+            "user name",
+            "surname",
+            "forename",
+            "login",
+        ],
+    ),
+    pattern(Named::Birth, "a date of birth", &["dob", "birth*", "born"]),
+    pattern(Named::Postal, "a postal code", &["zip", "zip code", "postal*", "post code", "plz"]),
+    pattern(Named::Known, "a sex or gender", &["sex", "gender"]),
+    pattern(Named::Known, "a race or an origin", &["race", "ethnic*", "ancestry", "caste", "tribe"]),
+    pattern(Named::Known, "an age", &["age", "ages"]),
+    pattern(
+        Named::Known,
+        "a place",
+        &[
+            "city",
+            "town",
+            "county",
+            "state",
+            "province",
+            "country",
+            "region",
+            "district",
+            "municipality",
+            "neighborhood",
+            "lat",
+            "latitude",
+            "lon",
+            "lng",
+            "longitude",
+        ],
+    ),
+    pattern(
+        Named::Known,
+        "a family",
+        &["marital*", "civil status", "relationship", "household*", "children", "dependents", "family size"],
+    ),
+    pattern(Named::Known, "an education", &["educat*", "school*", "degree", "university"]),
+    pattern(
+        Named::Known,
+        "an occupation",
+        &["occupation*", "job*", "profession*", "work class", "employ*", "industry", "veteran*", "military"],
+    ),
+    pattern(Named::Known, "a nationality", &["national*", "citizen*", "language*", "immigra*"]),
+    pattern(Named::Known, "a religion, which can be sensitive as well", &["religio*"]),
+    pattern(
+        Named::Event,
+        "the date of something that others may have seen",
+        &[
+            "visit date",
+            "encounter date",
+            "admission*",
+            "admit*",
+            "discharge*",
+            "appointment*",
+            "surgery date",
+            "procedure date",
+            "death*",
+            "died",
+            "deceased*",
+            "hire*",
+            "enrol*",
+            "travel date",
+            "purchase date",
+            "transaction date",
+        ],
+    ),
+    pattern(Named::Notes, "free text", &["note*", "comment*", "remark*", "free text", "narrative", "memo"]),
+    pattern(
+        Named::Sensitive,
+        "a matter of health",
+        &[
+            "diagnos*",
+            "disease*",
+            "icd*",
+            "dx",
+            "problem*",
+            "condition*",
+            "illness*",
+            "symptom*",
+            "treatment*",
+            "therap*",
+            "procedure*",
+            "medication*",
+            "drug*",
+            "prescription*",
+            "hiv",
+            "test result*",
+            "lab result*",
+            "allerg*",
+            "pregnan*",
+            "disab*",
+            "genotype*",
+            "mutation*",
+        ],
+    ),
+    pattern(
+        Named::Sensitive,
+        "a matter of money",
+        &["income*", "salar*", "wage*", "earning*", "credit score", "debt*"],
+    ),
+    pattern(
+        Named::Sensitive,
+        "a matter of private life",
+        &["sexual*", "political*", "union member*", "crim*", "offen*", "convict*"],
+    ),
+    pattern(Named::Contact, "an address", &["address*", "addr", "street*"]),
+    pattern(Named::Contact, "a name", &["name", "names"]),
+    pattern(Named::Record, "the number of a record", &["id", "ids", "uuid", "guid", "key", "row number"]),
+];
+
+/// What the name of a column says, if anything.
+pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
+    let words = words(name);
+    PATTERNS.iter().find(|pattern| pattern.words.iter().any(|like| stands_in(like, &words)))
+}
+
+/// The words of a name in lower case: `patientId`, `patient-id` and `PATIENT_ID2` begin with `patient` and `id`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let letters: Vec<char> = name.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| letters.get(before));
+        let next_is_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        // A new word: after a small letter, or the last of several large letters before a small one.
+        let turns = letter.is_uppercase()
+            && before.is_some_and(|before| before.is_lowercase() || before.is_uppercase() && next_is_small);
+        if !letter.is_alphabetic() || turns {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (letter.is_alphabetic(), words.last_mut()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether the words of a pattern stand next to each other among `words`, or written together as one of them.
+fn stands_in(pattern: &str, words: &[String]) -> bool {
+    let parts: Vec<&str> = pattern.split(' ').collect();
+    let apart =
+        words.windows(parts.len()).any(|run| run.iter().zip(&parts).all(|(word, part)| fits(part, word)));
+    let together = pattern.replace(' ', "");
+    apart || parts.len() > 1 && words.iter().any(|word| fits(&together, word))
+}
+
+fn fits(part: &str, word: &str) -> bool {
+    part.strip_suffix('*').map_or(part == word, |stem| word.starts_with(stem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_word_by_word() {
+        assert_eq!(words("patientID"), ["patient", "id"]);
+        assert_eq!(words("ICDCode10_main-dx.2"), ["icd", "code", "main", "dx"]);
+        assert_eq!(words(""), [""; 0]);
+    }
+
+    #[test]
+    fn what_names_mean() {
+        let cases = [
+            ("patient_id", Some(Named::Person)),
+            ("PatientId", Some(Named::Person)),
+            ("patientid", Some(Named::Person)),
+            ("SSN", Some(Named::Person)),
+            ("last-name", Some(Named::Contact)),
+            ("surname", Some(Named::Contact)),
+            ("doctor_name", Some(Named::Contact)),
+            ("emailAddress", Some(Named::Contact)),
+            ("address_city", Some(Named::Known)),
+            ("home_address", Some(Named::Contact)),
+            ("dateOfBirth", Some(Named::Birth)),
+            ("ZIP5", Some(Named::Postal)),
+            ("postcode", Some(Named::Postal)),
+            ("age_at_diagnosis", Some(Named::Known)),
+            ("native-country", Some(Named::Known)),
+            ("marital_status", Some(Named::Known)),
+            ("visit_date", Some(Named::Event)),
+            ("visit_id", Some(Named::Record)),
+            ("icd10", Some(Named::Sensitive)),
+            ("drug_name", Some(Named::Sensitive)),
+            ("diagnosis_id", Some(Named::Sensitive)),
+            ("salary-class", Some(Named::Sensitive)),
+            ("notes", Some(Named::Notes)),
+            ("uuid", Some(Named::Record)),
+            // Words, not parts of words.
+            ("dosage", None),
+            ("message", None),
+            ("essex", None),
+            ("filename_extension", None),
+            ("fnlwgt", None),
+            ("estate", None),
+            ("grace", None),
+            ("paid", None),
+            ("column_1", None),
+            ("", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(meaning(name).map(|pattern| pattern.named), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_is_written_as_words() {
+        for like in PATTERNS.iter().flat_map(|pattern| pattern.words) {
+            let plain = like.trim_end_matches('*');
+            assert_eq!(words(plain).join(" "), plain);
+            assert!(meaning(plain).is_some(), "{like}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A role for a column, from its name and its facts. In doubt none: a wrong `insensitive` gives people away, so it is
+//! never proposed.
+
+use super::facts::{Facts, is_time};
+use super::names::{Named, Pattern};
+use crate::generalize::value::is_supported;
+
+/// In smaller tables nothing follows from values that do not repeat.
+const ENOUGH_ROWS: u64 = 20;
+
+/// A proposed role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Proposed {
+    /// Who a row is about; people have several rows.
+    Individual,
+    /// Names a person or a record; never written.
+    Identifier,
+    /// Others may know it; generalized.
+    Quasi,
+    /// What nobody should learn about a person.
+    Sensitive,
+    /// Free text; never written.
+    Text,
+    /// Somebody who knows the data must decide.
+    Undecided,
+}
+
+impl Proposed {
+    /// The word of the policy.
+    pub fn word(self) -> &'static str {
+        match self {
+            Proposed::Individual => "individual",
+            Proposed::Identifier => "identifier",
+            Proposed::Quasi => "quasi",
+            Proposed::Sensitive => "sensitive",
+            Proposed::Text => "text",
+            Proposed::Undecided => "?",
+        }
+    }
+}
+
+/// The role of a column by itself, and why. Who the individual is, is seen from all columns together.
+pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, String) {
+    let Some(pattern) = pattern else { return by_facts(facts) };
+    let named = |role, but: &str| (role, format!("named like {}{but}", pattern.like));
+    let is_date = is_time(&facts.data_type) || facts.is_dates_as_text;
+    match pattern.named {
+        Named::Person | Named::Contact => named(Proposed::Identifier, ""),
+        Named::Notes => named(Proposed::Text, ""),
+        _ if !is_supported(&facts.data_type) && !facts.data_type.is_decimal() => by_facts(facts),
+        Named::Record if facts.has_distinct_percent(90) => named(Proposed::Identifier, ""),
+        Named::Record => named(Proposed::Undecided, ", but it repeats: is it the person's, or a code?"),
+        Named::Birth | Named::Postal | Named::Known if facts.is_prose() => {
+            named(Proposed::Undecided, ", but its texts are long: free text?")
+        }
+        Named::Birth | Named::Postal | Named::Known => named(Proposed::Quasi, ""),
+        Named::Event if is_date => named(Proposed::Quasi, ""),
+        Named::Event => by_facts(facts),
+        Named::Sensitive if is_date => {
+            named(Proposed::Undecided, ", but it holds dates, which others may have seen")
+        }
+        Named::Sensitive if facts.is_prose() => {
+            named(Proposed::Undecided, ", but its texts are long: free text can name people")
+        }
+        Named::Sensitive if facts.distinct.is_none_or(|distinct| distinct < 2) => {
+            named(Proposed::Undecided, ", but there is nothing to tell apart")
+        }
+        Named::Sensitive if facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) => {
+            named(Proposed::Undecided, ", but most values occur once: as it is, it would name its row")
+        }
+        Named::Sensitive => named(Proposed::Sensitive, ""),
+    }
+}
+
+/// The role of a column whose name says nothing.
+fn by_facts(facts: &Facts) -> (Proposed, String) {
+    let data_type = &facts.data_type;
+    if !is_supported(data_type) && !data_type.is_decimal() {
+        return (Proposed::Text, "values of this type cannot be released".to_owned());
+    }
+    if facts.is_prose() {
+        return (Proposed::Text, "long texts, which can name people".to_owned());
+    }
+    let is_code = data_type.is_string() || data_type.is_integer();
+    if is_code && facts.is_unique() && facts.known() >= ENOUGH_ROWS {
+        return (Proposed::Identifier, "no value occurs twice, so each names its row".to_owned());
+    }
+    (Proposed::Undecided, "its name does not say what it is".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::DataType;
+
+    use super::super::facts::Length;
+    use super::super::names::meaning;
+    use super::*;
+
+    fn facts(name: &str, data_type: DataType, distinct: u64) -> Facts {
+        Facts {
+            name: name.to_owned(),
+            data_type,
+            rows: 1000,
+            nulls: 0,
+            distinct: Some(distinct),
+            is_counted: true,
+            length: None,
+            spread: None,
+            is_dates_as_text: false,
+        }
+    }
+
+    #[track_caller]
+    fn is(facts: &Facts, role: Proposed) {
+        assert_eq!(judge(facts, meaning(&facts.name)).0, role, "{}", facts.name);
+    }
+
+    #[test]
+    fn names_and_facts_together() {
+        use DataType::{Date32, Float64, Int64, Utf8View};
+        let list = DataType::new_list(Int64, true);
+        for (name, data_type, distinct, role) in [
+            ("ssn", Utf8View, 1000, Proposed::Identifier),
+            ("last_name", Utf8View, 300, Proposed::Identifier),
+            ("visit_id", Int64, 1000, Proposed::Identifier),
+            ("region_id", Int64, 12, Proposed::Undecided),
+            ("age", Int64, 90, Proposed::Quasi),
+            ("discharged", Date32, 365, Proposed::Undecided),
+            ("discharge_date", Date32, 365, Proposed::Quasi),
+            ("discharge", DataType::Boolean, 2, Proposed::Undecided),
+            ("diagnosis", Utf8View, 20, Proposed::Sensitive),
+            ("diagnosis", Utf8View, 1, Proposed::Undecided),
+            ("diagnosis_date", Date32, 365, Proposed::Undecided),
+            ("income", Float64, 990, Proposed::Undecided),
+            ("income", Float64, 40, Proposed::Sensitive),
+            ("income", DataType::Decimal128(10, 2), 40, Proposed::Sensitive),
+            ("age", list.clone(), 2, Proposed::Text),
+            ("x", list, 2, Proposed::Text),
+            ("x", Int64, 1000, Proposed::Identifier),
+            ("x", Float64, 1000, Proposed::Undecided),
+            ("x", Utf8View, 3, Proposed::Undecided),
+            ("remarks", Utf8View, 3, Proposed::Text),
+        ] {
+            is(&facts(name, data_type, distinct), role);
+        }
+        let small = Facts { rows: 10, ..facts("x", Int64, 10) };
+        is(&small, Proposed::Undecided);
+        let long = Some(Length { mean: 80, ..Length::default() });
+        for (name, distinct, role) in [
+            ("x", 900, Proposed::Text),
+            ("x", 9, Proposed::Undecided),
+            ("job_description", 900, Proposed::Undecided),
+            ("diagnosis", 400, Proposed::Undecided),
+        ] {
+            is(&Facts { length: long, ..facts(name, Utf8View, distinct) }, role);
+        }
+    }
+}
