@@ -21,6 +21,7 @@ mod formats;
 mod hierarchies;
 mod house;
 mod individuals;
+mod init;
 mod kill;
 mod laws;
 mod link;

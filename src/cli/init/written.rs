@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arrow::datatypes::DataType;
 
-use crate::cli::numbers::{counted, percent, percent_of, rows};
+use crate::cli::numbers::{counted, grouped, percent, percent_of, rows};
 use crate::policy::CsvOptions;
 use crate::release::propose::{Column, Facts, People, Proposal, Proposed};
 
@@ -12,6 +12,8 @@ use crate::release::propose::{Column, Facts, People, Proposal, Proposed};
 const WIDTH: usize = 100;
 /// Longer names are cut in comments.
 const NAME: usize = 60;
+/// More distinct values than these deserve a hierarchy.
+const FEW: u64 = 4;
 /// A share of rows that become unique from which a column is called out.
 const MANY: f64 = 0.05;
 
@@ -230,11 +232,11 @@ impl PolicyFile {
         }
         let hierarchy = match levels {
             Some(levels) if is_open => {
-                self.comment(&format!("As a quasi-identifier: {{ role = \"quasi\", hierarchy = {levels} }}"));
+                self.comment(&format!("If it is quasi: hierarchy = {levels}"));
                 String::new()
             }
             Some(levels) => format!(", hierarchy = {levels}"),
-            None if *role == Proposed::Quasi && facts.distinct > Some(2) => {
+            None if *role == Proposed::Quasi && facts.distinct > Some(FEW) => {
                 self.comment(
                     "As it is or suppressed; hierarchy = { file = \"...\" } with coarser values would keep more.",
                 );
@@ -267,10 +269,10 @@ impl PolicyFile {
 fn counts(facts: &Facts) -> String {
     let distinct = match facts.distinct {
         _ if facts.is_unique() => ", no value twice".to_owned(),
-        Some(distinct) => {
-            let about = if facts.is_counted { "" } else { "about " };
-            format!(", {about}{}", counted(distinct, "distinct value", "distinct values"))
+        Some(distinct) if facts.is_counted => {
+            format!(", {}", counted(distinct, "distinct value", "distinct values"))
         }
+        Some(distinct) => format!(", about {} distinct values", grouped(about(distinct))),
         None => String::new(),
     };
     let nulls = match facts.nulls {
@@ -278,6 +280,12 @@ fn counts(facts: &Facts) -> String {
         nulls => format!("{} NULL", percent_of(nulls, facts.rows)),
     };
     format!("{}{distinct}, {nulls}", type_word(&facts.data_type))
+}
+
+/// A number by its first two digits.
+fn about(n: u64) -> u64 {
+    let unit = 10u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    n - n % unit
 }
 
 fn type_word(data_type: &DataType) -> &'static str {
@@ -351,6 +359,14 @@ mod tests {
             let table: toml::Table = toml::from_str(&format!("{} = {}", key(name), quoted(name))).unwrap();
             assert_eq!(table.get(name).and_then(|value| value.as_str()), Some(name));
         }
+    }
+
+    #[test]
+    fn estimates_are_rounded() {
+        assert_eq!(
+            [0, 7, 42, 999, 60_183, u64::MAX].map(about),
+            [0, 7, 42, 990, 60_000, 18_000_000_000_000_000_000]
+        );
     }
 
     #[test]

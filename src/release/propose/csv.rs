@@ -1,7 +1,7 @@
 //! How a CSV input is written, found from its first lines and its cells: what separates them, whether the first line
 //! names them, which of them mean NULL, and which columns are numbers or dates.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use arrow::datatypes::DataType;
@@ -59,18 +59,18 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
         table = input.table(session, &options, &|_| CsvType::Text).await?;
         looks = look(&table, run).await?;
     }
+    let mut occurs = [false; MISSING.len()];
     for look in looks.iter().filter(|look| look.missing && look.csv_type != CsvType::Text) {
         let counts = MISSING.iter().enumerate().map(|(at, text)| {
             Ok(count_if(column(&look.name).eq(lit(*text)))?.alias(format!("missing_{at}")))
         });
         let row = one_row(&table, counts.collect::<Result<_>>()?).await?;
-        for (at, text) in MISSING.iter().enumerate() {
-            let occurs = whole(&row, &format!("missing_{at}"))? > Some(0);
-            if occurs && !options.nulls.iter().any(|known| known == text) {
-                options.nulls.push((*text).to_owned());
-            }
+        for (at, occurs) in occurs.iter_mut().enumerate() {
+            *occurs |= whole(&row, &format!("missing_{at}"))? > Some(0);
         }
     }
+    let missing = MISSING.iter().zip(occurs).filter(|(_, occurs)| *occurs);
+    options.nulls.extend(missing.map(|(text, _)| (*text).to_owned()));
     let types = looks.into_iter().map(|look| (look.name, look.csv_type)).collect();
     Ok(Written { options, types })
 }
@@ -164,11 +164,15 @@ fn delimiter(first: &[u8]) -> u8 {
     best.copied().unwrap_or(b',')
 }
 
-/// Whether the first line can be names: no cell of it is a number or made of digits like a date.
+/// Whether the first line can be names: all are different, none is a number or made of digits like a date.
 fn has_names(first: &[u8], delimiter: u8) -> bool {
     let records = records(first, delimiter);
-    let mut cells = records.first().into_iter().flatten().map(|cell| String::from_utf8_lossy(cell));
-    !cells.any(|cell| cell.contains(|c: char| c.is_ascii_digit()) && !cell.contains(char::is_alphabetic))
+    let Some(first) = records.first() else { return true };
+    let mut known = HashSet::new();
+    first.iter().map(String::from_utf8_lossy).all(|cell| {
+        let is_number = cell.contains(|c: char| c.is_ascii_digit()) && !cell.contains(char::is_alphabetic);
+        known.insert(cell) && !is_number
+    })
 }
 
 #[cfg(test)]
@@ -190,5 +194,6 @@ mod tests {
         assert!(has_names(b",sex\n1,f\n", b','));
         assert!(!has_names(b"02139,f\n02140,m\n", b','));
         assert!(!has_names(b"f,1995-12-21\n", b','));
+        assert!(!has_names(b"yes,no,yes\n", b','));
     }
 }

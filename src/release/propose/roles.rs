@@ -85,7 +85,11 @@ fn by_facts(facts: &Facts) -> (Proposed, String) {
     if is_code && facts.is_unique() && facts.known() >= ENOUGH_ROWS {
         return (Proposed::Identifier, "no value occurs twice, so each names its row".to_owned());
     }
-    (Proposed::Undecided, "its name does not say what it is".to_owned())
+    let alone = match facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) {
+        true => "; most values occur once: as it is, it would name its row",
+        false => "",
+    };
+    (Proposed::Undecided, format!("its name does not say what it is{alone}"))
 }
 
 #[cfg(test)]
