@@ -148,7 +148,7 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         table: classes,
         requirements: &policy.requirements,
         objective: policy.objective,
-        limit: release::limit_rows(policy, classes),
+        limit: release::limit(policy, classes),
         ranges: &policy.ranges(),
         top: 1,
         effort: Effort::default(),

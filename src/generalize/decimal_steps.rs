@@ -97,7 +97,7 @@ pub(super) fn reaches(digits: i256, scale: i8, number: Decimal) -> bool {
         Some(part) if more > 0 => quotient(digits, part),
         Some(part) => digits.checked_mul(part),
         None if more > 0 => Some(if digits < i256::ZERO { i256::MINUS_ONE } else { i256::ZERO }),
-        None => None,
+        None => (digits == i256::ZERO).then_some(i256::ZERO),
     };
     units.map_or(digits > i256::ZERO, |units| units >= i256::from(number.numerator()))
 }

@@ -124,7 +124,7 @@ impl Floor {
     /// What becomes of a float; `None` out of reach.
     fn of_float(&self) -> Result<impl Fn(f64) -> Option<f64>> {
         let grid = FloatGrid::new(&self.grid)?;
-        let side = self.clip.map(|clip| clip.of_floats());
+        let side = self.clip.map(Clip::of_floats);
         let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
         let [low, high] = [low, high].map(|end| end.map(Decimal::to_f64));
         Ok(move |v: f64| match side.as_ref().map_or(Ordering::Equal, |side| side(v)) {

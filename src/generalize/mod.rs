@@ -264,7 +264,7 @@ pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
         let (key, said) = part.split_once(':')?;
         match row.options.iter().find(|option| option.key == key) {
             Some(option) if option.is_number => {
-                options.add(option, Setting::Number(Decimal::parse(said).ok()?))
+                options.add(option, Setting::Number(Decimal::parse(said).ok()?));
             }
             Some(option) => options.add(option, Setting::Word(said.to_owned())),
             None if key == clip::ROW.doc.name => clip = ends(said),

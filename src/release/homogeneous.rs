@@ -71,7 +71,7 @@ mod tests {
         counting.add(2, &[vec![of(None, 2)]], None);
         counting.add(2, &[vec![of(None, 1), of(Some(3), 1)]], None);
         let found = Homogeneous { column: "diagnosis".into(), classes: 1, individuals: 2 };
-        assert_eq!(counting.finish(), [found.clone()]);
+        assert_eq!(counting.finish(), std::slice::from_ref(&found));
         // Both have flu, one has HIV as well; one of them is in another such class.
         let mut counting = Counting::new(["diagnosis"].into_iter());
         counting.add(2, &[vec![of(Some(0), 2), of(Some(1), 1)]], Some(&[0, 4]));

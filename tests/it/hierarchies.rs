@@ -19,7 +19,7 @@ fn people() -> RecordBatch {
     let maybe = |n: i64| (n % 17 > 0).then_some(n);
     let ages = rows().map(|n| maybe(n).map(|n| 15 + n * 7 % 80));
     let zips = rows().map(|n| maybe(n).map(|n| format!("0{:04}", 2_130 + n % 4 * 100 + n % 9)));
-    let codes = rows().map(|n| ["A1", "A12345", "B2", "Ł1x", ""][n as usize % 5]);
+    let codes = rows().map(|n| ["A1", "A12345", "B2", "Ł1x", "Z"][n as usize % 5]);
     let prices = Decimal128Array::from_iter(rows().map(|n| maybe(n).map(|n| i128::from(n * 129 % 5_000))));
     table([
         (
@@ -56,8 +56,7 @@ fn place() -> Place {
     let columns: Vec<Vec<String>> = names.iter().map(|name| texts(&people, name)).collect();
     let mut csv = names.join(",") + "\n";
     for row in 0..people.num_rows() {
-        let cells =
-            columns.iter().map(|column| if column[row] == "-" { "NULL" } else { column[row].as_str() });
+        let cells = columns.iter().map(|column| if column[row] == "-" { "" } else { column[row].as_str() });
         csv += &(cells.collect::<Vec<_>>().join(",") + "\n");
     }
     place.write("in.csv", csv);
@@ -76,7 +75,7 @@ fn place() -> Place {
 fn policy(lines: &str, columns: &str) -> String {
     format!(
         "{lines}\nrows_are_individuals = true\naccept_homogeneity = [\"disease\"]\nothers = \"drop\"\n[columns]\n\
-         {columns}\ndisease = {{ role = \"sensitive\" }}\n[input]\nnulls = [\"NULL\"]\n"
+         {columns}\ndisease = {{ role = \"sensitive\" }}\n"
     )
 }
 
@@ -119,7 +118,7 @@ const COLUMNS: [(&str, &str, &str, &[&str]); 9] = [
         "code",
         "hierarchy = { prefix = [2], width = 5 }, max_level = 1, min_level = 1",
         "prefix:2 width:5",
-        &["*****", "A1***", "B2***", "Ł1***"],
+        &["A1***", "B2***", "Z****", "Ł1***"],
     ),
     (
         "town",
