@@ -83,7 +83,7 @@ fn by_facts(facts: &Facts) -> (Proposed, String) {
     }
     let is_code = data_type.is_string() || data_type.is_integer();
     if is_code && facts.is_unique() && facts.known() >= ENOUGH_ROWS {
-        return (Proposed::Identifier, "no value occurs twice, so each names its row".to_owned());
+        return (Proposed::Identifier, "each value names its row".to_owned());
     }
     let alone = match facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) {
         true => "; most values occur once: as it is, it would name its row",
