@@ -151,16 +151,15 @@ fn records(first: &[u8], delimiter: u8) -> Vec<csv::ByteRecord> {
     reader.into_byte_records().map_while(std::result::Result::ok).collect()
 }
 
-/// What separates the first lines into most cells, as many in each.
+/// What separates the first line, and most lines as it does, into most cells.
 fn delimiter(first: &[u8]) -> u8 {
-    let cells = |delimiter: u8| {
+    let separated = |delimiter: u8| {
         let records = records(first, delimiter);
         let cells = records.first().map_or(0, csv::ByteRecord::len);
-        // The last one may be cut off within quotes.
-        let whole = records.len().saturating_sub(1).max(1);
-        if records.iter().take(whole).all(|record| record.len() == cells) { cells } else { 0 }
+        let alike = records.iter().filter(|record| record.len() == cells).count();
+        (cells > 1, alike * 2 > records.len(), cells)
     };
-    let best = DELIMITERS.iter().rev().max_by_key(|delimiter| cells(**delimiter));
+    let best = DELIMITERS.iter().rev().max_by_key(|delimiter| separated(**delimiter));
     best.copied().unwrap_or(b',')
 }
 
@@ -184,6 +183,7 @@ mod tests {
         assert_eq!(delimiter(b"a;b;c\n1,5;2,5;x\n"), b';');
         assert_eq!(delimiter(b"a,b\n\"1;2\",3\n"), b',');
         assert_eq!(delimiter(b"a\tb\n1\t2\n"), b'\t');
+        assert_eq!(delimiter(b"a,b\n1,2\n1,2\n3\n"), b',');
         assert_eq!(delimiter(b"one\ntwo\n"), b',');
         assert_eq!(delimiter(b""), b',');
     }

@@ -83,7 +83,7 @@ fn by_facts(facts: &Facts) -> (Proposed, String) {
     }
     let is_code = data_type.is_string() || data_type.is_integer();
     if is_code && facts.is_unique() && facts.known() >= ENOUGH_ROWS {
-        return (Proposed::Identifier, "no value occurs twice, so each names its row".to_owned());
+        return (Proposed::Identifier, "each value names its row".to_owned());
     }
     let alone = match facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) {
         true => "; most values occur once: as it is, it would name its row",
@@ -127,9 +127,9 @@ mod tests {
             ("ssn", Utf8View, 1000, Proposed::Identifier),
             ("last_name", Utf8View, 300, Proposed::Identifier),
             ("visit_id", Int64, 1000, Proposed::Identifier),
-            ("region_id", Int64, 12, Proposed::Undecided),
+            ("batch_id", Int64, 12, Proposed::Undecided),
             ("age", Int64, 90, Proposed::Quasi),
-            ("discharged", Date32, 365, Proposed::Undecided),
+            ("seen", Date32, 365, Proposed::Undecided),
             ("discharge_date", Date32, 365, Proposed::Quasi),
             ("discharge", DataType::Boolean, 2, Proposed::Undecided),
             ("diagnosis", Utf8View, 20, Proposed::Sensitive),
