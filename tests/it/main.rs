@@ -17,6 +17,7 @@ mod arx;
 mod canary;
 mod cli;
 mod command;
+mod fuzz;
 mod house;
 mod individuals;
 mod kill;
