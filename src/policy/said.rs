@@ -8,8 +8,8 @@ use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
 use super::keys::{
-    ANYTIME, AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, numbers, objective,
-    others, role, share, suppressed_rows, syntax, table_of, tables, weight, words,
+    ANYTIME, AUTO, Keys, boolean, delimiter, effort, expected, join, level, method, not_too_deep, numbers,
+    objective, others, role, share, suppressed_rows, syntax, table_of, tables, weight, words,
 };
 use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
@@ -151,6 +151,7 @@ impl Said {
     /// # Errors
     /// A policy error that names the key, or the line where the text is no TOML.
     pub fn parse(text: &str) -> Result<Self> {
+        not_too_deep(text)?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let mut keys = Keys::new(String::new(), table, TOP, &[])?;
         let mut required: Vec<Required> = keys.take("k", short_k)?.into_iter().collect();

@@ -74,11 +74,10 @@ fn policy(random: &mut Random) -> String {
     let mut text =
         String::from("k = 2\nothers = \"drop\"\nsuppression_limit = 0.5\nrows_are_individuals = true\n");
     let protected = random.once_in(3);
-    if !protected {
-        text += "accept_homogeneity = [\"problem\"]\n";
-    } else {
-        text += "[[require]]\nmodel = \"l_diversity\"\nl = 2\n";
-    }
+    text += match protected {
+        true => "[[require]]\nmodel = \"l_diversity\"\nl = 2\n",
+        false => "accept_homogeneity = [\"problem\"]\n",
+    };
     if random.once_in(4) {
         text += "[input]\n";
         for (often, line) in [
@@ -312,7 +311,7 @@ impl InputFiles {
             Err(error) => return blameless(&error, &names),
         }
         // A release costs a hundred times as much.
-        if !policy.is_empty() && file.len() % 5 == 0 {
+        if !policy.is_empty() && file.len().is_multiple_of(5) {
             self.release(&input, &said, policy, &names)
         } else {
             Ok(())

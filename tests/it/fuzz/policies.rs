@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion_kanon::policy::Said;
+use datafusion_kanon::policy::{Said, SaidColumn};
 
 use super::columns::{agree, extremes, types};
 use super::random::{NUMBERS, Random};
@@ -192,7 +192,7 @@ impl Target for Policies {
             Err(error) => return blameless(&error, &text),
         };
         shows_no_cell(&format!("{said:?}"), &text)?;
-        for name in said.columns().iter().map(|column| column.name()).chain(["none"]) {
+        for name in said.columns().iter().map(SaidColumn::name).chain(["none"]) {
             said.csv_type(name);
         }
         if let Err(error) = said.relative_columns(&self.schema) {
