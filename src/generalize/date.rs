@@ -263,7 +263,7 @@ impl Generalizer for Date {
             Value::Timestamp(ticks, unit, name) => {
                 let zone = Zone::parse(name.as_deref().unwrap_or("UTC"))?;
                 DateTime::from_timestamp(ticks.div_euclid(ticks_per_second(*unit)), 0)
-                    .and_then(|time| self.first_by_calendar(zone.local(time).date()))
+                    .and_then(|time| self.first_by_calendar(zone.local(time)?.date()))
                     .and_then(|first| zone.earliest(first))
                     .and_then(|first| first.timestamp().checked_mul(ticks_per_second(*unit)))
                     .map(|first| Value::Timestamp(first, *unit, name.clone()))

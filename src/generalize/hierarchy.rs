@@ -72,7 +72,7 @@ fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>>
     Ok((1..=last).map(level).collect())
 }
 
-/// A checked hierarchy file. Its `Debug` shows no cell.
+/// A checked hierarchy file.
 struct Table {
     /// Value to row number, for columns.
     rows: HashMap<String, u32>,
@@ -111,20 +111,22 @@ impl Table {
     }
 }
 
-impl fmt::Debug for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Table({} rows, {} levels)", self.rows.len(), self.levels.len())
-    }
-}
-
 /// One column of a hierarchy file. See the [module](self).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HierarchyLevel {
     /// The column; 0 would be the values.
     level: usize,
     table: Arc<Table>,
     /// The one label of a column that holds no other: the top of the file, which NULL gets too.
     top: Option<String>,
+}
+
+/// Shows no label: those are cells of the file.
+impl fmt::Debug for HierarchyLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rows, levels) = (self.table.rows.len(), self.table.levels.len());
+        write!(f, "HierarchyLevel({} of {levels}, {rows} rows)", self.level)
+    }
 }
 
 impl PartialEq for HierarchyLevel {

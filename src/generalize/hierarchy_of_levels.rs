@@ -43,6 +43,7 @@ impl Hierarchy {
             None if plain.is_string() => DataType::Utf8View,
             None => plain.clone(),
         };
+        levels.iter().try_for_each(|level| level.output_type(plain).map(drop))?;
         let is_text = output_type == DataType::Utf8View;
         let has_top = levels.last().is_some_and(|level| level.is_top());
         if !has_top {

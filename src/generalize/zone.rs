@@ -65,9 +65,10 @@ impl Zone {
         Some(after)
     }
 
-    /// The local time of a moment, the obvious way.
-    pub(super) fn local(&self, moment: DateTime<Utc>) -> NaiveDateTime {
-        self.0.as_ref().map_or(moment.naive_utc(), |zone| moment.with_timezone(zone).naive_local())
+    /// The local time of a moment, the obvious way; `None` outside the calendar.
+    pub(super) fn local(&self, moment: DateTime<Utc>) -> Option<NaiveDateTime> {
+        let Some(zone) = &self.0 else { return Some(moment.naive_utc()) };
+        moment.naive_utc().checked_add_offset(moment.with_timezone(zone).offset().fix())
     }
 
     /// The first moment of a local date, the obvious way: the clock is asked second by second from midnight on.
@@ -78,7 +79,7 @@ impl Zone {
             let local = midnight.checked_add_signed(TimeDelta::try_seconds(second)?)?;
             let moments = zone.from_local_datetime(&local);
             let moments = moments.earliest().into_iter().chain(moments.latest()).map(|time| time.to_utc());
-            moments.into_iter().find(|moment| self.local(*moment) == local)
+            moments.into_iter().find(|moment| self.local(*moment) == Some(local))
         })
     }
 }
@@ -179,7 +180,7 @@ mod tests {
                     }
                     for later in (0..90_000).step_by(600) {
                         let moment = DateTime::from_timestamp(first + later, 0).unwrap();
-                        let local = (zone.local(moment).date() - NaiveDate::default()).num_days();
+                        let local = (zone.local(moment).unwrap().date() - NaiveDate::default()).num_days();
                         assert_eq!(zone.day(first + later), Some(local), "{place} {date}");
                     }
                 }

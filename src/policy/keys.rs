@@ -43,6 +43,29 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if bare { format!("{path}{dot}{key}") } else { format!("{path}{dot}{key:?}") }
 }
 
+/// Where more of them are open the TOML reader could run out of stack: it limits how deep values nest, but not what it
+/// skips behind a mistake.
+const OPEN_TABLES: usize = 100;
+
+/// Refuses a text with too many open braces.
+pub(super) fn not_too_deep(text: &str) -> Result<()> {
+    let (mut open, mut line) = (0_usize, 1);
+    for byte in text.bytes() {
+        match byte {
+            b'{' => open += 1,
+            b'}' => open = open.saturating_sub(1),
+            b'\n' => line += 1,
+            _ => {}
+        }
+        if open > OPEN_TABLES {
+            return Err(Error::policy(format!(
+                "line {line}: more than {OPEN_TABLES} `{{` are open; close them with `}}`"
+            )));
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Error {
     let why = error.message().replace('\n', ", ");
     let before = error.span().and_then(|span| text.get(..span.start));

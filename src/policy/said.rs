@@ -8,9 +8,9 @@ use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
 use super::keys::{
-    ANYTIME, AUTO, Keys, boolean, clip, delimiter, effort, expected, join, level, lists, method, number,
-    numbers, objective, others, role, share, string, suppressed_rows, syntax, table_of, tables, weight,
-    words,
+    ANYTIME, AUTO, Keys, boolean, clip, delimiter, effort, expected, join, level, lists, method,
+    not_too_deep, number, numbers, objective, others, role, share, string, suppressed_rows, syntax, table_of,
+    tables, weight, words,
 };
 use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
@@ -153,6 +153,7 @@ impl Said {
     /// # Errors
     /// A policy error that names the key, or the line where the text is no TOML.
     pub fn parse(text: &str) -> Result<Self> {
+        not_too_deep(text)?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         let mut keys = Keys::new(String::new(), table, TOP, &[])?;
         let mut required: Vec<Required> = keys.take("k", short_k)?.into_iter().collect();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -165,12 +166,17 @@ fn arrow_schema(path: &Path) -> Result<Schema> {
     let place = format!("input file {}", path.display());
     let is_file = is_arrow_file(path)?;
     let file = std::io::BufReader::new(fs::File::open(path).doing(&place)?);
-    let schema = match is_file {
+    let read = || match is_file {
         true => ArrowFileReader::try_new(file, None).map(|reader| reader.schema()),
         false => StreamReader::try_new(file, None).map(|reader| reader.schema()),
     };
+    // Arrow's reader panics on some damaged files.
+    let schema = catch_unwind(AssertUnwindSafe(read));
     let why = "the file is damaged, or neither an Arrow file nor an Arrow stream";
-    schema.map(|schema| without_metadata(&schema)).map_err(|_| Error::data(why).at(place))
+    match schema {
+        Ok(Ok(schema)) => Ok(without_metadata(&schema)),
+        Ok(Err(_)) | Err(_) => Err(Error::data(why).at(place)),
+    }
 }
 
 /// Whether a file is in the file form of Arrow IPC, not in that of a stream.

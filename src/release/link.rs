@@ -32,7 +32,7 @@ use super::functions::row_hash;
 use super::input::{Format, Input};
 use super::known::{Key, Recoding, csv_type};
 use super::per_class::random_keys;
-use super::record::{PrivateRecord, PublicRecord};
+use super::record::{ColumnRecord, PrivateRecord, PublicRecord};
 use crate::error::{Error, Result, nearest};
 use crate::policy::{CsvType, Files, Said};
 use crate::role::Role;
@@ -178,6 +178,8 @@ fn columns(
     has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
     if let ([], Some(public)) = (attack.on, public) {
         let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
+        // Days since another date are no dates that an attacker could hold against them.
+        let quasi = quasi.filter(|column| column.days_since.is_none());
         let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();
         let shared = quasi.iter().filter(|name| people.field_with_name(name).is_ok());
         let shared: Vec<String> = shared.map(|name| (*name).to_owned()).collect();
@@ -193,6 +195,13 @@ fn columns(
     }
     has(people, a, "--on", attack.on.iter().map(String::as_str))?;
     has(table, b, "--on", attack.on.iter().map(String::as_str))?;
+    let mut recorded = public.into_iter().flat_map(|public| &public.columns);
+    let relative = |column: &&ColumnRecord| column.days_since.is_some() && attack.on.contains(&column.name);
+    if let Some(column) = recorded.find(relative) {
+        let (name, other) = (&column.name, column.days_since.as_deref().unwrap_or_default());
+        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, no dates: leave it out");
+        return Err(Error::policy(why));
+    }
     if let Some(known) = attack.sensitive.iter().find(|name| attack.on.contains(name)) {
         let why = format!("--sensitive: `{known}` is in --on: the attacker knows it already");
         return Err(Error::policy(why));

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_null_array};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 
 use super::constants::Constant;
 use super::documentation;
+use crate::error::Error;
 use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, apply};
 use crate::release::engine::into_engine;
 use crate::release::input::canonical_type;
@@ -194,7 +195,15 @@ impl ScalarUDFImpl for GeneralizeFunction {
                 // Encodings of text are the generalizer's own business.
                 DataType::Dictionary(..) => apply(&*generalizer, values),
                 other if other.is_string() || *other == seen => apply(&*generalizer, values),
-                _ => apply(&*generalizer, &cast(values, &seen)?),
+                // What `seen` cannot hold must not become NULL, and Arrow's error would show it.
+                _ => match cast_with_options(
+                    values,
+                    &seen,
+                    &CastOptions { safe: false, ..CastOptions::default() },
+                ) {
+                    Ok(values) => apply(&*generalizer, &values),
+                    Err(_) => Err(Error::data(format!("a value does not fit the type {seen}"))),
+                },
             };
             labels.map_err(|e| into_engine(e.at(&self.name)))
         };

@@ -125,7 +125,7 @@ fn the_same_rows_in_every_format_give_the_same_bytes() {
 #[test]
 fn json_rows_as_they_are_found() {
     let place = Place::new();
-    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nx = { role = \"quasi\" }\ny = { role = \"insensitive\" }");
+    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nx = { role = \"quasi\" }\ny = { role = \"insensitive\", allow_unique = true }");
     let released = |json: &str| {
         place.write("in.json", json);
         place.run("release in.json --policy p.toml --to out --overwrite").exit(0);
@@ -224,7 +224,7 @@ fn files_that_do_not_go_together() {
 #[test]
 fn csv_lines_that_are_wrong_are_named() {
     let place = Place::new();
-    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nx = { role = \"quasi\" }\ny = { role = \"insensitive\" }");
+    place.write("p.toml", "k = 2\nrows_are_individuals = true\n[columns]\nx = { role = \"quasi\" }\ny = { role = \"insensitive\", allow_unique = true }");
     for (csv, part) in [
         (&b"x,y\n1,2\n1\n"[..], "in.csv: line 3: 1 fields, the first line has 2"),
         (b"x,y\r\n1,2\r\n1,2,SECRET\r\n", "in.csv: line 3: 3 fields"),
@@ -244,7 +244,7 @@ fn csv_lines_that_are_wrong_are_named() {
         }
     }
     // A column without a name can be dropped; very long cells and many columns are read.
-    place.write("q.toml", "k = 2\nrows_are_individuals = true\nothers = \"drop\"\n[columns]\nx = { role = \"quasi\" }\n\"\" = { role = \"insensitive\" }");
+    place.write("q.toml", "k = 2\nrows_are_individuals = true\nothers = \"drop\"\n[columns]\nx = { role = \"quasi\" }\n\"\" = { role = \"insensitive\", allow_unique = true }");
     let long = "l".repeat(1 << 20);
     place.write("in.csv", format!("x,,z\n{long},a,1\n{long},\"b\nc\",2\n"));
     place.run("release in.csv --policy q.toml --to out").exit(0);

@@ -128,9 +128,6 @@ fn visits_of_people_who_come_again() {
     );
     assert!(!policy.contains("rows_are_individuals"), "{policy}");
     assert!(policy.contains("\nk = 5\n") && policy.contains("sensitive = \"diagnosis\""), "{policy}");
-    // Until a release counts individuals.
-    let policy = policy.replace("\"individual\"", "\"identifier\"");
-    let policy = policy.replace("\nk = 5\n", "\nk = 5\nrows_are_individuals = true\n");
     releases_with(&place, &visits, &policy, |policy| policy.replace("\"?\" }", "\"text\" }"));
 }
 

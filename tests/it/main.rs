@@ -18,6 +18,7 @@ mod canary;
 mod cli;
 mod command;
 mod formats;
+mod fuzz;
 mod hierarchies;
 mod house;
 mod individuals;
