@@ -119,6 +119,8 @@ fn read_plainly(text: &str) -> Option<Vec<Vec<String>>> {
     if text.contains(['"', '\r']) {
         return None;
     }
+    // The reader of CSV takes a second byte order mark away.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let split = |delimiter: char| -> Vec<Vec<String>> {
         let lines = text.split('\n').filter(|line| !line.is_empty());

@@ -244,9 +244,8 @@ impl Target for Queries {
         let only_reads =
             SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         // The engine's planner recurses; how deep a query may be is no question to this crate.
-        if !text.trim_start().to_lowercase().starts_with("select")
-            || text.matches(['(', '[', '-']).count() > 60
-        {
+        let is_deep = text.len() > 800 || text.matches(['(', '[', '-']).count() > 60;
+        if is_deep || !text.trim_start().to_lowercase().starts_with("select") {
             return Ok(());
         }
         let limit = Duration::from_secs(4) * LONG.as_secs() as u32;
