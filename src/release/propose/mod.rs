@@ -1,7 +1,7 @@
 //! A first policy for a table: for every column a role and levels, as far as its name and its data tell.
 //!
-//! Names are looked up in a table of words ([`names`]), the data is counted ([`facts`]), and the quasi-identifiers are
-//! tried together ([`separation`]). What comes out holds names, types, counts and shares, and no value of the data.
+//! Names are looked up in a table of words (`names`), the data is counted (`facts`), and the quasi-identifiers are
+//! tried together (`separation`). What comes out holds names, types, counts and shares, and no value of the data.
 
 mod csv;
 mod facts;
