@@ -8,6 +8,8 @@ mod keys;
 mod relative;
 mod required;
 mod resolve;
+#[cfg(test)]
+mod resolve_tests;
 mod said;
 #[cfg(test)]
 mod said_tests;

@@ -187,17 +187,13 @@ fn the_tutorial_is_there() {
     }
 }
 
-/// Files longer than [`LONGEST`], and why. Nothing is added here lightly: a file is one feature.
-const LONG: &[(&str, &str)] =
-    &[("policy/resolve.rs", "the checks of one policy in the order of their errors")];
+/// A file is one feature.
 const LONGEST: usize = 500;
 
 #[test]
 fn files_are_short() {
     for Source { path, lines, .. } in sources() {
-        let listed = LONG.iter().any(|(long, _)| *long == path);
-        assert!(lines <= LONGEST || listed, "src/{path} has {lines} lines; divide it, {LONGEST} are enough");
-        assert!(lines > LONGEST || !listed, "src/{path} is short again: take it off the list");
+        assert!(lines <= LONGEST, "src/{path} has {lines} lines; divide it, {LONGEST} are enough");
     }
 }
 
