@@ -51,7 +51,7 @@ pub struct Said {
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<SaidColumn>,
     /// `[input]`, where it is said.
-    csv: Option<CsvOptions>,
+    csv: CsvOptions,
 }
 
 /// A column as the policy says it.
@@ -176,7 +176,7 @@ impl Said {
                 .into_iter()
                 .map(|(name, value)| SaidColumn::read(name, value))
                 .collect::<Result<_>>()?,
-            csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?,
+            csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
         };
         keys.take("suppressed_rows", suppressed_rows)?;
         said.check_required()?;
@@ -219,20 +219,15 @@ impl Said {
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
             columns,
-            csv: None,
+            csv: CsvOptions::default(),
         };
         said.check_required()?;
         Ok(said)
     }
 
-    /// How a CSV input is written.
-    pub fn csv(&self) -> CsvOptions {
-        self.csv.clone().unwrap_or_default()
-    }
-
-    /// Whether the policy says how a CSV input is written.
-    pub fn input_is_said(&self) -> bool {
-        self.csv.is_some()
+    /// How a CSV input is written; other formats do not ask.
+    pub fn csv(&self) -> &CsvOptions {
+        &self.csv
     }
 
     /// The columns in the order of the file.

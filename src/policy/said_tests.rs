@@ -52,7 +52,7 @@ fn the_policy_of_the_manual() {
     assert_eq!(names, order);
     assert_eq!(said.suppression_limit.to_string(), "0.1");
     let csv = CsvOptions { delimiter: Some(b';'), header: false, nulls: vec![String::new(), "?".into()] };
-    assert_eq!(said.csv(), csv);
+    assert_eq!(*said.csv(), csv);
     assert_eq!(said.hierarchy_files(), ["marital.csv"]);
     let types: Vec<CsvType> = names.iter().map(|name| said.csv_type(name)).collect();
     use CsvType::{Date, Number, Text};
@@ -68,7 +68,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(said.suppression_limit, Decimal::integer(0));
     assert_eq!((said.objective.doc().name, said.method.as_str()), ("granularity", "auto"));
     assert!(!said.others_are_dropped && !said.rows_are_individuals && said.columns().is_empty());
-    assert_eq!(said.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
+    assert_eq!(*said.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
 }
 
 #[test]

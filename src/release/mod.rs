@@ -54,7 +54,7 @@ use crate::policy::{Files, Policy, Said};
 use crate::release::apply::ClassNumbers;
 use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources};
-use crate::release::input::{Format, Input};
+use crate::release::input::Input;
 use crate::release::record::{LevelRecord, PrivateRecord, PublicRecord};
 use crate::release::recording::{private_record, public_levels, public_record};
 use crate::release::staging::Staging;
@@ -134,13 +134,8 @@ impl Loaded {
 /// # Errors
 /// Data errors of the input, policy errors of the policy.
 pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
-    if said.input_is_said() && input.format != Format::Csv {
-        let why =
-            format!("only CSV files have delimiter, header and nulls; the input is {}", input.format.name());
-        return Err(Error::policy(why).at("input"));
-    }
     let session = resources.session()?;
-    let table = input.table(&session, &said.csv(), &|name| said.csv_type(name)).await?;
+    let table = input.table(&session, said.csv(), &|name| said.csv_type(name)).await?;
     let relative = said.relative_columns(table.schema().as_arrow())?;
     let table = relative::days_since(table, &relative)?;
     let policy = said.resolve(table.schema().as_arrow(), files)?;

@@ -280,8 +280,10 @@ impl InputFiles {
     fn read(&self, policy: &str, path: &str, file: &[u8]) -> Result<(), String> {
         let input = Input::find(path).map_err(|error| error.to_string())?;
         let parsed = if policy.is_empty() { None } else { Some(Said::parse(policy)) };
-        let options =
-            parsed.as_ref().and_then(|said| said.as_ref().ok()).map_or_else(CsvOptions::default, Said::csv);
+        let options = parsed
+            .as_ref()
+            .and_then(|said| said.as_ref().ok())
+            .map_or_else(CsvOptions::default, |said| said.csv().clone());
         // Names are no cells.
         let mut names = format!("{policy}\n{}", header(&input, &options, file));
         let schema = match input.file_schema(&options) {
