@@ -36,7 +36,7 @@ learnt if all rows of B that one such row matches hold it.
 
 A match is not proof: who is not in B, or was suppressed in it, may match rows of other people.")]
 pub(crate) struct Link {
-    /// The list of people: a file, folder or glob of Parquet or CSV files.
+    /// The list of people: a file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     #[arg(value_name = "A")]
     people: String,
     /// The table attacked: the same, or a release.

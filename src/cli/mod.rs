@@ -108,8 +108,15 @@ pub fn main() -> ExitCode {
                 Format::Text => done.text,
                 Format::Json => format!("{:#}\n", done.json),
             };
-            // A reader that closed the pipe has seen enough.
-            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            let mut out = std::io::stdout().lock();
+            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                // A reader that closed the pipe has seen enough.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    let _ = writeln!(std::io::stderr(), "kanon: writing the result: {}", error.kind());
+                    return ExitCode::from(Kind::Data.exit_code());
+                }
+                _ => {}
+            }
             ExitCode::from(if done.holds { 0 } else { Kind::Unmet.exit_code() })
         }
         Err(error) => {
@@ -173,10 +180,13 @@ fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
     let listen =
         |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let mut hangup = listen(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            // The terminal was closed.
+            _ = hangup.recv() => {}
         }
         stop.now();
     })

@@ -73,7 +73,9 @@ impl Release {
             .iter()
             .map(|model| format!("{} {} required, {} reached", model.said(), model.required, model.reached))
             .collect();
-        let out = self.to.display();
+        // Without a slash at its end, which completion types.
+        let out: PathBuf = self.to.components().collect();
+        let out = out.display();
         let mut text = String::new();
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         line(
@@ -86,7 +88,7 @@ impl Release {
                         counted(people, "individual", "individuals")
                     )
                 }
-                None => rows(private.input_rows),
+                None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
         );
         if private.duplicate_rows > 0 {
@@ -153,7 +155,7 @@ impl Release {
         };
         line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows)));
         line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
-        line("next", format!("kanon verify {out} --input {}", self.input));
+        line("next", format!("kanon verify {} --input {}", quoted(&out.to_string()), quoted(&self.input)));
         Ok(text)
     }
 }
@@ -169,6 +171,16 @@ fn said_costs(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     match said.as_slice() {
         [] => "nothing: every released value is as it was".to_owned(),
         most => format!("most: {} of the domain in each value", most.join(", ")),
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
+    if word.chars().all(plain) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -113,13 +113,23 @@ struct Record {
 }
 
 fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
+    /// Another line: where a quote is never closed, it is read as a part of the last row.
+    const ANOTHER: &str = "\n.\n";
+    let longer = format!("{text}{ANOTHER}");
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
         .flexible(true)
-        .from_reader(text.as_bytes());
-    reader
-        .records()
+        .from_reader(longer.as_bytes());
+    let mut records: Vec<_> = reader.records().collect();
+    let is_last = |record: &csv::StringRecord| record.iter().eq(["."]);
+    match records.pop() {
+        Some(Ok(record)) if is_last(&record) => {}
+        Some(Ok(_)) => return Err(Error::policy("a quote is opened in the hierarchy file and never closed")),
+        _ => return Err(Error::policy("the hierarchy file is no CSV")),
+    }
+    records
+        .into_iter()
         .map(|record| {
             let record = record.map_err(|_| Error::policy("the hierarchy file is no CSV"))?;
             // A position stands before the empty lines that the reader skips.

@@ -11,7 +11,7 @@ use super::{Files, Policy, Quasi};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, Options, hierarchy};
-use crate::model::{Model, Needs, Requirement};
+use crate::model::{Class, Model, Needs, Requirement, ValueCount};
 use crate::role::Role;
 
 /// How many columns an error names.
@@ -117,7 +117,12 @@ impl Said {
                 return Err(Error::policy(why).at("accept_homogeneity"));
             }
         }
-        let protected = |name: &String| requirements.iter().any(|r| r.sensitive.as_ref() == Some(name));
+        // What a class of people who all share one value satisfies is no protection: 1-diversity.
+        let shared = [ValueCount { value: Some(0), count: 1_000 }];
+        let shared = Class { size: 1_000, sensitive: &shared };
+        let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
+        let protected =
+            |name: &String| requirements.iter().filter(refuses).any(|r| r.sensitive.as_ref() == Some(name));
         let open = self.columns.iter().find(|column| {
             let open = !protected(&column.name) && !self.accept_homogeneity.contains(&column.name);
             column.role == Role::Sensitive && open

@@ -141,6 +141,16 @@ fn sensitive_columns_need_a_model_or_consent() {
         resolve(&text).map(|_| ()).map_err(|error| error.to_string())
     };
     assert_eq!(accepted("[\"diagnosis\"]", "sensitive"), Ok(()));
+    // A model that a class of one shared value satisfies protects nothing.
+    let of_l = |l: i32| {
+        let text = format!(
+            "k = 5\nothers = \"drop\"\n[[require]]\nmodel = \"l_diversity\"\nl = {l}\n[columns]\nage = {{ role = \"quasi\" }}\n\
+             diagnosis = {{ role = \"sensitive\" }}"
+        );
+        resolve(&text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(of_l(2), Ok(()));
+    assert!(of_l(1).unwrap_err().starts_with("columns.diagnosis: no model protects"));
     let wrong = |names, role| accepted(names, role).unwrap_err();
     assert_eq!(
         wrong("[\"diagnosys\"]", "sensitive"),

@@ -32,7 +32,7 @@ pub const CLASS: &str = "kanon_class";
 /// The column that holds the hash of what is released of the row beside its labels.
 const HASH: &str = "kanon_hash";
 /// Fixed: the order within a class is a function of the released rows alone.
-const ORDER_KEY: [u64; 2] = [0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72];
+pub(super) const ORDER_KEY: [u64; 2] = [0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72];
 
 /// The released rows in order: the class number and the columns that are written as they are.
 ///

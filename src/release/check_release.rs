@@ -15,6 +15,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
 use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
+use super::order;
 use super::record::{ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::recording::counted_in;
 use super::verify::{Expected, Verified, verify};
@@ -149,7 +150,11 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part])
         individual: None,
         suppression_limit: None,
     };
-    verify(&session, output, None, &expected, run.stop).await
+    let verified = verify(&session, output, None, &expected, run.stop).await?;
+    let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
+    let quasi = quasi.map(|column| column.name.as_str()).collect();
+    order::check(out, parts, &order::Classes::Together(quasi), run.stop)?;
+    Ok(verified)
 }
 
 /// Judges rows against the input's.
@@ -180,7 +185,10 @@ async fn against(
         return Err(refused("the record counts something else than the policy says"));
     }
     let expected = expected(policy, &generalizers);
-    verify(&loaded.session, output, Some(loaded.table), &expected, run.stop).await
+    let verified = verify(&loaded.session, output, Some(loaded.table), &expected, run.stop).await?;
+    let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
+    order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
+    Ok(verified)
 }
 
 /// The generalizers of the levels that the record names, padded as the released labels demand.
@@ -342,9 +350,12 @@ fn check_bytes(
     footer: &[(String, String)],
 ) -> Result<()> {
     let schema = Arc::new(schema);
-    for file in &public.files {
-        if write::digest_again(&out.join(&file.name), &schema, footer, run.stop)? != file.sha256 {
-            return Err(refused(format!("{} holds something else than its rows", file.name)));
+    for (number, file) in public.files.iter().enumerate() {
+        let is_last = number + 1 == public.files.len();
+        match write::digest_again(&out.join(&file.name), &schema, footer, is_last, run.stop)? {
+            Some(digest) if digest == file.sha256 => {}
+            Some(_) => return Err(refused(format!("{} holds something else than its rows", file.name))),
+            None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
         }
     }
     Ok(())

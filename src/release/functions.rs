@@ -108,6 +108,21 @@ pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
         .call(columns)
 }
 
+/// The hash of each row of these columns, as [`row_hash`] computes it.
+///
+/// # Errors
+/// Those of Arrow.
+pub(super) fn row_hashes(key: [u64; 2], columns: &[ArrayRef]) -> std::result::Result<Vec<u64>, ArrowError> {
+    let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
+    let rows = RowConverter::new(fields)?.convert_columns(columns)?;
+    let hash = |row: arrow::row::Row<'_>| {
+        let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+        hasher.write(row.data());
+        hasher.finish()
+    };
+    Ok(rows.iter().map(hash).collect())
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RowHash {
     key: [u64; 2],
@@ -129,15 +144,7 @@ impl ScalarUDFImpl for RowHash {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
-        let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
-        let converter = RowConverter::new(fields)?;
-        let rows = converter.convert_columns(&columns)?;
-        let hashes = rows.iter().map(|row| {
-            let mut hasher = SipHasher13::new_with_keys(self.key[0], self.key[1]);
-            hasher.write(row.data());
-            hasher.finish()
-        });
-        Ok(ColumnarValue::Array(Arc::new(UInt64Array::from_iter_values(hashes))))
+        Ok(ColumnarValue::Array(Arc::new(UInt64Array::from(row_hashes(self.key, &columns)?))))
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
 };
+use base64::Engine;
+use datafusion::arrow::ipc::convert::try_schema_from_ipc_buffer;
 use datafusion::arrow::ipc::reader::{FileReader as ArrowFileReader, StreamReader};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
@@ -17,7 +19,7 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::logical_expr::{Expr, cast, lit, when};
-use datafusion::parquet::arrow::parquet_to_arrow_schema;
+use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
@@ -159,7 +161,29 @@ fn parquet_schema(path: &Path) -> Result<Schema> {
     let reader = SerializedFileReader::new(file).doing(&place)?;
     let facts = reader.metadata().file_metadata();
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
-    Ok(without_metadata(&schema))
+    let written = facts.key_value_metadata().into_iter().flatten();
+    let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
+    Ok(with_zones(without_metadata(&schema), written))
+}
+
+/// Gives timestamps the time zones of the Arrow schema that the writer put into the footer: the Parquet reader drops
+/// them where the writer changed the unit, and days would be those of UTC.
+fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
+    let bytes = written.and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
+    let Some(written) = bytes.and_then(|bytes| try_schema_from_ipc_buffer(&bytes).ok()) else {
+        return schema;
+    };
+    let zoned = |field: &Arc<Field>| match (field.data_type(), written.field_with_name(field.name())) {
+        (DataType::Timestamp(unit, Some(_)), Ok(said)) => match said.data_type() {
+            DataType::Timestamp(_, Some(zone)) => {
+                let zoned = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
+                Field::new(field.name(), zoned, true)
+            }
+            _ => Field::clone(field),
+        },
+        _ => Field::clone(field),
+    };
+    Schema::new(schema.fields().iter().map(zoned).collect::<Vec<_>>())
 }
 
 fn arrow_schema(path: &Path) -> Result<Schema> {

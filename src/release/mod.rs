@@ -17,6 +17,7 @@ pub mod input;
 mod judge;
 mod known;
 pub mod link;
+mod order;
 mod per_class;
 pub mod profile;
 pub mod propose;

@@ -73,7 +73,9 @@ pub(super) fn check(path: &Path, delimiter: u8) -> Result<()> {
     let mut reader = reader(path, delimiter, &place)?;
     let mut record = ByteRecord::new();
     let mut fields = None;
+    let mut last = None;
     while next(&mut reader, &mut record, &place)? {
+        last = record.position().cloned();
         let expected = *fields.get_or_insert(record.len());
         let begin = record.position().map_or(0, csv::Position::line);
         let inside = u64::try_from(record.as_slice().iter().filter(|byte| **byte == b'\n').count());
@@ -96,7 +98,30 @@ pub(super) fn check(path: &Path, delimiter: u8) -> Result<()> {
         let line = line_of(path, &record).doing(&place)?;
         return Err(Error::data(why).at(format!("{place}: line {line}")));
     }
-    Ok(())
+    match last {
+        Some(start) if is_open(path, delimiter, start.byte()).doing(&place)? => {
+            let why =
+                "a quote that is opened in this row is never closed: the rest of the file would be one cell";
+            Err(Error::data(why).at(format!("{place}: line {}", start.line())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the row that begins at `start`, the last one, has a quote that is never closed: then another line behind it
+/// is read as a part of it.
+fn is_open(path: &Path, delimiter: u8, start: u64) -> std::io::Result<bool> {
+    const ANOTHER: &[u8] = b"\n.\n";
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut builder = ReaderBuilder::new();
+    let mut reader =
+        builder.delimiter(delimiter).has_headers(false).flexible(true).from_reader(file.chain(ANOTHER));
+    let (mut record, mut ends) = (ByteRecord::new(), false);
+    while reader.read_byte_record(&mut record).map_err(std::io::Error::other)? {
+        ends = record.len() == 1 && record.iter().all(|cell| cell == b".");
+    }
+    Ok(!ends)
 }
 
 fn reader(path: &Path, delimiter: u8, place: &str) -> Result<Reader<File>> {
@@ -148,6 +173,19 @@ mod tests {
             Err(format!("line {line}: {fields} fields, {rest}"))
         };
         assert_eq!(checked(b"a,b\n1,2\n3\n"), ragged(1, 3));
+        let open =
+            "a quote that is opened in this row is never closed: the rest of the file would be one cell";
+        assert_eq!(checked(b"a,b\n1,2\n3,\"4\n5,6\n7,8\n"), Err(format!("line 3: {open}")));
+        assert_eq!(checked(b"a,b\n1,\"x"), Err(format!("line 2: {open}")));
+        for closed in [
+            &b"a,b\n1,\"x\""[..],
+            b"a,b\n1,\"x\ny\"\n",
+            b"a,b\n1,5\" pipe\n",
+            b"a,b\n.,.\n",
+            b"a,b\n1,\"\"\"\"\n",
+        ] {
+            assert_eq!(checked(closed), Ok(()));
+        }
         assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n3,4,5\r\n"), ragged(3, 4));
         assert_eq!(checked(b"a,b\n\"two\nlines\",2\n\n\n3\n"), ragged(1, 6));
         assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Ok(()));

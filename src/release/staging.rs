@@ -189,6 +189,16 @@ fn check_free(out: &Path, overwrite: bool) -> Result<()> {
     if !overwrite {
         return Err(Error::policy(format!("--to {shown}: a release is there; --overwrite replaces it")));
     }
+    let place = format!("--to {shown}");
+    for entry in fs::read_dir(out).doing(&place)? {
+        let name = entry.doing(&place)?.file_name();
+        let name = name.to_string_lossy();
+        if name != RECORD && !(name.starts_with("part-") && name.ends_with(".parquet")) {
+            let why =
+                "a file lies there that is not of the release, and --overwrite would remove it; move it away";
+            return Err(Error::policy(why).at(place));
+        }
+    }
     Ok(())
 }
 
@@ -291,6 +301,8 @@ mod tests {
         assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("no release"));
         fs::write(out.join(RECORD), "{}").unwrap();
         assert!(Staging::begin(&out, false, &nothing()).unwrap_err().to_string().contains("--overwrite"));
+        assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("move it away"));
+        fs::rename(out.join("thesis.txt"), out.join("part-00000.parquet")).unwrap();
         assert!(Staging::begin(&out, true, &nothing()).is_ok());
     }
 

@@ -108,7 +108,7 @@ async fn choose_types(
                     "column `{}`: {least} rows hold no {}; name the texts that mean \"missing\" in [input] nulls \
                      (CSV) or write null (JSON), or choose a hierarchy for text",
                     field.name(),
-                    if *wanted == CsvType::Number { "number" } else { "date" },
+                    if *wanted == CsvType::Number { "number (as 1234.5)" } else { "date (as 2020-12-31)" },
                 ))),
             }
         })

@@ -83,25 +83,35 @@ pub async fn write(
     parts.finish()
 }
 
-/// The SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in their order.
+/// The SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in their order; `None` when it would
+/// have ended the file elsewhere.
 pub(super) fn digest_again(
     path: &Path,
     schema: &SchemaRef,
     footer: &[(String, String)],
+    is_last: bool,
     stop: &Stop,
-) -> Result<String> {
+) -> Result<Option<String>> {
     let doing = "reading the release";
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).doing(doing)?).doing(doing)?;
     let reader = reader.with_batch_size(BATCH_ROWS).build().doing(doing)?;
     let sink = digest::Sink::default();
     let mut writer =
         ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer)?)).doing(doing)?;
+    let mut is_full = false;
     for batch in reader {
         stop.check()?;
+        if is_full {
+            return Ok(None);
+        }
         let columns = batch.doing(doing)?.columns().to_vec();
         writer.write(&RecordBatch::try_new(Arc::clone(schema), columns).doing(doing)?).doing(doing)?;
+        is_full = writer.bytes_written() >= FILE_BYTES;
     }
-    Ok(writer.into_inner().doing(doing)?.finish())
+    if !is_full && !is_last {
+        return Ok(None);
+    }
+    Ok(Some(writer.into_inner().doing(doing)?.finish()))
 }
 
 /// The settings of every released file.

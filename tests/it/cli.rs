@@ -313,7 +313,7 @@ fn sensitive_columns_of_every_type() {
             assert_eq!(ran.json()["models"][0]["reached"], diversity, "{name}");
             let policy = |l: i32| {
                 format!(
-                    "k = 2\nrows_are_individuals = true\n[[require]]\nmodel = \"l_diversity\"\nl = {l}\n\
+                    "k = 2\nrows_are_individuals = true\naccept_homogeneity = [\"{name}\"]\n[[require]]\nmodel = \"l_diversity\"\nl = {l}\n\
                      [columns]\nq = {{ role = \"quasi\", max_level = 0 }}\n{name} = {{ role = \"sensitive\", allow_unique = true }}\n"
                 )
             };

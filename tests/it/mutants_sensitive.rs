@@ -15,8 +15,8 @@ use datafusion_kanon::release::write;
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::{Rows, verify};
 use crate::releases::{
-    Lab, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, people, read_parquet, reseal,
-    texts, with, write_parquet,
+    Lab, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, ordered, people, read_parquet,
+    reseal, texts, with, write_parquet,
 };
 
 const CONSENT: &str = "accept_homogeneity = [\"diagnosis\"]\n";
@@ -50,6 +50,7 @@ fn diversity(rows: &RecordBatch, record: &PublicRecord, column: &str) -> u32 {
 /// Writes `rows` in place of the release's and makes footer and record say so.
 fn forge(lab: &Lab, rows: &RecordBatch, footer: &str, edit: impl FnOnce(&mut PublicRecord)) {
     let properties = as_kanon_writes(&[("kanon.models", footer)], write::CREATED_BY);
+    let rows = &ordered(rows, &crate::releases::record(lab));
     write_parquet(&lab.out().join(PART), rows, properties);
     reseal(lab, |record| {
         record.models[1].reached = diversity(rows, record, "diagnosis").into();
@@ -269,11 +270,20 @@ fn records_of_other_models() {
 fn other_policies() {
     let lab = released(&people(1)).lab;
     let two = diverse().replace("ward      = { role = \"insensitive\" }", "ward = { role = \"sensitive\" }");
-    let of_ward = "[[require]]\nmodel = \"l_diversity\"\nl = 1\nsensitive = \"ward\"\n\n[columns]";
+    let of_ward = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = \"ward\"\n\n[columns]";
     let other = "the models of the record are not those of the policy";
     for (policy, code, why) in [
         (diverse().replace("sensitive = \"diagnosis\"\n", ""), 0, "against the input"),
-        (diverse().replace("l = 2", "l = 1"), 1, other),
+        (
+            diverse().replace("l = 2", "l = 1"),
+            2,
+            "columns.diagnosis: no model protects this sensitive column",
+        ),
+        (
+            diverse().replace("l = 2", "l = 1").replace("[[require]]", &format!("{CONSENT}[[require]]")),
+            1,
+            other,
+        ),
         (diverse().replace("l = 2", "l = 3"), 1, other),
         (POLICY.to_owned(), 1, other),
         (two.replace("[columns]", of_ward), 1, other),

@@ -25,6 +25,7 @@ use datafusion_kanon::measure::ClassSizes;
 use datafusion_kanon::release::homogeneous::Homogeneous;
 use datafusion_kanon::release::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
 use datafusion_kanon::release::{risks, write};
+use siphasher::sip::SipHasher13;
 use tempfile::TempDir;
 
 /// The policy of the small release; every level is fixed, so that its classes are those of [`people`].
@@ -324,8 +325,31 @@ pub(crate) fn as_kanon_writes(footer: &[(&str, &str)], created_by: &str) -> Writ
 /// What kanon writes into the footer of the small release.
 pub(crate) const FOOTER: [(&str, &str); 1] = [("kanon.models", "k_anonymity(5)")];
 
-/// Writes `rows` in place of the release's and makes the record say so.
+/// The rows as kanon orders them: by class, then by a hash of what else is released.
+pub(crate) fn ordered(rows: &RecordBatch, record: &PublicRecord) -> RecordBatch {
+    let is_quasi = |name: &str| record.columns.iter().any(|c| c.name == name && c.role == "quasi");
+    let in_rows = |quasi: bool| -> Vec<Vec<u8>> {
+        let schema = rows.schema();
+        let columns = schema.fields().iter().zip(rows.columns());
+        let columns: Vec<ArrayRef> = columns
+            .filter(|(f, _)| is_quasi(f.name()) == quasi)
+            .map(|(_, values)| Arc::clone(values))
+            .collect();
+        let fields = columns.iter().map(|values| SortField::new(values.data_type().clone())).collect();
+        let keys = RowConverter::new(fields).unwrap().convert_columns(&columns).unwrap();
+        keys.iter().map(|key| key.data().to_vec()).collect()
+    };
+    let hash =
+        |row: &Vec<u8>| SipHasher13::new_with_keys(0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72).hash(row);
+    let (labels, others) = (in_rows(true), in_rows(false));
+    let mut order: Vec<u32> = (0..u32::try_from(rows.num_rows()).unwrap()).collect();
+    order.sort_by_key(|row| (&labels[*row as usize], hash(&others[*row as usize])));
+    picked(rows, &order)
+}
+
+/// Writes `rows` in place of the release's, ordered, and makes the record say so.
 pub(crate) fn forge(lab: &Lab, rows: &RecordBatch) {
+    let rows = &ordered(rows, &record(lab));
     write_parquet(&lab.out().join(PART), rows, as_kanon_writes(&FOOTER, write::CREATED_BY));
     reseal(lab, |_| {});
 }

@@ -28,13 +28,20 @@ pub(crate) struct Generate {
     /// What the random numbers start from.
     #[arg(long, value_name = "S", default_value_t = 7)]
     seed: u64,
-    /// The file to write; it is replaced if it exists.
+    /// The file to write; must not exist.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
+    /// Replace a file that is there.
+    #[arg(long)]
+    overwrite: bool,
 }
 
 impl Generate {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        if !self.overwrite && std::fs::symlink_metadata(&self.to).is_ok() {
+            let why = format!("--to {}: exists; --overwrite replaces it", self.to.display());
+            return Err(Error::policy(why));
+        }
         run.listener.begin(Phase::Write, self.rows);
         let mut progress = |written| {
             run.listener.done(written);

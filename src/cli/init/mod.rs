@@ -26,7 +26,7 @@ Examples:
 It knows names, types and counts, not what your columns mean: read every line. Where it is in doubt the role
 is \"?\", which is refused until you decide. No value of the data is written.")]
 pub(crate) struct Init {
-    /// A file, folder or glob of Parquet or CSV files.
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy file to make; must not exist. Without it the policy is printed.
     #[arg(long, value_name = "FILE")]

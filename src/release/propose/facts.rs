@@ -127,6 +127,11 @@ async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<V
     for (at, (name, data_type)) in fields.iter().enumerate() {
         let mut counted = |what: &str, counting: Expr| counts.push(counting.alias(format!("{what}_{at}")));
         let value = column(name);
+        if data_type.is_nested() {
+            // It can only be dropped, and not every reader can read it.
+            counted("known", count(lit(1i64)));
+            continue;
+        }
         counted("known", count(value.clone()));
         if !is_supported(data_type) && !data_type.is_decimal() {
             continue;

@@ -61,9 +61,6 @@ const PATTERNS: &[Pattern] = &[
             "customer no",
             "customer number",
             "client id",
-            "employee id",
-            "employee no",
-            "employee number",
             "student id",
             "user id",
             "mrn",
@@ -246,8 +243,18 @@ const PATTERNS: &[Pattern] = &[
 /// What the name of a column says, if anything.
 pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
     let words = words(name);
-    PATTERNS.iter().find(|pattern| pattern.words.iter().any(|like| stands_in(like, &words)))
+    // The number of a person's visits is no person's number.
+    let counts = words.iter().any(|word| COUNTS.contains(&word.as_str()));
+    let fits = |pattern: &&Pattern| {
+        !(counts && matches!(pattern.named, Named::Person | Named::Record))
+            && pattern.words.iter().any(|like| stands_in(like, &words))
+    };
+    PATTERNS.iter().find(fits)
 }
+
+/// Words of a name that is of a count, a kind or a state, not of a number that somebody has.
+const COUNTS: &[&str] =
+    &["of", "in", "per", "count", "counts", "total", "type", "kind", "status", "visits", "stays", "days"];
 
 /// The words of a name in lower case: `patientId`, `patient-id` and `PATIENT_ID2` begin with `patient` and `id`.
 fn words(name: &str) -> Vec<String> {
