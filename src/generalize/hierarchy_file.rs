@@ -88,14 +88,20 @@ pub fn parse_table(text: &str) -> Result<Argument> {
 
 fn parse(text: &str, header: Option<&str>) -> Result<Argument> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (by_semicolon, by_comma) = (records(text, b';')?, records(text, b',')?);
+    // Quotes that one delimiter leaves open can be closed for the other.
+    let (by_semicolon, by_comma) = match (records(text, b';'), records(text, b',')) {
+        (Err(error), Err(_)) => return Err(error),
+        (by_semicolon, by_comma) => (by_semicolon.unwrap_or_default(), by_comma.unwrap_or_default()),
+    };
     let even = |records: &[Record]| {
         let columns = records.first().map_or(0, |first| first.cells.len());
         columns >= 2 && records.iter().all(|record| record.cells.len() == columns)
     };
     let several = |records: &[Record]| records.iter().any(|record| record.cells.len() >= 2);
-    let choose_comma =
-        if even(&by_semicolon) || even(&by_comma) { !even(&by_semicolon) } else { !several(&by_semicolon) };
+    let choose_comma = match (even(&by_semicolon), even(&by_comma)) {
+        (false, false) => by_semicolon.is_empty() || !by_comma.is_empty() && !several(&by_semicolon),
+        (by_semicolon, _) => !by_semicolon,
+    };
     let mut records = if choose_comma { by_comma } else { by_semicolon };
     if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| Some(cell.as_str()) == header)
     {

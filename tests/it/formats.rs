@@ -372,3 +372,42 @@ fn dates_become_days_since_another_date() {
         .says("column `admission`: 1 rows hold no date");
     assert!(!ran.err.contains("SECRET"), "{ran:?}");
 }
+
+/// A writer that changes the unit leaves the zone in the Arrow schema of the footer only: days are the zone's all the same.
+#[test]
+fn zones_of_parquet_files_whose_writer_changed_the_unit() {
+    use arrow::array::{AsArray, TimestampMillisecondArray};
+    use arrow::datatypes::{DataType, Field, Schema, TimeUnit, TimestampMillisecondType};
+    use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
+    use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter, encode_arrow_schema};
+    use datafusion::parquet::file::metadata::KeyValue;
+    use datafusion::parquet::file::properties::WriterProperties;
+
+    let place = Place::new();
+    // 2024-06-30 12:00 and 23:30 in UTC: two days in Berlin.
+    let moments = [1_719_748_800_000, 1_719_790_200_000].map(|moment| [moment; 2]).concat();
+    let moments = TimestampMillisecondArray::from(moments).with_timezone("UTC");
+    let rows = table([("seen", std::sync::Arc::new(moments) as ArrayRef)]);
+    let berlin = DataType::Timestamp(TimeUnit::Nanosecond, Some("Europe/Berlin".into()));
+    let written = encode_arrow_schema(&Schema::new(vec![Field::new("seen", berlin, true)]));
+    let footer = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), written)];
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(footer)).build();
+    let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+    let file = std::fs::File::create(place.path("in.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new_with_options(file, rows.schema(), options).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+
+    let hierarchy = "hierarchy = { date = [\"day\"] }, min_level = 1, max_level = 1";
+    let policy = format!(
+        "k = 2\nrows_are_individuals = true\n[columns]\nseen = {{ role = \"quasi\", {hierarchy} }}\n"
+    );
+    place.write("p.toml", policy);
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    place.run("verify out --input in.parquet").exit(0);
+    let released = place.released("out");
+    let seen = released.column_by_name("seen").unwrap();
+    assert_eq!(*seen.data_type(), DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into())));
+    let days: Vec<i64> = seen.as_primitive::<TimestampMillisecondType>().values().to_vec();
+    assert_eq!(days, [1_719_698_400_000, 1_719_698_400_000, 1_719_784_800_000, 1_719_784_800_000]);
+}
