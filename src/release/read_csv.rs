@@ -184,11 +184,11 @@ mod tests {
             b"a,b\n.,.\n",
             b"a,b\n1,\"\"\"\"\n",
         ] {
-            assert_eq!(checked(closed), Ok(()));
+            assert_eq!(checked(closed), Ok(()), "{}", String::from_utf8_lossy(closed));
         }
         assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n3,4,5\r\n"), ragged(3, 4));
         assert_eq!(checked(b"a,b\n\"two\nlines\",2\n\n\n3\n"), ragged(1, 6));
-        assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Ok(()));
+        assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Err(format!("line 2: {open}")));
         assert_eq!(checked(b"a,b\n1,2\n\"open,4\n5,6\n"), ragged(1, 3));
         let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8".to_owned();
         assert_eq!(checked(b"a,b\n1,\xff\n"), Err(not_text.clone()));

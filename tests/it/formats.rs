@@ -387,7 +387,7 @@ fn zones_of_parquet_files_whose_writer_changed_the_unit() {
     // 2024-06-30 12:00 and 23:30 in UTC: two days in Berlin.
     let moments = [1_719_748_800_000, 1_719_790_200_000].map(|moment| [moment; 2]).concat();
     let moments = TimestampMillisecondArray::from(moments).with_timezone("UTC");
-    let rows = table([("seen", std::sync::Arc::new(moments) as ArrayRef)]);
+    let rows = table([("seen", Arc::new(moments) as ArrayRef)]);
     let berlin = DataType::Timestamp(TimeUnit::Nanosecond, Some("Europe/Berlin".into()));
     let written = encode_arrow_schema(&Schema::new(vec![Field::new("seen", berlin, true)]));
     let footer = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), written)];
