@@ -201,6 +201,16 @@ fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
     })
 }
 
+/// A word of a command line that is shown to be copied.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
+    if word.chars().all(is_plain) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::Done;
 use super::numbers::{counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous};
 use super::source::PolicyFile;
+use super::{Done, in_shell};
 use crate::error::{Error, Result};
 use crate::measure::{ClassSizes, RISKS};
 use crate::release::input::Input;
@@ -155,7 +155,10 @@ impl Release {
         };
         line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows)));
         line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
-        line("next", format!("kanon verify {} --input {}", quoted(&out.to_string()), quoted(&self.input)));
+        line(
+            "next",
+            format!("kanon verify {} --input {}", in_shell(&out.to_string()), in_shell(&self.input)),
+        );
         Ok(text)
     }
 }
@@ -171,16 +174,6 @@ fn said_costs(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     match said.as_slice() {
         [] => "nothing: every released value is as it was".to_owned(),
         most => format!("most: {} of the domain in each value", most.join(", ")),
-    }
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
-    if word.chars().all(plain) && !word.is_empty() {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

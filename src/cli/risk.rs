@@ -12,7 +12,8 @@ use crate::class::{ClassTable, QuasiColumn};
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
 use crate::measure::sample_uniqueness::SampleUniqueness;
-use crate::measure::{ClassSizes, RISKS, RiskMeasure, plain_number, share_at_risk};
+use crate::measure::share_at_risk::ShareAtRisk;
+use crate::measure::{ClassSizes, RISKS, RiskMeasure, plain_number};
 use crate::release::input::Input;
 use crate::release::profile::profile;
 use crate::release::record::{PublicRecord, RECORD};
@@ -76,7 +77,7 @@ impl Risk {
         for (column, name) in names.iter().enumerate() {
             let sizes = without_column(&table, column)?;
             let unique = SampleUniqueness.value(&sizes).unwrap_or_default();
-            let at_risk = at_risk(&sizes)?;
+            let at_risk = ShareAtRisk::DEFAULT.individuals(&sizes);
             let k = sizes.min().unwrap_or(0);
             let (unique_said, at_risk_said) = (percent(unique), percent_of(at_risk, sizes.individuals()));
             text += &format!("{name:<12} {:>8} {unique_said:>8} {at_risk_said:>9}\n", grouped(k));
@@ -99,7 +100,7 @@ impl Risk {
             "classes": table.base().len(),
             "k": sizes.min(),
             "risk": measures,
-            "individuals_at_risk": at_risk(&sizes)?,
+            "individuals_at_risk": ShareAtRisk::DEFAULT.individuals(&sizes),
             "histogram": histogram,
             "without": without,
         });
@@ -130,22 +131,6 @@ fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
     let mut levels = as_is.clone();
     levels[column] = table.columns()[column].height();
     Ok(ClassSizes::of(table, &table.roll_up(table.base(), &as_is, &levels)?))
-}
-
-/// The individuals with a class smaller than the default bound of `share_at_risk` allows.
-fn at_risk(sizes: &ClassSizes) -> Result<u64> {
-    let small = |size: u64| -> Result<bool> {
-        let alone: ClassSizes = [size].into_iter().collect();
-        Ok((share_at_risk::ROW.make)(share_at_risk::ROW.defaults)?.value(&alone) == Some(1.0))
-    };
-    let mut all = 0;
-    for (size, _, people) in sizes.histogram() {
-        if !small(size)? {
-            break;
-        }
-        all += people;
-    }
-    Ok(all)
 }
 
 /// What is counted, and how many.

@@ -1,5 +1,7 @@
 //! Hierarchy files: a table of texts from CSV or from record batches, checked to be a tree.
 
+use std::io::Read;
+
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use hashbrown::HashMap;
@@ -118,26 +120,34 @@ struct Record {
     cells: Vec<String>,
 }
 
-fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
-    /// Another line: where a quote is never closed, it is read as a part of the last row.
-    const ANOTHER: &str = "\n.\n";
-    let longer = format!("{text}{ANOTHER}");
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(longer.as_bytes());
-    let mut records: Vec<_> = reader.records().collect();
-    let is_last = |record: &csv::StringRecord| record.iter().eq(["."]);
-    match records.pop() {
-        Some(Ok(record)) if is_last(&record) => {}
-        Some(Ok(_)) => return Err(Error::policy("a quote is opened in the hierarchy file and never closed")),
-        _ => return Err(Error::policy("the hierarchy file is no CSV")),
+/// Whether a CSV text has a quote that is never closed: then another line behind it is read as a part of the last row.
+///
+/// # Errors
+/// The one of reading.
+pub(crate) fn has_open_quote(text: impl Read, delimiter: u8) -> csv::Result<bool> {
+    const ANOTHER: &[u8] = b"\n.\n";
+    let mut reader = rows_of(text.chain(ANOTHER), delimiter);
+    let (mut record, mut ends) = (csv::ByteRecord::new(), false);
+    while reader.read_byte_record(&mut record)? {
+        ends = record.iter().eq([b"."]);
     }
-    records
-        .into_iter()
+    Ok(!ends)
+}
+
+/// The rows of a CSV text, the first like the others, each of any length.
+fn rows_of<R: Read>(text: R, delimiter: u8) -> csv::Reader<R> {
+    csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text)
+}
+
+fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
+    let no_csv = |_| Error::policy("the hierarchy file is no CSV");
+    if has_open_quote(text.as_bytes(), delimiter).map_err(no_csv)? {
+        return Err(Error::policy("a quote is opened in the hierarchy file and never closed"));
+    }
+    rows_of(text.as_bytes(), delimiter)
+        .records()
         .map(|record| {
-            let record = record.map_err(|_| Error::policy("the hierarchy file is no CSV"))?;
+            let record = record.map_err(no_csv)?;
             // A position stands before the empty lines that the reader skips.
             let line = record.position().map_or(0, |start| {
                 let rest = usize::try_from(start.byte()).ok().and_then(|byte| text.get(byte..)).unwrap_or("");

@@ -28,7 +28,7 @@ pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: true,
     parameters: &["r"],
-    defaults: &[Decimal::new_const(2, 1)],
+    defaults: &[ShareAtRisk::DEFAULT.bound],
     make: |constants| match constants {
         [bound] => Ok(Box::new(ShareAtRisk::new(*bound)?)),
         _ => Err(Error::policy("share_at_risk takes one constant, the bound r between 0 and 1")),
@@ -50,6 +50,9 @@ pub struct ShareAtRisk {
 }
 
 impl ShareAtRisk {
+    /// The measure for the bound that counts when nobody says one.
+    pub const DEFAULT: Self = Self { bound: Decimal::new_const(2, 1) };
+
     /// The measure for the bound r.
     ///
     /// # Errors
@@ -59,6 +62,12 @@ impl ShareAtRisk {
             return Err(Error::policy(format!("r: expected a share between 0 and 1, found {bound}")));
         }
         Ok(Self { bound })
+    }
+
+    /// The individuals whose risk exceeds the bound.
+    pub fn individuals(self, sizes: &ClassSizes) -> u64 {
+        let at_risk = sizes.histogram().filter(|(size, ..)| self.exceeds(*size));
+        at_risk.map(|(_, _, individuals)| individuals).sum()
     }
 
     /// `1 / size > bound`, exactly.
@@ -74,11 +83,7 @@ impl RiskMeasure for ShareAtRisk {
     }
 
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
-        let at_risk: u64 = sizes
-            .histogram()
-            .filter(|(size, ..)| self.exceeds(*size))
-            .map(|(_, _, individuals)| individuals)
-            .sum();
+        let at_risk = self.individuals(sizes);
         (sizes.classes() > 0).then(|| ratio(u128::from(at_risk), u128::from(sizes.individuals())))
     }
 }

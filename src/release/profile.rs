@@ -44,7 +44,7 @@ pub async fn profile(
     }
     let keys = names.iter().zip(builder.coders());
     let keys = keys.map(|(name, coder)| of_values(Arc::new(Code(coder)), name, column(name)));
-    let mut stream = grouped(table, keys)?.execute_stream().await.doing(doing)?;
+    let mut stream = grouped(table, keys, doing)?.execute_stream().await.doing(doing)?;
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
         let batch = batch.doing(doing)?;
@@ -85,8 +85,7 @@ fn key(index: usize) -> String {
 }
 
 /// The classes of some columns, under names that are none of the table's, and their rows.
-fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>) -> Result<DataFrame> {
-    let doing = "grouping the input by its quasi-identifiers";
+fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>, doing: &str) -> Result<DataFrame> {
     let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
     let names = (0..keys.len()).map(|index| column(key(index))).collect();
     let table = table.select(keys).doing(doing)?;
@@ -103,13 +102,12 @@ fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
         .collect()
 }
 
-/// The class sizes of `table` grouped by some of its columns as they are.
+/// The class sizes of `table` grouped by some of its columns as they are; `doing` is what an error says.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<ClassSizes> {
-    let doing = "grouping the input by its quasi-identifiers";
-    let sizes = grouped(table.clone(), names.iter().map(|name| column(*name)))?
+pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop, doing: &str) -> Result<ClassSizes> {
+    let sizes = grouped(table.clone(), names.iter().map(|name| column(*name)), doing)?
         .select(vec![column(ROWS)])
         .doing(doing)?;
     let mut stream = sizes.execute_stream().await.doing(doing)?;
@@ -157,7 +155,7 @@ pub async fn for_every_class(
     let doing = "grouping the input by its quasi-identifiers";
     let mut homogeneous = Counting::new(sensitive.iter().copied());
     if sensitive.is_empty() && individual.is_none() {
-        let sizes = class_sizes(table, names, stop).await?;
+        let sizes = class_sizes(table, names, stop, doing).await?;
         for (size, classes, _) in sizes.histogram() {
             (0..classes).for_each(|_| see(&SeenClass { rows: size, size, values: &[] }));
         }
@@ -168,7 +166,7 @@ pub async fn for_every_class(
         Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
         None => Vec::new(),
     };
-    let grouped = grouped(table.clone(), columns.chain(who.iter().cloned()))?;
+    let grouped = grouped(table.clone(), columns.chain(who.iter().cloned()), doing)?;
     let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
     let all = names.len() + sensitive.len() + who.len();
     let (labels, values) = (keys(0..names.len()), keys(names.len()..all));

@@ -10,6 +10,7 @@ use csv::{ByteRecord, Reader, ReaderBuilder};
 use super::engine::Doing;
 use super::files::{Input, end_of};
 use crate::error::{Error, Result};
+use crate::generalize::hierarchy::has_open_quote;
 use crate::policy::CsvOptions;
 
 /// The one character between two cells: the one that is said, else a tab in .tsv files and a comma in all others.
@@ -108,20 +109,11 @@ pub(super) fn check(path: &Path, delimiter: u8) -> Result<()> {
     }
 }
 
-/// Whether the row that begins at `start`, the last one, has a quote that is never closed: then another line behind it
-/// is read as a part of it.
+/// Whether the row that begins at `start`, the last one, has a quote that is never closed.
 fn is_open(path: &Path, delimiter: u8, start: u64) -> std::io::Result<bool> {
-    const ANOTHER: &[u8] = b"\n.\n";
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start))?;
-    let mut builder = ReaderBuilder::new();
-    let mut reader =
-        builder.delimiter(delimiter).has_headers(false).flexible(true).from_reader(file.chain(ANOTHER));
-    let (mut record, mut ends) = (ByteRecord::new(), false);
-    while reader.read_byte_record(&mut record).map_err(std::io::Error::other)? {
-        ends = record.len() == 1 && record.iter().all(|cell| cell == b".");
-    }
-    Ok(!ends)
+    has_open_quote(file, delimiter).map_err(std::io::Error::other)
 }
 
 fn reader(path: &Path, delimiter: u8, place: &str) -> Result<Reader<File>> {

@@ -11,6 +11,9 @@ use super::functions::canonical_float;
 use crate::error::{Error, Result};
 use crate::policy::CsvType;
 
+/// The types that a column of days or moments is tried as, the narrowest first.
+pub(super) const TIMES: [DataType; 2] = [DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)];
+
 /// `table` with each of its `texts` columns cast to what `csv_type` wants of it.
 ///
 /// # Errors
@@ -72,7 +75,7 @@ async fn choose_types(
     let candidates = |wanted: CsvType| match wanted {
         CsvType::Text => vec![],
         CsvType::Number => vec![DataType::Int64, DataType::Float64],
-        CsvType::Date => vec![DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)],
+        CsvType::Date => TIMES.to_vec(),
     };
     let mut misfits = Vec::new();
     for (field, wanted) in schema.fields().iter().zip(wanted) {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use arrow::datatypes::DataType;
 
+use crate::cli::in_shell;
 use crate::cli::numbers::{counted, grouped, percent, percent_of, rows};
 use crate::policy::CsvOptions;
 use crate::release::propose::{Column, Facts, People, Proposal, Proposed};
@@ -340,12 +341,6 @@ fn quoted(text: &str) -> String {
         }
     }
     quoted + "\""
-}
-
-/// A word of a command line.
-fn in_shell(word: &str) -> String {
-    let is_plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-+=:,".contains(&b));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::facts::{TIMES, count_if, one_row, whole};
+use super::facts::{count_if, one_row, whole};
 use crate::error::Result;
 use crate::policy::{CsvOptions, CsvType};
 use crate::release::Run;
 use crate::release::engine::{Doing, column};
 use crate::release::input::Input;
 use crate::release::read_csv;
-use crate::release::typed::misfit;
+use crate::release::typed::{TIMES, misfit};
 
 /// Columns of one pass.
 const AT_ONCE: usize = 64;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt64Type};
+use arrow::datatypes::{DataType, Float64Type, UInt64Type};
 use datafusion::functions_aggregate::expr_fn::{
     approx_distinct, count, count_distinct, max, min, stddev, sum,
 };
@@ -115,7 +115,7 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<F
     let open = facts.iter_mut().filter(|fact| !fact.is_counted && fact.has_distinct_percent(90));
     for fact in open.take(COUNTED_ALONE) {
         let known = table.clone().filter(column(&fact.name).is_not_null()).doing("counting values")?;
-        let sizes = class_sizes(&known, &[&fact.name], run.stop).await?;
+        let sizes = class_sizes(&known, &[&fact.name], run.stop, "counting values").await?;
         (fact.distinct, fact.is_counted) = (Some(sizes.classes()), true);
     }
     Ok(facts)
@@ -139,11 +139,11 @@ async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<V
         counted("distinct", approx_distinct(hash(name)?));
         if data_type.is_string() || data_type.is_integer() {
             let text = cast_to(value.clone(), DataType::Utf8View);
-            let length = of_values(Arc::new(Characters), name, text.clone());
+            let length = of_values(Arc::new(CHARACTERS), name, text.clone());
             counted("least", min(length.clone()));
             counted("greatest", max(length.clone()));
             counted("total", sum(length));
-            let is_sentence = of_values(Arc::new(Spaces), name, text.clone()).gt_eq(lit(SENTENCE));
+            let is_sentence = of_values(Arc::new(SPACES), name, text.clone()).gt_eq(lit(SENTENCE));
             counted("sentences", count_if(is_sentence)?);
             if data_type.is_string() {
                 let date = try_cast(text, DataType::Date32);
@@ -229,12 +229,15 @@ fn number(row: &RecordBatch, name: &str) -> Result<Option<f64>> {
     Ok((!array.is_null(0)).then(|| array.value(0)).filter(|number| number.is_finite()))
 }
 
-/// How many characters a text has.
-struct Characters;
+/// What is counted in a text: its name in plans, and how.
+struct InText(&'static str, fn(&str) -> usize);
 
-impl OfValues for Characters {
+const CHARACTERS: InText = InText("kanon_characters", |text| text.chars().count());
+const SPACES: InText = InText("kanon_spaces", |text| text.matches(' ').count());
+
+impl OfValues for InText {
     fn name(&self) -> &'static str {
-        "kanon_characters"
+        self.0
     }
 
     fn of_type(&self, _values: &DataType) -> Result<DataType> {
@@ -242,37 +245,13 @@ impl OfValues for Characters {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        of_texts(values, |text| text.chars().count())
+        let texts = values.as_string_view_opt().ok_or_else(|| Error::internal("text of another type"))?;
+        let counts = texts.iter().map(|text| text.and_then(|text| u64::try_from((self.1)(text)).ok()));
+        Ok(Arc::new(counts.collect::<UInt64Array>()))
     }
-}
-
-/// How many spaces a text has.
-struct Spaces;
-
-impl OfValues for Spaces {
-    fn name(&self) -> &'static str {
-        "kanon_spaces"
-    }
-
-    fn of_type(&self, _values: &DataType) -> Result<DataType> {
-        Ok(DataType::UInt64)
-    }
-
-    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        of_texts(values, |text| text.matches(' ').count())
-    }
-}
-
-fn of_texts(values: &ArrayRef, count: impl Fn(&str) -> usize) -> Result<ArrayRef> {
-    let texts = values.as_string_view_opt().ok_or_else(|| Error::internal("text of another type"))?;
-    let counts = texts.iter().map(|text| text.and_then(|text| u64::try_from(count(text)).ok()));
-    Ok(Arc::new(counts.collect::<UInt64Array>()))
 }
 
 /// Whether a type is one of days or moments.
 pub(super) fn is_time(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
 }
-
-/// The types that a CSV column of days or moments is tried as.
-pub(super) const TIMES: [DataType; 2] = [DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)];

@@ -7,7 +7,8 @@
 use datafusion::prelude::DataFrame;
 
 use crate::error::Result;
-use crate::measure::ratio;
+use crate::measure::RiskMeasure;
+use crate::measure::sample_uniqueness::SampleUniqueness;
 #[cfg(doc)]
 use crate::papers;
 use crate::release::profile::class_sizes;
@@ -37,9 +38,8 @@ pub(super) async fn unique_share(table: &DataFrame, names: &[&str], stop: &Stop)
 
 /// The share of unique rows, and the number of distinct tuples.
 async fn separated(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<(f64, u64)> {
-    let sizes = class_sizes(table, names, stop).await?;
-    let unique: u64 = sizes.histogram().filter(|(size, ..)| *size == 1).map(|(_, classes, _)| classes).sum();
-    Ok((ratio(unique.into(), sizes.individuals().into()), sizes.classes()))
+    let sizes = class_sizes(table, names, stop, "grouping the input by some of its columns").await?;
+    Ok((SampleUniqueness.value(&sizes).unwrap_or_default(), sizes.classes()))
 }
 
 /// The column, the pair and the three columns of `names` that single out most rows, found greedily; of those after
