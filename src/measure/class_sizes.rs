@@ -39,8 +39,14 @@ impl ClassSizes {
 
     /// Counts one class of individuals who are in no other.
     pub fn add(&mut self, size: u64) {
-        let size = self.add_class(size);
-        self.0.entry(size).or_default().individuals += size;
+        self.add_many(size, 1);
+    }
+
+    /// Counts classes of this size, each of individuals who are in no other.
+    pub fn add_many(&mut self, size: u64, classes: u64) {
+        let of_size = self.0.entry(size).or_default();
+        of_size.classes += classes;
+        of_size.individuals += size * classes;
     }
 
     /// Counts one class, and nobody in it; returns its size.

@@ -1,94 +1,272 @@
-//! The state of an aggregate over classes: how many rows each class has.
+//! The state of an aggregate over classes: how many rows each class has, for every group of the outer GROUP BY; with
+//! a sensitive or an individual column how many have each value, or are each person's.
 
-use std::mem::size_of_val;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, UInt64Array};
-use arrow::datatypes::{DataType, UInt64Type};
-use arrow::row::{RowConverter, SortField};
-use datafusion::common::ScalarValue;
-use datafusion::common::utils::SingleRowListArrayBuilder;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, LargeBinaryBuilder, LargeListArray, UInt64Array,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::EmitTo;
 use hashbrown::HashMap;
 
-use crate::release::functions::canonical;
+use super::interned::{Interned, NULL, passes};
+use crate::model::{Class, ValueCount};
 
-/// A class is its quasi-identifiers in Arrow's row format: equal bytes for equal tuples, NULL a value like any
-/// other, one zero and one NaN.
+/// Which columns beside the quasi-identifiers are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Looks {
+    /// A column whose distinct values are the people; rows are counted otherwise.
+    pub(super) individual: bool,
+    /// A sensitive column.
+    pub(super) sensitive: bool,
+}
+
+impl Looks {
+    /// How many columns stand before the quasi-identifiers.
+    pub(super) fn columns(self) -> usize {
+        usize::from(self.individual) + usize::from(self.sensitive)
+    }
+}
+
+/// What is told apart: a class of a group, and in it a value and a person where they are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Entry {
+    group: usize,
+    class: u32,
+    value: u32,
+    who: u32,
+}
+
+/// The rows of each entry. Tuples are in Arrow's row format: equal bytes for equal tuples, NULL a value like any other,
+/// one zero and one NaN.
 pub(super) struct ClassCounts {
-    converter: RowConverter,
-    sizes: HashMap<Box<[u8]>, u64>,
-    key_bytes: usize,
+    looks: Looks,
+    classes: Interned,
+    values: Interned,
+    individuals: Interned,
+    entries: HashMap<Entry, u64>,
 }
 
 impl ClassCounts {
-    /// No class yet, of quasi-identifiers of these types.
-    pub(super) fn new(types: impl Iterator<Item = DataType>) -> Result<Self> {
-        let converter = RowConverter::new(types.map(SortField::new).collect())?;
-        Ok(Self { converter, sizes: HashMap::new(), key_bytes: 0 })
+    /// No class yet; `types` are those of the individual and the sensitive column that are looked at, then those of
+    /// the quasi-identifiers. Without quasi-identifiers every group is one class.
+    pub(super) fn new(looks: Looks, types: &[DataType]) -> Result<Self> {
+        let (before, quasi) = types.split_at_checked(looks.columns()).ok_or_else(damaged)?;
+        let (who, value) = before.split_at(usize::from(looks.individual));
+        Ok(Self {
+            looks,
+            individuals: Interned::new(who)?,
+            values: Interned::new(value)?,
+            classes: Interned::new(quasi)?,
+            entries: HashMap::new(),
+        })
     }
 
-    /// Counts rows.
-    pub(super) fn update(&mut self, quasi: &[ArrayRef]) -> Result<()> {
-        let columns: Vec<ArrayRef> = quasi.iter().map(canonical).collect();
-        let rows = self.converter.convert_columns(&columns)?;
-        for row in &rows {
-            self.add(row.data(), 1);
+    /// Counts rows: `columns` in the order of the types, the group of each row, and how often it counts, once where
+    /// nothing is said.
+    pub(super) fn update(
+        &mut self,
+        columns: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        weights: Option<&Int64Array>,
+    ) -> Result<()> {
+        let (before, quasi) = columns.split_at_checked(self.looks.columns()).ok_or_else(damaged)?;
+        let (who, value) = before.split_at(usize::from(self.looks.individual));
+        let (classes, values) = (self.classes.numbers(quasi, filter)?, self.values.numbers(value, filter)?);
+        let people = self.individuals.numbers(who, filter)?;
+        let at = |numbers: &[u32], row: usize| numbers.get(row).copied().unwrap_or(0);
+        for (row, group) in groups.iter().enumerate().filter(|(row, _)| passes(filter, *row)) {
+            let weight = match weights {
+                None => 1,
+                Some(weights) if weights.is_null(row) => 0,
+                Some(weights) => u64::try_from(weights.value(row)).map_err(|_| damaged())?,
+            };
+            if weight > 0 {
+                let (class, value) = (at(&classes, row), at(&values, row));
+                let entry = Entry { group: *group, class, value, who: at(&people, row) };
+                *self.entries.entry(entry).or_default() += weight;
+            }
         }
         Ok(())
     }
 
-    fn add(&mut self, class: &[u8], rows: u64) {
-        match self.sizes.get_mut(class) {
-            Some(size) => *size += rows,
-            None => {
-                self.key_bytes += class.len();
-                self.sizes.insert(class.into(), rows);
+    /// Shows `see` each class that was counted: its group, the numbers of its people where they are looked at, and
+    /// itself as a model sees it. Groups in their order.
+    pub(super) fn for_each_class(&self, emit: EmitTo, see: &mut dyn FnMut(usize, &[u32], &Class<'_>)) {
+        if self.looks.columns() == 0 {
+            for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry)) {
+                see(entry.group, &[], &Class::of_size(*rows));
+            }
+            return;
+        }
+        let entries = self.sorted(emit);
+        let (mut people, mut sensitive) = (Vec::new(), Vec::new());
+        for class in entries.chunk_by(|(a, _), (b, _)| (a.group, a.class) == (b.group, b.class)) {
+            people.clear();
+            sensitive.clear();
+            people.extend(class.iter().map(|(entry, _)| entry.who).filter(|who| *who != NULL));
+            people.sort_unstable();
+            people.dedup();
+            for same in class.chunk_by(|(a, _), (b, _)| a.value == b.value) {
+                let count = match self.looks.individual {
+                    true => same.iter().filter(|(entry, _)| entry.who != NULL).count() as u64,
+                    false => same.iter().map(|(_, rows)| rows).sum(),
+                };
+                let value = same.first().map(|(entry, _)| entry.value).filter(|value| *value != NULL);
+                if count > 0 && self.looks.sensitive {
+                    sensitive.push(ValueCount { value, count });
+                }
+            }
+            sensitive.sort_unstable_by_key(|count| count.value);
+            let size = match self.looks.individual {
+                true => people.len() as u64,
+                false => class.iter().map(|(_, rows)| rows).sum(),
+            };
+            if let Some((entry, _)) = class.first() {
+                let people = if self.looks.individual { people.as_slice() } else { &[] };
+                see(entry.group, people, &Class { size, sensitive: &sensitive });
             }
         }
     }
 
-    /// The sizes of the classes, in no order.
-    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> + '_ {
-        self.sizes.values().copied()
+    fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
+        let emitted = self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry));
+        let mut entries: Vec<(Entry, u64)> = emitted.map(|(entry, rows)| (*entry, *rows)).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// Forgets the groups that were emitted; those behind them move to the front.
+    pub(super) fn forget(&mut self, emit: EmitTo) -> Result<()> {
+        let EmitTo::First(first) = emit else {
+            for interned in [&mut self.classes, &mut self.values, &mut self.individuals] {
+                drop(interned.take());
+            }
+            self.entries = HashMap::new();
+            return Ok(());
+        };
+        let left = std::mem::take(&mut self.entries).into_iter().filter(|(entry, _)| entry.group >= first);
+        let left = left.map(|(entry, rows)| (Entry { group: entry.group - first, ..entry }, rows));
+        let mut left: Vec<(Entry, u64)> = left.collect();
+        // Groups come to an end one after the other: tuples that only they had are not kept.
+        let known = [&self.classes, &self.values, &self.individuals].map(Interned::len);
+        if known.into_iter().any(|known| known > 2 * left.len()) {
+            let (classes, values) = (self.classes.take(), self.values.take());
+            let individuals = self.individuals.take();
+            for (entry, _) in &mut left {
+                entry.class = self.classes.again(&classes, entry.class)?;
+                entry.value = self.values.again(&values, entry.value)?;
+                entry.who = self.individuals.again(&individuals, entry.who)?;
+            }
+        }
+        self.entries = left.into_iter().collect();
+        Ok(())
     }
 
     /// The bytes this takes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(self) + self.converter.size() + self.sizes.allocation_size() + self.key_bytes
+        let interned = [&self.classes, &self.values, &self.individuals];
+        size_of_val(self)
+            + interned.into_iter().map(Interned::bytes).sum::<usize>()
+            + self.entries.allocation_size()
     }
 
-    /// The types of [`Self::state`]: lists of classes and of their sizes, of equal length.
-    pub(super) fn state_types() -> [DataType; 2] {
-        let list =
-            |items| DataType::LargeList(Arc::new(arrow::datatypes::Field::new_list_field(items, true)));
-        [list(DataType::LargeBinary), list(DataType::UInt64)]
+    /// The fields of [`state`](Self::state): lists of equal length, an item an entry.
+    pub(super) fn state_fields(looks: Looks, has_quasi: bool) -> Vec<(&'static str, DataType)> {
+        let list = |items| DataType::LargeList(item_field(items));
+        let tuples = [("classes", has_quasi), ("values", looks.sensitive), ("individuals", looks.individual)];
+        let tuples = tuples.into_iter().filter(|(_, is_there)| *is_there);
+        let tuples = tuples.map(|(name, _)| (name, list(DataType::LargeBinary)));
+        tuples.chain([("rows", list(DataType::UInt64))]).collect()
     }
 
-    /// The counts for [`Self::merge`] elsewhere.
-    pub(super) fn state(&self) -> Vec<ScalarValue> {
-        let list = |items: ArrayRef| SingleRowListArrayBuilder::new(items).build_large_list_scalar();
-        let classes = LargeBinaryArray::from_iter_values(self.sizes.keys());
-        let sizes = UInt64Array::from_iter_values(self.sizes());
-        vec![list(Arc::new(classes)), list(Arc::new(sizes))]
+    /// The counts of each emitted group for [`merge`](Self::merge) elsewhere; `groups` is how many there are.
+    pub(super) fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
+        let groups = if let EmitTo::First(first) = emit { first } else { groups };
+        let entries = self.sorted(emit);
+        let mut lengths = vec![0usize; groups];
+        for (entry, _) in &entries {
+            *lengths.get_mut(entry.group).ok_or_else(damaged)? += 1;
+        }
+        let tuples = |interned: &Interned, number: fn(&Entry) -> u32| {
+            let mut tuples = LargeBinaryBuilder::with_capacity(entries.len(), 0);
+            entries.iter().for_each(|(entry, _)| tuples.append_option(interned.tuple(number(entry))));
+            interned.has_columns().then(|| Arc::new(tuples.finish()) as ArrayRef)
+        };
+        let columns = [
+            tuples(&self.classes, |entry| entry.class),
+            tuples(&self.values, |entry| entry.value),
+            tuples(&self.individuals, |entry| entry.who),
+        ];
+        let mut items: Vec<ArrayRef> = columns.into_iter().flatten().collect();
+        items.push(Arc::new(UInt64Array::from_iter_values(entries.iter().map(|(_, rows)| *rows))));
+        items.into_iter().map(|items| lists(items, lengths.iter().copied())).collect()
     }
 
-    /// Adds counts that were made elsewhere.
-    pub(super) fn merge(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let damaged = || DataFusionError::Internal("the state of an aggregate over classes".into());
-        let [classes, sizes] = states else { return Err(damaged()) };
-        let classes = classes.as_list_opt::<i64>().ok_or_else(damaged)?;
-        let sizes = sizes.as_list_opt::<i64>().ok_or_else(damaged)?;
-        for (classes, sizes) in classes.iter().zip(sizes.iter()) {
-            let (Some(classes), Some(sizes)) = (classes, sizes) else { continue };
-            let classes = classes.as_binary_opt::<i64>().ok_or_else(damaged)?;
-            let sizes = sizes.as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?;
-            for (class, size) in classes.iter().zip(sizes.values()) {
-                self.add(class.ok_or_else(damaged)?, *size);
+    /// The state of groups of one row each; rows that `filter` leaves out have no entry.
+    pub(super) fn state_of_rows(
+        &self,
+        columns: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+        weights: Option<&Int64Array>,
+    ) -> Result<Vec<ArrayRef>> {
+        let rows = columns.first().map_or_else(|| weights.map_or(0, Array::len), Array::len);
+        let types = [&self.individuals, &self.values, &self.classes].map(Interned::types).concat();
+        let mut alone = Self::new(self.looks, &types)?;
+        alone.update(columns, &(0..rows).collect::<Vec<_>>(), filter, weights)?;
+        alone.state(EmitTo::All, rows)
+    }
+
+    /// Adds counts that were made elsewhere to these groups.
+    pub(super) fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let (rows, tuples) = states.split_last().ok_or_else(damaged)?;
+        let rows = rows.as_list_opt::<i64>().ok_or_else(damaged)?;
+        let mut tuples = tuples.iter();
+        let mut numbers = |interned: &mut Interned| -> Result<Vec<u32>> {
+            if !interned.has_columns() {
+                return Ok(Vec::new());
+            }
+            let list = tuples.next().and_then(|list| list.as_list_opt::<i64>()).ok_or_else(damaged)?;
+            let tuples = list.values().as_binary_opt::<i64>().ok_or_else(damaged)?;
+            tuples.iter().map(|tuple| tuple.map_or(Ok(NULL), |tuple| interned.number(tuple))).collect()
+        };
+        let (classes, values) = (numbers(&mut self.classes)?, numbers(&mut self.values)?);
+        let people = numbers(&mut self.individuals)?;
+        let at = |numbers: &[u32], item: usize| numbers.get(item).copied().unwrap_or(0);
+        let counts = rows.values().as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?;
+        for (row, group) in groups.iter().enumerate().filter(|(row, _)| rows.is_valid(*row)) {
+            let offsets = rows.value_offsets();
+            let (start, end) = (usize::try_from(offsets[row]), usize::try_from(offsets[row + 1]));
+            for item in start.map_err(|_| damaged())?..end.map_err(|_| damaged())? {
+                let (class, value) = (at(&classes, item), at(&values, item));
+                let entry = Entry { group: *group, class, value, who: at(&people, item) };
+                *self.entries.entry(entry).or_default() += counts.value(item);
             }
         }
         Ok(())
     }
+}
+
+fn damaged() -> DataFusionError {
+    DataFusionError::Internal("the state of an aggregate over classes".into())
+}
+
+fn is_emitted(emit: EmitTo, entry: &Entry) -> bool {
+    if let EmitTo::First(first) = emit { entry.group < first } else { true }
+}
+
+fn item_field(items: DataType) -> FieldRef {
+    Arc::new(Field::new_list_field(items, true))
+}
+
+pub(super) fn lists(items: ArrayRef, lengths: impl Iterator<Item = usize>) -> Result<ArrayRef> {
+    let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+    let field = item_field(items.data_type().clone());
+    Ok(Arc::new(LargeListArray::try_new(field, offsets, items, None)?))
 }
 
 #[cfg(test)]
@@ -97,16 +275,31 @@ mod tests {
 
     use super::*;
 
+    const ROWS: Looks = Looks { individual: false, sensitive: false };
+    const BOTH: Looks = Looks { individual: true, sensitive: true };
+
     fn columns(numbers: &[Option<f64>], texts: &[Option<&str>]) -> [ArrayRef; 2] {
         [Arc::new(Float64Array::from(numbers.to_vec())), Arc::new(StringArray::from(texts.to_vec()))]
     }
 
     fn counts() -> ClassCounts {
-        ClassCounts::new([DataType::Float64, DataType::Utf8].into_iter()).unwrap()
+        ClassCounts::new(ROWS, &[DataType::Float64, DataType::Utf8]).unwrap()
     }
 
-    fn sorted(counts: &ClassCounts) -> Vec<u64> {
-        let mut sizes: Vec<u64> = counts.sizes().collect();
+    /// Each class: its group, its size, and the counts of its values.
+    fn seen(counts: &ClassCounts, emit: EmitTo) -> Vec<(usize, u64, Vec<u64>)> {
+        let mut all = Vec::new();
+        counts.for_each_class(emit, &mut |group, _, class| {
+            let mut of_values: Vec<u64> = class.sensitive.iter().map(|value| value.count).collect();
+            of_values.sort_unstable();
+            all.push((group, class.size, of_values));
+        });
+        all.sort();
+        all
+    }
+
+    fn sizes(counts: &ClassCounts) -> Vec<u64> {
+        let mut sizes: Vec<u64> = seen(counts, EmitTo::All).into_iter().map(|(_, size, _)| size).collect();
         sizes.sort_unstable();
         sizes
     }
@@ -115,27 +308,78 @@ mod tests {
     fn null_zero_and_nan_are_one_value_each() {
         let mut counts = counts();
         let numbers = [None, None, Some(0.0), Some(-0.0), Some(f64::NAN), Some(-f64::NAN)];
-        counts.update(&columns(&numbers, &[None, Some(""), None, None, None, None])).unwrap();
-        assert_eq!(sorted(&counts), [1, 1, 2, 2]);
+        let texts = [None, Some(""), None, None, None, None];
+        counts.update(&columns(&numbers, &texts), &[0; 6], None, None).unwrap();
+        assert_eq!(sizes(&counts), [1, 1, 2, 2]);
     }
 
     #[test]
     fn states_merge_to_what_one_would_have_counted() {
         let texts = ["a", "b", "a", "a", "c", "b"].map(Some);
         let mut whole = counts();
-        whole.update(&columns(&[None; 6], &texts)).unwrap();
+        whole.update(&columns(&[None; 6], &texts), &[0, 0, 0, 1, 1, 1], None, None).unwrap();
         let mut merged = counts();
-        for part in texts.chunks(2).chain([&[][..]]) {
-            let mut counts = counts();
-            counts.update(&columns(&vec![None; part.len()], part)).unwrap();
-            let state: Vec<ArrayRef> = counts.state().iter().map(|s| s.to_array().unwrap()).collect();
-            let types: Vec<DataType> = state.iter().map(|s| s.data_type().clone()).collect();
-            assert_eq!(types, ClassCounts::state_types());
-            merged.merge(&state).unwrap();
+        for (part, texts) in texts.chunks(2).chain([&[][..]]).enumerate() {
+            let columns = columns(&vec![None; texts.len()], texts);
+            let groups: Vec<usize> =
+                [0, 0, 0, 1, 1, 1].into_iter().skip(2 * part).take(texts.len()).collect();
+            let (mut counts, both) = (counts(), groups.iter().max().map_or(0, |last| last + 1));
+            counts.update(&columns, &groups, None, None).unwrap();
+            let state = counts.state(EmitTo::All, both).unwrap();
+            let types: Vec<DataType> = state.iter().map(|state| state.data_type().clone()).collect();
+            let fields = ClassCounts::state_fields(ROWS, true).into_iter().map(|(_, of)| of);
+            assert_eq!(types, fields.collect::<Vec<_>>());
+            merged.merge(&state, &(0..both).collect::<Vec<_>>()).unwrap();
         }
-        assert_eq!(sorted(&merged), sorted(&whole));
-        assert_eq!(sorted(&whole), [1, 2, 3]);
-        assert!(merged.merge(&[]).is_err());
+        assert_eq!(seen(&merged, EmitTo::All), seen(&whole, EmitTo::All));
+        assert_eq!(sizes(&whole), [1, 1, 1, 1, 2]);
+        // Every row as a group of its own.
+        let all = columns(&[None; 6], &texts);
+        let filter =
+            BooleanArray::from(vec![Some(true), Some(true), Some(true), Some(false), None, Some(true)]);
+        let state = whole.state_of_rows(&all, Some(&filter), None).unwrap();
+        let mut rows = counts();
+        rows.merge(&state, &[0; 6]).unwrap();
+        assert_eq!(sizes(&rows), [2, 2]);
+        assert!(merged.merge(&[], &[]).is_err());
+    }
+
+    #[test]
+    fn people_count_once_and_nobody_not() {
+        let mut counts =
+            ClassCounts::new(BOTH, &[DataType::Utf8, DataType::Float64, DataType::Utf8]).unwrap();
+        let who: ArrayRef =
+            Arc::new(StringArray::from(vec![Some("ann"), Some("ann"), Some("bob"), Some("bob"), None, None]));
+        let [value, class] = columns(
+            &[Some(1.0), Some(2.0), Some(1.0), Some(1.0), Some(3.0), None],
+            &[Some("x"), Some("x"), Some("x"), Some("x"), Some("x"), Some("y")],
+        );
+        let all = [who, value, class];
+        counts.update(&all, &[0; 6], None, None).unwrap();
+        assert_eq!(seen(&counts, EmitTo::All), [(0, 0, vec![]), (0, 2, vec![1, 2])]);
+        let weights = Int64Array::from(vec![Some(0), None, Some(5), Some(0), Some(1), Some(0)]);
+        let mut weighted =
+            ClassCounts::new(BOTH, &[DataType::Utf8, DataType::Float64, DataType::Utf8]).unwrap();
+        weighted.update(&all, &[0; 6], None, Some(&weights)).unwrap();
+        assert_eq!(seen(&weighted, EmitTo::All), [(0, 1, vec![1])]);
+    }
+
+    #[test]
+    fn groups_that_end_are_forgotten() {
+        let mut counts = counts();
+        for group in 0..1000usize {
+            let texts: Vec<String> = (0..20).map(|n| format!("{:0100}", group * 20 + n)).collect();
+            let texts: Vec<Option<&str>> = texts.iter().map(|text| Some(text.as_str())).collect();
+            // The group before is complete.
+            let here = usize::from(group > 0);
+            counts.update(&columns(&[None; 20], &texts), &[here; 20], None, None).unwrap();
+            if here == 1 {
+                assert_eq!(seen(&counts, EmitTo::First(1)).len(), 20);
+                counts.forget(EmitTo::First(1)).unwrap();
+            }
+        }
+        assert_eq!(seen(&counts, EmitTo::All), vec![(0, 1, vec![]); 20]);
+        assert!(counts.bytes() < 100_000, "{}", counts.bytes());
     }
 
     #[test]
@@ -143,11 +387,12 @@ mod tests {
         let mut counts = counts();
         let texts: Vec<String> = (0..1000).map(|n| format!("{n:0100}")).collect();
         let texts: Vec<Option<&str>> = texts.iter().map(|text| Some(text.as_str())).collect();
+        let all = columns(&vec![None; 1000], &texts);
         let empty = counts.bytes();
-        counts.update(&columns(&vec![None; 1000], &texts)).unwrap();
+        counts.update(&all, &[0; 1000], None, None).unwrap();
         let full = counts.bytes();
         assert!(full - empty > 1000 * (100 + 16 + 8), "{}", full - empty);
-        counts.update(&columns(&vec![None; 1000], &texts)).unwrap();
+        counts.update(&all, &[0; 1000], None, None).unwrap();
         assert_eq!(counts.bytes(), full);
     }
 }

@@ -1,33 +1,46 @@
-//! SQL: every generalizer a function, every model and risk measure an aggregate.
+//! SQL: every generalizer a function, every class model and risk measure an aggregate, and the rule that makes them
+//! fast.
 //!
-//! The functions are loops over the tables [`GENERALIZERS`], [`MODELS`] and [`RISKS`]: a new row there is a
-//! new function here. Rows whose argument is a table (hierarchy files) have no SQL function yet.
+//! The functions are loops over the tables [`GENERALIZERS`], [`MODELS`](crate::model::MODELS) and
+//! [`RISKS`](crate::measure::RISKS): a new row there is a new function here.
 //!
 //! | function | arguments | result |
 //! |---|---|---|
 //! | `generalize_<row>` | a value, then the row's constants | the value, coarser |
-//! | `<model>` | quasi-identifiers | what the worst class reaches |
+//! | `<model>` | the sensitive column where it looks at one, then quasi-identifiers | what the worst class reaches |
 //! | `<risk>` | the row's constants, then quasi-identifiers | the risk of all rows together |
+//! | `<model>_individuals`, `<risk>_individuals` | the same with the individual before the columns | the same, counted in people |
 //!
 //! Constants are literals: a wrong one is an error of the plan, before a row is read.
 
+mod answers;
 mod class_counts;
 mod constants;
+mod interned;
+pub mod k_anonymity_to_group_by;
+pub mod of_sizes;
+mod one_group;
+pub mod options;
+mod refusals;
 pub mod udaf;
 pub mod udf;
 
 use std::sync::Arc;
 
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::execution::FunctionRegistry;
+use datafusion::execution::registry::MemoryFunctionRegistry;
+use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{DocSection, Documentation};
-use datafusion::prelude::SessionContext;
+use datafusion::optimizer::Optimizer;
+use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::doc::Doc;
-use crate::generalize::{GENERALIZERS, OptionRow};
-use crate::measure::RISKS;
-use crate::model::MODELS;
-use udaf::ClassAggregate;
+use crate::generalize::GENERALIZERS;
+use k_anonymity_to_group_by::KAnonymityToGroupBy;
+use options::KanonOptions;
+use refusals::Refusals;
+use udaf::aggregates;
 use udf::GeneralizeFunction;
 
 /// Registers all functions; those that are already there are replaced by themselves.
@@ -46,15 +59,18 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in GENERALIZERS.iter().filter_map(GeneralizeFunction::new) {
         registry.register_udf(Arc::new(function.into()))?;
     }
-    let models = MODELS.iter().map(ClassAggregate::model).filter_map(Result::transpose);
-    let risks = RISKS.iter().map(|row| Ok(ClassAggregate::risk(row)));
-    for function in models.chain(risks) {
-        registry.register_udaf(Arc::new(function?.into()))?;
+    let (aggregates, of_sizes) = aggregates()?;
+    for function in aggregates {
+        registry.register_udaf(Arc::new(function.into()))?;
+    }
+    for function in of_sizes {
+        registry.register_udaf(Arc::new(function.into()))?;
     }
     Ok(())
 }
 
-/// Teaches a session everything this crate adds to SQL.
+/// Teaches a session everything this crate adds to SQL: functions, the optimizer's rule, options. A second time changes
+/// nothing.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
@@ -69,27 +85,86 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// # Errors
 /// Those of [`register_functions`].
 pub fn register_all(session: &SessionContext) -> Result<()> {
-    register_functions(&mut session.clone())
+    register_functions(&mut session.clone())?;
+    let state = session.state();
+    if !state.optimizer().rules.iter().any(|rule| rule.name() == k_anonymity_to_group_by::NAME) {
+        session.add_optimizer_rule(Arc::new(KAnonymityToGroupBy::new()?));
+    }
+    if !state.expr_planners().iter().any(is_ours) {
+        session.clone().register_expr_planner(Arc::new(Refusals))?;
+    }
+    let state = session.state_ref();
+    with_options(state.write().config_mut().options_mut());
+    Ok(())
 }
 
-/// A row's documentation as the engine shows it.
-fn documentation(name: &str, doc: &Doc, constant_first: bool, options: &[OptionRow]) -> Documentation {
-    let (first, last) =
-        if constant_first { (doc.parameters, "quasi-identifiers...") } else { ("value", doc.parameters) };
-    let arguments = [first, last].into_iter().filter(|argument| !argument.is_empty());
-    let optional: String = options.iter().map(|option| format!("[, {}]", option.key)).collect();
-    let syntax = format!("{name}({}{optional})", arguments.collect::<Vec<_>>().join(", "));
+/// As [`register_all`], for a session that is being built; to be called after `with_default_features`. A second time
+/// changes nothing.
+///
+/// ```
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion::prelude::SessionContext;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
+/// let builder = SessionStateBuilder::new().with_default_features();
+/// let session = SessionContext::new_with_state(datafusion_kanon::sql::configure(builder)?.build());
+/// session.sql("SET kanon.rewrite_measures = false").await?;
+/// let k = session.sql("SELECT k_anonymity(age) AS k FROM (VALUES (39), (39)) AS t (age)").await?;
+/// assert!(k.to_string().await?.contains("| 2 |"));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of [`register_functions`].
+pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
+    let mut functions = MemoryFunctionRegistry::new();
+    register_functions(&mut functions)?;
+    for name in functions.udfs() {
+        let known = builder.scalar_functions().get_or_insert_default();
+        known.retain(|function| function.name() != name);
+        known.push(functions.udf(&name)?);
+    }
+    for name in functions.udafs() {
+        let known = builder.aggregate_functions().get_or_insert_default();
+        known.retain(|function| function.name() != name);
+        known.push(functions.udaf(&name)?);
+    }
+    let rules = &mut builder.optimizer().get_or_insert_with(Optimizer::new).rules;
+    if !rules.iter().any(|rule| rule.name() == k_anonymity_to_group_by::NAME) {
+        rules.push(Arc::new(KAnonymityToGroupBy::new()?));
+    }
+    let planners = builder.expr_planners().get_or_insert_default();
+    if !planners.iter().any(is_ours) {
+        planners.push(Arc::new(Refusals));
+    }
+    with_options(builder.config().get_or_insert_with(SessionConfig::new).options_mut());
+    Ok(builder)
+}
+
+fn is_ours(planner: &Arc<dyn ExprPlanner>) -> bool {
+    format!("{planner:?}") == format!("{Refusals:?}")
+}
+
+fn with_options(options: &mut ConfigOptions) {
+    if options.extensions.get::<KanonOptions>().is_none() {
+        options.extensions.insert(KanonOptions::default());
+    }
+}
+
+/// A function's documentation as the engine shows it.
+fn documentation(syntax: &str, summary: &str, paper: Option<&str>, example: &str) -> Documentation {
     let section = DocSection { include: true, label: "Anonymization", description: None };
-    let description = match doc.paper {
-        Some(paper) => format!("{} ({paper})", doc.summary),
-        None => doc.summary.to_owned(),
+    let description = match paper {
+        Some(paper) => format!("{summary} ({paper})"),
+        None => summary.to_owned(),
     };
-    Documentation::builder(section, description, syntax).with_sql_example(doc.example).build()
+    Documentation::builder(section, description, syntax).with_sql_example(example).build()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::RISKS;
+    use crate::model::MODELS;
 
     #[test]
     fn registering_twice_changes_nothing() {
@@ -104,9 +179,9 @@ mod tests {
         let before = names(&session).len();
         register_all(&session).unwrap();
         let once = names(&session);
-        let models = MODELS.iter().filter_map(|row| ClassAggregate::model(row).unwrap()).count();
-        assert!(models > 0);
-        assert_eq!(once.len() - before, GENERALIZERS.len() - 1 + models + RISKS.len());
+        let (aggregates, of_sizes) = aggregates().unwrap();
+        assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
+        assert_eq!(once.len() - before, GENERALIZERS.len() - 1 + aggregates.len() + of_sizes.len());
         register_all(&session).unwrap();
         assert_eq!(names(&session), once);
     }
@@ -122,5 +197,12 @@ mod tests {
         assert_eq!(date.syntax_example, "generalize_date(value, period)");
         let k = state.aggregate_functions()["k_anonymity"].documentation().unwrap().clone();
         assert_eq!(k.syntax_example, "k_anonymity(quasi-identifiers...)");
+        let people =
+            state.aggregate_functions()["share_at_risk_individuals"].documentation().unwrap().clone();
+        assert_eq!(people.syntax_example, "share_at_risk_individuals(r, individual, quasi-identifiers...)");
+        let l = state.aggregate_functions()["l_diversity_individuals"].documentation().unwrap().clone();
+        assert_eq!(l.syntax_example, "l_diversity_individuals(individual, sensitive, quasi-identifiers...)");
+        let example = "l_diversity_individuals(patient_id, diagnosis, age, sex, zip)";
+        assert!(l.sql_example.unwrap().contains(example));
     }
 }

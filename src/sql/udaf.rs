@@ -1,156 +1,157 @@
-//! `<model>(quasi-identifiers...)`, `<risk>(constants..., quasi-identifiers...)`: one adapter for every model
-//! that looks at sizes and for every risk measure.
+//! `<model>(sensitive, quasi-identifiers...)`, `<risk>(constants..., quasi-identifiers...)` and their `_individuals`
+//! forms: one adapter for every class model and every risk measure.
 //!
 //! # Contract
 //! Rows with equal quasi-identifiers are a class; NULL is a value like any other, -0.0 is 0.0 and all NaNs are
 //! one. The input is the rows that reach the aggregate: after WHERE and FILTER, for each group of an outer GROUP
 //! BY. A model returns what its worst class reaches (`k_anonymity`: the least size), a risk measure its number;
-//! no rows give NULL. Sizes count rows. DISTINCT is refused, since it would make every class one row; sliding
-//! windows are refused. All classes of a group are held in memory, which the engine's limit covers.
+//! no rows give NULL. Sizes count rows; with `_individuals` the distinct values of the column before the others, where
+//! NULL is nobody. A sensitive NULL is what the model says it is. DISTINCT, OVER and WITHIN GROUP are refused.
+//!
+//! The optimizer's rule turns most calls into GROUP BYs ([`k_anonymity_to_group_by`](super::k_anonymity_to_group_by)).
+//! Where it does not, all classes of a group are held in memory, which the engine's limit covers.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
-use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, Documentation, Expr, Signature, Volatility};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Signature, Volatility,
+};
 use datafusion::physical_expr::expressions::Literal;
 
-use super::class_counts::ClassCounts;
-use super::constants::Constant;
+use super::answers::{Answer, Number, Row};
+use super::class_counts::{ClassCounts, Looks};
 use super::documentation;
-use crate::decimal::Decimal;
+use super::of_sizes::OfSizes;
+use super::one_group::{Groups, OneGroup};
 use crate::doc::Doc;
-use crate::measure::{ClassSizes, RiskMeasure, RiskRow};
-use crate::model::{Class, ClassModel, Model, ModelRow, Needs, Parameters, Quantity};
+use crate::measure::RISKS;
+use crate::model::{Counted, MODELS, Needs};
 use crate::release::engine::into_engine;
 
-/// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as a SQL aggregate.
+/// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
     row: Row,
+    looks: Looks,
+    over: Over,
+    name: String,
     returns: DataType,
     signature: Signature,
     documentation: Documentation,
 }
 
-#[derive(Clone, Copy)]
-enum Row {
-    Model(&'static ModelRow),
-    Risk(&'static RiskRow),
+/// What stands behind the constants, the individual and the sensitive column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Quasi-identifiers, at least one.
+    Quasi,
+    /// How many rows there are of each, where every group is one class: what the optimizer's rule puts above the GROUP
+    /// BY that counts.
+    OneClass,
 }
 
-impl Row {
-    fn doc(self) -> &'static Doc {
-        match self {
-            Row::Model(row) => row.doc,
-            Row::Risk(row) => row.doc,
+/// All aggregates: of each row one over rows and one over individuals, and those that the optimizer's rule needs.
+///
+/// # Errors
+/// When a model cannot be made with every parameter 1.
+pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
+    let (mut all, mut of_sizes) = (Vec::new(), Vec::new());
+    for row in MODELS.iter().map(Row::Model).chain(RISKS.iter().map(Row::Risk)) {
+        let Some(needs) = row.needs().map_err(into_engine)? else { continue };
+        let returns = row.returns().map_err(into_engine)?;
+        for individual in [false, true] {
+            let looks = Looks { individual, sensitive: needs == Needs::SensitiveCounts };
+            all.push(ClassAggregate::new(row, looks, Over::Quasi, &returns));
+            if looks.columns() > 0 && matches!(row, Row::Model(_)) {
+                all.push(ClassAggregate::new(row, looks, Over::OneClass, &returns));
+            }
+        }
+        if needs == Needs::Size {
+            of_sizes.push(OfSizes::new(row, returns));
         }
     }
-
-    /// The constants before the quasi-identifiers. A model has none: what it reaches needs no bound.
-    fn constants(self) -> &'static [&'static str] {
-        match self {
-            Row::Model(_) => &[],
-            Row::Risk(row) => row.parameters,
-        }
-    }
-
-    fn make(self, constants: &[Decimal]) -> crate::error::Result<Number> {
-        match self {
-            Row::Model(row) => match reached_by(row)? {
-                Model::Class(model) => Ok(Number::Reached(model)),
-                Model::Table(_) => Err(crate::error::Error::internal("a table model has no classes")),
-            },
-            Row::Risk(row) => (row.make)(constants).map(Number::Risk),
-        }
-    }
+    Ok((all, of_sizes))
 }
 
-/// The model with every parameter 1: its `value` and its worst end do not depend on what is required.
-fn reached_by(row: &ModelRow) -> crate::error::Result<Model> {
-    let ones = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(1)));
-    (row.make)(Parameters::new(ones.collect()))
+/// The literals among the arguments of an accumulator.
+pub(super) fn literals<'a>(
+    arguments: &'a AccumulatorArgs<'_>,
+) -> impl Iterator<Item = Option<&'a ScalarValue>> {
+    arguments.exprs.iter().map(|e| e.downcast_ref::<Literal>().map(Literal::value))
 }
 
-/// What an aggregate computes of the sizes of its classes.
-enum Number {
-    Reached(Box<dyn ClassModel>),
-    Risk(Box<dyn RiskMeasure>),
-}
-
-impl Number {
-    fn of(&self, sizes: impl Iterator<Item = u64>) -> Result<ScalarValue> {
-        let number = match self {
-            Number::Risk(risk) => {
-                return Ok(ScalarValue::Float64(risk.value(&sizes.collect::<ClassSizes>())));
-            }
-            Number::Reached(model) => {
-                model.reached(&mut sizes.map(|size| model.value(&Class::of_size(size))))
-            }
-        };
-        Ok(match number {
-            Some(Quantity::Count(count)) => {
-                let count = i64::try_from(count);
-                ScalarValue::Int64(Some(count.map_err(|e| DataFusionError::External(Box::new(e)))?))
-            }
-            other => ScalarValue::Float64(other.map(Quantity::to_f64)),
-        })
-    }
+/// The arguments of a call by what they are.
+pub(super) struct Arguments<'a> {
+    /// Literals.
+    pub(super) constants: &'a [Expr],
+    /// Whose row it is.
+    pub(super) individual: Option<&'a Expr>,
+    /// The sensitive column.
+    pub(super) sensitive: Option<&'a Expr>,
+    /// The quasi-identifiers.
+    pub(super) quasi: &'a [Expr],
 }
 
 impl ClassAggregate {
-    /// The aggregate of a model; `None` for table models and models that look at more than sizes.
-    ///
-    /// # Errors
-    /// When the model cannot be made with every parameter 1.
-    pub fn model(row: &'static ModelRow) -> Result<Option<Self>> {
-        let Model::Class(model) = reached_by(row).map_err(into_engine)? else { return Ok(None) };
-        if model.needs() != Needs::Size {
-            return Ok(None);
-        }
-        let returns = Number::Reached(model).of(std::iter::once(1))?.data_type();
-        Ok(Some(Self::new(Row::Model(row), returns)))
-    }
-
-    /// The aggregate of a risk measure.
-    pub fn risk(row: &'static RiskRow) -> Self {
-        Self::new(Row::Risk(row), DataType::Float64)
-    }
-
-    fn new(row: Row, returns: DataType) -> Self {
-        let doc = Doc {
-            parameters: if row.constants().is_empty() { "" } else { row.doc().parameters },
-            ..*row.doc()
+    fn new(row: Row, looks: Looks, over: Over, returns: &DataType) -> Self {
+        let counted = if looks.individual { Counted::Individuals } else { Counted::Rows };
+        let mut doc = *row.doc();
+        let name = match (over, counted) {
+            (Over::Quasi, Counted::Rows) => doc.name.to_owned(),
+            (Over::Quasi, Counted::Individuals) => format!("{}_individuals", doc.name),
+            (Over::OneClass, Counted::Rows) => format!("{}_of_class", doc.name),
+            (Over::OneClass, Counted::Individuals) => format!("{}_individuals_of_class", doc.name),
         };
-        Self {
-            row,
-            returns,
-            signature: Signature::user_defined(Volatility::Immutable),
-            documentation: documentation(doc.name, &doc, true, &[]),
+        let documentation = documented(&name, &mut doc, row, looks, over);
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Self { row, looks, over, name, returns: returns.clone(), signature, documentation }
+    }
+
+    pub(super) fn row(&self) -> Row {
+        self.row
+    }
+
+    pub(super) fn looks(&self) -> Looks {
+        self.looks
+    }
+
+    pub(super) fn over(&self) -> Over {
+        self.over
+    }
+
+    /// How many arguments stand before the quasi-identifiers.
+    fn before(&self) -> usize {
+        self.row.constants().len() + self.looks.columns()
+    }
+
+    /// What the arguments of a call are; `None` when there are too few.
+    pub(super) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
+        let (constants, columns) = all.split_at_checked(self.row.constants().len())?;
+        let (before, quasi) = columns.split_at_checked(self.looks.columns())?;
+        let (who, value) = before.split_at(usize::from(self.looks.individual));
+        let [individual, sensitive] = [who, value].map(|one| one.first());
+        (!quasi.is_empty()).then_some(Arguments { constants, individual, sensitive, quasi })
+    }
+
+    /// What argument number `at` (from 0) is.
+    fn meaning(&self, at: usize) -> &'static str {
+        let at = at - self.row.constants().len();
+        match (self.looks.individual, self.looks.sensitive) {
+            (true, _) if at == 0 => "individual",
+            (individual, true) if at == usize::from(individual) => "sensitive column",
+            _ => "quasi-identifier",
         }
     }
 
-    /// What a call with these constants computes; `None` stands for an argument that is no literal.
-    fn number<'a>(&self, literals: impl Iterator<Item = Option<&'a ScalarValue>>) -> Result<Number> {
-        let (function, names) = (self.row.doc().name, self.row.constants());
-        let places = names.iter().zip(1..).map(|(name, position)| Constant { function, position, name });
-        let constants: Vec<(Constant<'_>, Decimal)> = places
-            .zip(literals)
-            .map(|(place, literal)| Ok((place, place.number(literal)?)))
-            .collect::<Result<_>>()?;
-        let numbers: Vec<Decimal> = constants.iter().map(|(_, number)| *number).collect();
-        self.row.make(&numbers).map_err(|e| match constants.first() {
-            Some((place, _)) => place.refused(&e),
-            None => into_engine(e.at(function)),
-        })
-    }
-
-    fn no_distinct(&self, distinct: bool) -> Result<()> {
+    /// The plan's error for DISTINCT.
+    pub(super) fn no_distinct(&self, distinct: bool) -> Result<()> {
         if distinct {
             Err(self.refused("DISTINCT would make every class one row; leave it out"))
         } else {
@@ -158,12 +159,61 @@ impl ClassAggregate {
         }
     }
 
-    fn refused(&self, why: &str) -> DataFusionError {
-        DataFusionError::Plan(format!("{}: {why}", self.row.doc().name))
+    pub(super) fn refused(&self, why: &str) -> DataFusionError {
+        DataFusionError::Plan(format!("{}: {why}", self.name))
+    }
+
+    fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ClassGroups> {
+        self.no_distinct(arguments.is_distinct)?;
+        let constants = self.row.constants().len();
+        let fields = arguments.expr_fields.get(constants..).unwrap_or_default();
+        let mut types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
+        if self.over == Over::OneClass {
+            types.pop();
+        }
+        Ok(ClassGroups {
+            number: self.row.number(&self.name, literals(arguments))?,
+            constants,
+            over: self.over,
+            looks: self.looks,
+            classes: ClassCounts::new(self.looks, &types)?,
+            returns: self.returns.clone(),
+            groups: 0,
+        })
     }
 }
 
-/// The type in which quasi-identifiers of type `said` are compared.
+fn documented(name: &str, doc: &mut Doc, row: Row, looks: Looks, over: Over) -> Documentation {
+    let before = if row.constants().is_empty() { "" } else { doc.parameters };
+    let columns = [
+        (!before.is_empty(), before),
+        (looks.individual, "individual"),
+        (looks.sensitive, "sensitive"),
+        (true, if over == Over::Quasi { "quasi-identifiers..." } else { "rows" }),
+    ];
+    let said: Vec<&str> =
+        columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, said)| said).collect();
+    let example = match doc.example.split_once('(') {
+        Some((_, arguments)) if looks.individual && before.is_empty() => {
+            format!("{name}(patient_id, {arguments}")
+        }
+        Some((_, arguments)) if looks.individual => match arguments.split_once(',') {
+            Some((constant, columns)) => format!("{name}({constant}, patient_id,{columns}"),
+            None => doc.example.to_owned(),
+        },
+        _ => doc.example.to_owned(),
+    };
+    let mut summary = doc.summary.to_owned();
+    if looks.individual {
+        summary += "; counts the distinct individuals of a class, not its rows";
+    }
+    if over == Over::OneClass {
+        summary += "; of one class, from rows that are counted already";
+    }
+    documentation(&format!("{name}({})", said.join(", ")), &summary, doc.paper, &example)
+}
+
+/// The type in which columns of type `said` are compared.
 fn compared(said: &DataType) -> DataType {
     match said {
         DataType::Dictionary(_, values) => compared(values),
@@ -174,13 +224,13 @@ fn compared(said: &DataType) -> DataType {
 
 impl std::fmt::Debug for ClassAggregate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.row.doc().name)
+        f.write_str(&self.name)
     }
 }
 
 impl PartialEq for ClassAggregate {
     fn eq(&self, other: &Self) -> bool {
-        self.row.doc().name == other.row.doc().name
+        self.name == other.name
     }
 }
 
@@ -188,20 +238,20 @@ impl Eq for ClassAggregate {}
 
 impl Hash for ClassAggregate {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.row.doc().name.hash(state);
+        self.name.hash(state);
     }
 }
 
 impl AggregateUDFImpl for ClassAggregate {
     fn name(&self) -> &str {
-        self.row.doc().name
+        &self.name
     }
 
     fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// Quasi-identifiers in the type in which they are compared; [`Self::return_type`] judges the rest.
+    /// Columns in the type in which they are compared; [`Self::return_type`] judges the rest.
     fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
         let constants = self.row.constants().len();
         let types = said.iter().enumerate();
@@ -209,15 +259,21 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let constants = self.row.constants().len();
-        if types.len() <= constants {
-            let syntax = &self.documentation.syntax_example;
-            return Err(DataFusionError::Plan(format!("{syntax}: expected at least one quasi-identifier")));
+        let syntax = &self.documentation.syntax_example;
+        if types.len() <= self.before() {
+            let expected = if self.looks.columns() == 0 {
+                "expected at least one quasi-identifier".to_owned()
+            } else {
+                format!("expected at least {} arguments, found {}", self.before() + 1, types.len())
+            };
+            return Err(DataFusionError::Plan(format!("{syntax}: {expected}")));
         }
-        for (of, position) in types.iter().zip(1..).skip(constants) {
+        for (at, of) in types.iter().enumerate().skip(self.row.constants().len()) {
             if of.is_nested() || matches!(of, DataType::RunEndEncoded(..)) {
                 return Err(self.refused(&format!(
-                    "argument {position} (quasi-identifier): values of type {of} cannot be grouped"
+                    "argument {} ({}): values of type {of} cannot be grouped",
+                    at + 1,
+                    self.meaning(at)
                 )));
             }
         }
@@ -229,37 +285,36 @@ impl AggregateUDFImpl for ClassAggregate {
         Some(Box::new(|call: AggregateFunction, _| {
             if let Some(this) = call.func.inner().downcast_ref::<Self>() {
                 this.no_distinct(call.params.distinct)?;
-                this.number(call.params.args.iter().map(|argument| match argument {
+                let literals = call.params.args.iter().map(|argument| match argument {
                     Expr::Literal(value, _) => Some(value),
                     _ => None,
-                }))?;
+                });
+                this.row.number(&this.name, literals)?;
             }
             Ok(Expr::AggregateFunction(call))
         }))
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        self.no_distinct(arguments.is_distinct)?;
-        let literals = arguments.exprs.iter().map(|e| e.downcast_ref::<Literal>().map(Literal::value));
-        let number = self.number(literals)?;
-        let constants = self.row.constants().len();
-        let types = arguments.expr_fields.iter().skip(constants).map(|field| field.data_type().clone());
-        Ok(Box::new(ClassAccumulator {
-            number,
-            constants,
-            classes: ClassCounts::new(types)?,
-            returns: self.returns.clone(),
-        }))
+        Ok(Box::new(OneGroup(self.groups(&arguments)?)))
+    }
+
+    fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(self.groups(&arguments)?))
     }
 
     fn create_sliding_accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Err(self.refused("no sliding windows; use GROUP BY, or OVER (PARTITION BY ...) without a frame"))
+        Err(self.refused("no windows; use GROUP BY"))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let [classes, sizes] = ClassCounts::state_types();
-        let field = |name, of| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
-        Ok(vec![field("classes", classes), field("sizes", sizes)])
+        let fields = ClassCounts::state_fields(self.looks, self.over == Over::Quasi).into_iter();
+        let field = |(name, of)| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
+        Ok(fields.map(field).collect())
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -267,43 +322,91 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&self.documentation)
+        (self.over == Over::Quasi).then_some(&self.documentation)
     }
 }
 
-struct ClassAccumulator {
+/// The classes of every group.
+struct ClassGroups {
     number: Number,
     constants: usize,
+    over: Over,
+    looks: Looks,
     classes: ClassCounts,
     returns: DataType,
+    groups: usize,
 }
 
-/// Names the kind only: the classes hold cells.
-impl std::fmt::Debug for ClassAccumulator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ClassAccumulator(..)")
+impl ClassGroups {
+    /// The columns, and how often each row counts.
+    fn split<'a>(&self, values: &'a [ArrayRef]) -> Result<(&'a [ArrayRef], Option<&'a Int64Array>)> {
+        let columns = values.get(self.constants..).unwrap_or_default();
+        if self.over == Over::Quasi {
+            return Ok((columns, None));
+        }
+        let wrong = || DataFusionError::Internal("rows that are no BIGINT".into());
+        let (rows, columns) = columns.split_last().ok_or_else(wrong)?;
+        Ok((columns, Some(rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?)))
+    }
+
+    fn emitted(&self, emit: EmitTo) -> usize {
+        if let EmitTo::First(first) = emit { first } else { self.groups }
+    }
+
+    fn forget(&mut self, emit: EmitTo) -> Result<()> {
+        self.groups = self.groups.saturating_sub(self.emitted(emit));
+        self.classes.forget(emit)
     }
 }
 
-impl Accumulator for ClassAccumulator {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.classes.update(values.get(self.constants..).unwrap_or_default())
+impl Groups for ClassGroups {
+    fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
+        let mut answers: Vec<Answer> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
+        self.classes.for_each_class(emit, &mut |group, people, class| {
+            if let Some(answer) = answers.get_mut(group) {
+                self.number.add(answer, self.looks.individual.then_some(people), class);
+            }
+        });
+        self.number.answers(answers, &self.returns)
+    }
+}
+
+impl GroupsAccumulator for ClassGroups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> Result<()> {
+        self.groups = total_groups;
+        let (columns, rows) = self.split(values)?;
+        self.classes.update(columns, groups, filter, rows)
     }
 
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let value = self.number.of(self.classes.sizes())?;
-        if value.is_null() { ScalarValue::try_from(&self.returns) } else { Ok(value) }
+    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
+        let answers = self.answers(emit)?;
+        self.forget(emit)?;
+        Ok(answers)
+    }
+
+    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
+        let state = self.classes.state(emit, self.groups)?;
+        self.forget(emit)?;
+        Ok(state)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total_groups: usize) -> Result<()> {
+        self.groups = total_groups;
+        self.classes.merge(states, groups)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let (columns, rows) = self.split(values)?;
+        self.classes.state_of_rows(columns, filter, rows)
     }
 
     fn size(&self) -> usize {
         size_of_val(self) - size_of_val(&self.classes) + self.classes.bytes()
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(self.classes.state())
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.classes.merge(states)
     }
 }

@@ -43,12 +43,11 @@ impl GeneralizeFunction {
             return None;
         }
         let name = format!("generalize_{}", row.doc.name);
-        Some(Self {
-            row,
-            signature: Signature::user_defined(Volatility::Immutable),
-            documentation: documentation(&name, row.doc, false, row.options),
-            name,
-        })
+        let constants = if row.doc.parameters.is_empty() { "" } else { ", " };
+        let options: String = row.options.iter().map(|option| format!("[, {}]", option.key)).collect();
+        let syntax = format!("{name}(value{constants}{}{options})", row.doc.parameters);
+        let documentation = documentation(&syntax, row.doc.summary, row.doc.paper, row.doc.example);
+        Some(Self { row, signature: Signature::user_defined(Volatility::Immutable), documentation, name })
     }
 
     /// The place of a constant, counted from 0 behind the value.

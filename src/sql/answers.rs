@@ -1,0 +1,200 @@
+//! What an aggregate answers, class after class: what the worst reached, or the risk of all together.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array};
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use hashbrown::HashMap;
+
+use super::constants::Constant;
+use crate::decimal::Decimal;
+use crate::doc::Doc;
+use crate::error::Error;
+use crate::measure::{ClassSizes, RiskMeasure, RiskRow};
+use crate::model::{Class, ClassModel, Model, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst};
+use crate::release::engine::into_engine;
+
+/// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
+#[derive(Clone, Copy)]
+pub(super) enum Row {
+    Model(&'static ModelRow),
+    Risk(&'static RiskRow),
+}
+
+impl Row {
+    pub(super) fn doc(self) -> &'static Doc {
+        match self {
+            Row::Model(row) => row.doc,
+            Row::Risk(row) => row.doc,
+        }
+    }
+
+    /// The constants before the columns. A model has none: what it reaches needs no bound.
+    pub(super) fn constants(self) -> &'static [&'static str] {
+        match self {
+            Row::Model(_) => &[],
+            Row::Risk(row) => row.parameters,
+        }
+    }
+
+    fn make(self, constants: &[Decimal]) -> crate::error::Result<Number> {
+        match self {
+            Row::Model(row) => match reached_by(row)? {
+                Model::Class(model) => Ok(Number::Reached(model)),
+                Model::Table(_) => Err(Error::internal("a table model has no classes")),
+            },
+            Row::Risk(row) => (row.make)(constants).map(Number::Risk),
+        }
+    }
+
+    /// What it looks at; `None` for table models, and for those whose needs no column says.
+    ///
+    /// # Errors
+    /// When the model cannot be made with every parameter 1.
+    pub(super) fn needs(self) -> crate::error::Result<Option<Needs>> {
+        let Row::Model(row) = self else { return Ok(Some(Needs::Size)) };
+        let Model::Class(model) = reached_by(row)? else { return Ok(None) };
+        Ok(Some(model.needs()).filter(|needs| matches!(needs, Needs::Size | Needs::SensitiveCounts)))
+    }
+
+    /// What a call of `function` with these literals computes; `None` stands for an argument that is no literal.
+    ///
+    /// # Errors
+    /// A plan error that names the wrong constant.
+    pub(super) fn number<'a>(
+        self,
+        function: &str,
+        literals: impl Iterator<Item = Option<&'a ScalarValue>>,
+    ) -> Result<Number> {
+        let places = self.constants().iter().zip(1..);
+        let places = places.map(|(name, position)| Constant { function, position, name });
+        let constants: Vec<(Constant<'_>, Decimal)> = places
+            .zip(literals)
+            .map(|(place, literal)| Ok((place, place.number(literal)?)))
+            .collect::<Result<_>>()?;
+        let numbers: Vec<Decimal> = constants.iter().map(|(_, number)| *number).collect();
+        self.make(&numbers).map_err(|e| match constants.first() {
+            Some((place, _)) => place.refused(&e),
+            None => into_engine(e.at(function)),
+        })
+    }
+
+    /// Which end of the answers about single classes is the answer about all.
+    ///
+    /// # Errors
+    /// For a row whose answer is no end.
+    pub(super) fn worst(self) -> Result<Worst> {
+        match self {
+            Row::Model(row) => match reached_by(row).map_err(into_engine)? {
+                Model::Class(model) => Ok(model.worst()),
+                Model::Table(_) => Err(DataFusionError::Internal("a table model has no classes".into())),
+            },
+            Row::Risk(_) => Err(DataFusionError::Internal("a risk has no worst class".into())),
+        }
+    }
+
+    /// The type of the answer.
+    ///
+    /// # Errors
+    /// As [`needs`](Self::needs).
+    pub(super) fn returns(self) -> crate::error::Result<DataType> {
+        let Row::Model(row) = self else { return Ok(DataType::Float64) };
+        let Model::Class(model) = reached_by(row)? else { return Ok(DataType::Null) };
+        let alone = Class { size: 1, sensitive: &[ValueCount { value: Some(0), count: 1 }] };
+        Ok(match model.value(&alone) {
+            Quantity::Count(_) => DataType::Int64,
+            Quantity::Ratio(..) | Quantity::Real(_) => DataType::Float64,
+        })
+    }
+}
+
+/// The model with every parameter 1: its `value` and its worst end do not depend on what is required.
+fn reached_by(row: &ModelRow) -> crate::error::Result<Model> {
+    let ones = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(1)));
+    (row.make)(Parameters::new(ones.collect()))
+}
+
+/// What is computed of classes.
+pub(super) enum Number {
+    Reached(Box<dyn ClassModel>),
+    Risk(Box<dyn RiskMeasure>),
+}
+
+/// What is known after some classes.
+pub(super) enum Answer {
+    Reached(Option<Quantity>),
+    Risk(Box<AtRisk>),
+}
+
+/// Sizes of classes, and the smallest class of each person who was looked at.
+#[derive(Default)]
+pub(super) struct AtRisk {
+    sizes: ClassSizes,
+    smallest: HashMap<u32, u64>,
+}
+
+impl Number {
+    /// Before any class.
+    pub(super) fn begin(&self) -> Answer {
+        match self {
+            Number::Reached(_) => Answer::Reached(None),
+            Number::Risk(_) => Answer::Risk(Box::default()),
+        }
+    }
+
+    /// After one more class; `people` are the numbers of its individuals where they are looked at.
+    pub(super) fn add(&self, answer: &mut Answer, people: Option<&[u32]>, class: &Class<'_>) {
+        match (self, answer) {
+            (Number::Reached(model), Answer::Reached(known)) => {
+                let value = model.value(class);
+                *known = model.reached(&mut known.iter().copied().chain([value]));
+            }
+            (Number::Risk(_), Answer::Risk(known)) => match people {
+                None => known.sizes.add(class.size),
+                Some(people) => {
+                    let size = known.sizes.add_class(class.size);
+                    for individual in people {
+                        let smallest = known.smallest.entry(*individual).or_insert(size);
+                        *smallest = size.min(*smallest);
+                    }
+                }
+            },
+            _ => {}
+        }
+    }
+
+    /// After some more classes of one size, each of people who are in no other.
+    pub(super) fn add_sizes(&self, answer: &mut Answer, size: u64, classes: u64) {
+        match answer {
+            Answer::Reached(_) => self.add(answer, None, &Class::of_size(size)),
+            Answer::Risk(known) => known.sizes.add_many(size, classes),
+        }
+    }
+
+    /// The answers as a column of type `returns`; NULL where there was no class.
+    ///
+    /// # Errors
+    /// When a count does not fit a BIGINT.
+    pub(super) fn answers(&self, answers: Vec<Answer>, returns: &DataType) -> Result<ArrayRef> {
+        if *returns == DataType::Int64 {
+            let count = |answer| match answer {
+                Answer::Reached(Some(Quantity::Count(count))) => {
+                    i64::try_from(count).map(Some).map_err(|e| DataFusionError::External(Box::new(e)))
+                }
+                _ => Ok(None),
+            };
+            return Ok(Arc::new(answers.into_iter().map(count).collect::<Result<Int64Array>>()?));
+        }
+        let number = |answer| match (self, answer) {
+            (Number::Risk(risk), Answer::Risk(mut known)) => {
+                known.smallest.values().for_each(|size| known.sizes.add_individual(*size));
+                risk.value(&known.sizes)
+            }
+            (_, Answer::Reached(known)) => known.map(Quantity::to_f64),
+            _ => None,
+        };
+        Ok(Arc::new(answers.into_iter().map(number).collect::<Float64Array>()))
+    }
+}

@@ -1,0 +1,140 @@
+//! Distinct tuples as numbers.
+
+use std::hash::BuildHasher;
+
+use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::datatypes::DataType;
+use arrow::row::{Row, RowConverter, SortField};
+use datafusion::error::{DataFusionError, Result};
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::release::functions::canonical;
+
+/// The number of a tuple whose one column is NULL.
+pub(super) const NULL: u32 = u32::MAX;
+
+/// Numbers for the distinct tuples of some columns, in the order of arrival. Tuples are in Arrow's row format: equal
+/// bytes for equal tuples, one zero and one NaN.
+pub(super) struct Interned {
+    types: Vec<DataType>,
+    /// `None` where there is no column.
+    converter: Option<RowConverter>,
+    tuples: Tuples,
+}
+
+#[derive(Default)]
+struct Tuples {
+    /// One behind the other.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Tuples {
+    fn get(&self, number: u32) -> Option<&[u8]> {
+        let number = number as usize;
+        let start = number.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.bytes.get(start..*self.ends.get(number)?)
+    }
+
+    fn number(&mut self, tuple: &[u8]) -> Result<u32> {
+        let hash = self.hasher.hash_one(tuple);
+        if let Some(known) = self.index.find(hash, |number| self.get(*number) == Some(tuple)) {
+            return Ok(*known);
+        }
+        let number = u32::try_from(self.ends.len()).ok().filter(|number| *number < NULL);
+        let number = number.ok_or_else(|| {
+            DataFusionError::ResourcesExhausted("more than 4,294,967,294 distinct tuples".into())
+        })?;
+        self.bytes.extend_from_slice(tuple);
+        self.ends.push(self.bytes.len());
+        let Self { bytes, ends, index, hasher } = self;
+        let tuple_of = |number: u32| {
+            let end = ends[number as usize];
+            let start = if number == 0 { 0 } else { ends[number as usize - 1] };
+            &bytes[start..end]
+        };
+        index.insert_unique(hash, number, |number| hasher.hash_one(tuple_of(*number)));
+        Ok(number)
+    }
+}
+
+impl Interned {
+    /// No tuple yet, of columns of these types.
+    pub(super) fn new(types: &[DataType]) -> Result<Self> {
+        let fields = || types.iter().cloned().map(SortField::new).collect();
+        let converter = if types.is_empty() { None } else { Some(RowConverter::new(fields())?) };
+        Ok(Self { types: types.to_vec(), converter, tuples: Tuples::default() })
+    }
+
+    pub(super) fn types(&self) -> &[DataType] {
+        &self.types
+    }
+
+    pub(super) fn has_columns(&self) -> bool {
+        self.converter.is_some()
+    }
+
+    /// The number of each row's tuple: [`NULL`] where the one column is NULL, 0 where `filter` leaves the row out.
+    /// Nothing where there is no column.
+    pub(super) fn numbers(
+        &mut self,
+        columns: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> Result<Vec<u32>> {
+        let Some(converter) = &self.converter else { return Ok(Vec::new()) };
+        let columns: Vec<ArrayRef> = columns.iter().map(canonical).collect();
+        let nulls = if let [one] = columns.as_slice() { one.logical_nulls() } else { None };
+        let number = |(row, tuple): (usize, Row<'_>)| {
+            if !passes(filter, row) {
+                return Ok(0);
+            }
+            match &nulls {
+                Some(nulls) if nulls.is_null(row) => Ok(NULL),
+                _ => self.tuples.number(tuple.data()),
+            }
+        };
+        converter.convert_columns(&columns)?.iter().enumerate().map(number).collect()
+    }
+
+    /// The number of a tuple.
+    pub(super) fn number(&mut self, tuple: &[u8]) -> Result<u32> {
+        self.tuples.number(tuple)
+    }
+
+    /// The tuple of a number; `None` for [`NULL`].
+    pub(super) fn tuple(&self, number: u32) -> Option<&[u8]> {
+        self.tuples.get(number)
+    }
+
+    /// How many distinct tuples there are.
+    pub(super) fn len(&self) -> usize {
+        self.tuples.ends.len()
+    }
+
+    /// Forgets all tuples and returns them.
+    pub(super) fn take(&mut self) -> Before {
+        Before(std::mem::take(&mut self.tuples))
+    }
+
+    /// The new number of a tuple that had this number before.
+    pub(super) fn again(&mut self, before: &Before, number: u32) -> Result<u32> {
+        before.0.get(number).map_or(Ok(number), |tuple| self.tuples.number(tuple))
+    }
+
+    /// The bytes this takes.
+    pub(super) fn bytes(&self) -> usize {
+        let converter = self.converter.as_ref().map_or(0, RowConverter::size);
+        let Tuples { bytes, ends, index, .. } = &self.tuples;
+        converter + bytes.capacity() + ends.capacity() * size_of::<usize>() + index.allocation_size()
+    }
+}
+
+/// The tuples of an earlier time.
+pub(super) struct Before(Tuples);
+
+/// Whether a row counts.
+pub(super) fn passes(filter: Option<&BooleanArray>, row: usize) -> bool {
+    filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
+}

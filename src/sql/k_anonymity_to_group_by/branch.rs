@@ -1,0 +1,235 @@
+//! The measures over one set of quasi-identifiers, at most one sensitive and one individual column, as GROUP BYs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, ExprSchemable, LogicalPlan, lit};
+
+use super::super::answers::Row;
+use super::super::udaf::ClassAggregate;
+use super::plain::Plain;
+use super::{Answered, upper};
+use crate::model::Worst;
+use crate::release::functions::canonical_float;
+
+/// A call of a measure.
+pub(super) struct Measure {
+    /// Its place in the `Aggregate`'s list.
+    at: usize,
+    row: Row,
+    constants: Vec<Expr>,
+    individual: Option<Expr>,
+    sensitive: Option<Expr>,
+    quasi: HashSet<Expr>,
+    filter: Option<Expr>,
+}
+
+impl Measure {
+    /// Reads a call; `None` where no GROUP BY can answer.
+    pub(super) fn read(
+        at: usize,
+        function: &ClassAggregate,
+        call: &AggregateFunction,
+        schema: &DFSchema,
+    ) -> Result<Option<Self>> {
+        let Some(arguments) = function.arguments(&call.params.args) else { return Ok(None) };
+        let (row, looks) = (function.row(), function.looks());
+        if matches!(row, Row::Risk(_)) && looks.individual {
+            return Ok(None);
+        }
+        let key = |expr: &Expr| {
+            let expr = expr.clone().unalias();
+            Ok(if expr.get_type(schema)?.is_floating() { canonical_float(expr) } else { expr })
+        };
+        Ok(Some(Self {
+            at,
+            row,
+            constants: arguments.constants.to_vec(),
+            individual: arguments.individual.map(key).transpose()?,
+            sensitive: arguments.sensitive.map(key).transpose()?,
+            quasi: arguments.quasi.iter().map(key).collect::<Result<_>>()?,
+            filter: call.params.filter.as_deref().cloned(),
+        }))
+    }
+}
+
+/// Measures that one grouping answers.
+pub(super) struct Branch {
+    number: usize,
+    measures: Vec<Measure>,
+    plain: Vec<(usize, Plain)>,
+}
+
+impl Branch {
+    pub(super) fn new(number: usize, measure: Measure) -> Self {
+        Self { number, measures: vec![measure], plain: Vec::new() }
+    }
+
+    fn individual(&self) -> Option<&Expr> {
+        self.measures.iter().find_map(|measure| measure.individual.as_ref())
+    }
+
+    fn sensitive(&self) -> Option<&Expr> {
+        self.measures.iter().find_map(|measure| measure.sensitive.as_ref())
+    }
+
+    /// Whether the grouping answers another measure, too.
+    pub(super) fn takes(&self, other: &Measure) -> bool {
+        let fits =
+            |own: Option<&Expr>, other: Option<&Expr>| own.is_none() || other.is_none() || own == other;
+        self.measures.iter().all(|measure| measure.quasi == other.quasi)
+            && fits(self.individual(), other.individual.as_ref())
+            && fits(self.sensitive(), other.sensitive.as_ref())
+    }
+
+    pub(super) fn add(&mut self, measure: Measure) {
+        self.measures.push(measure);
+    }
+
+    pub(super) fn add_plain(&mut self, plain: Vec<(usize, Plain)>) {
+        self.plain = plain;
+    }
+
+    /// The plan over the input of `aggregate`, with its groups.
+    pub(super) fn plan(
+        self,
+        aggregate: &Aggregate,
+        functions: &BTreeMap<String, Arc<AggregateUDF>>,
+    ) -> Result<Answered> {
+        let mut rows = Layer::new(self.number, 1);
+        let groups: Vec<Expr> =
+            aggregate.group_expr.iter().map(|key| rows.key(key.clone().unalias())).collect();
+        // In the order of the call, which a set does not keep.
+        let mut quasi: Vec<&Expr> = self.measures.iter().flat_map(|measure| &measure.quasi).collect();
+        quasi.sort_by_cached_key(ToString::to_string);
+        let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key.clone())).collect();
+        let individual = self.individual().cloned().map(|who| rows.key(who));
+        let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
+        let (mut classes, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
+        groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
+        groups.iter().for_each(|key| answers.keep(key));
+        let has_classes = individual.is_some() || sensitive.is_some();
+
+        let mut values = Vec::new();
+        for measure in self.measures {
+            let filter = measure.filter.clone();
+            let counted = rows.value(call(&count_udaf(), vec![lit(1i64)], filter.clone()));
+            let size = match has_classes {
+                true => classes.value(call(&sum_udaf(), vec![counted.clone()], None)),
+                false => counted.clone(),
+            };
+            // A class without a row that passes the filter is none.
+            let only = |rows: &Expr| filter.is_some().then(|| rows.clone().gt(lit(0i64)));
+            let mut arguments = measure.constants.clone();
+            let value = if measure.sensitive.is_some() {
+                let end = if measure.individual.is_some() { "_individuals_of_class" } else { "_of_class" };
+                let of_class = upper(functions, measure.row, end).ok_or_else(missing)?;
+                arguments.extend(individual.iter().filter(|_| measure.individual.is_some()).cloned());
+                arguments.extend(sensitive.iter().cloned());
+                arguments.push(counted);
+                let value = classes.value(call(&of_class, arguments, None));
+                let end = match measure.row.worst()? {
+                    Worst::Least => min_udaf(),
+                    Worst::Greatest => max_udaf(),
+                };
+                call(&end, vec![value], None)
+            } else {
+                let of_sizes = upper(functions, measure.row, "_of_sizes").ok_or_else(missing)?;
+                let people = match individual.iter().find(|_| measure.individual.is_some()) {
+                    None => size.clone(),
+                    Some(who) => classes.value(distinct(who.clone(), sensitive.is_some(), only(&counted))),
+                };
+                arguments.push(people);
+                call(&of_sizes, arguments, only(&size))
+            };
+            values.push((measure.at, answers.value(value)));
+        }
+        for (at, plain) in self.plain {
+            let value = match has_classes {
+                true => plain.lay(&mut [&mut rows, &mut classes, &mut answers])?,
+                false => plain.lay(&mut [&mut rows, &mut answers])?,
+            };
+            values.push((at, value));
+        }
+        let mut plan = rows.over(LogicalPlan::clone(&aggregate.input))?;
+        if has_classes {
+            plan = classes.over(plan)?;
+        }
+        Ok(Answered { plan: answers.over(plan)?, keys: groups, values })
+    }
+}
+
+fn missing() -> DataFusionError {
+    DataFusionError::Internal("a measure without its functions for the upper layers".into())
+}
+
+/// The people of a class, from rows that tell them apart, and maybe values, too.
+fn distinct(who: Expr, also_values: bool, filter: Option<Expr>) -> Expr {
+    let filter = filter.map(Box::new);
+    let count = AggregateFunction::new_udf(count_udaf(), vec![who], also_values, filter, vec![], None);
+    Expr::AggregateFunction(count)
+}
+
+/// A call of an aggregate.
+pub(super) fn call(function: &Arc<AggregateUDF>, arguments: Vec<Expr>, filter: Option<Expr>) -> Expr {
+    let (function, filter) = (Arc::clone(function), filter.map(Box::new));
+    Expr::AggregateFunction(AggregateFunction::new_udf(function, arguments, false, filter, vec![], None))
+}
+
+/// One GROUP BY. Nothing is computed twice.
+pub(super) struct Layer {
+    name: String,
+    keys: Vec<(Expr, String)>,
+    values: Vec<(Expr, String)>,
+}
+
+impl Layer {
+    fn new(branch: usize, height: usize) -> Self {
+        Self { name: format!("kanon_{branch}_{height}"), keys: Vec::new(), values: Vec::new() }
+    }
+
+    /// Groups by an expression; returns the column that holds it.
+    fn key(&mut self, expr: Expr) -> Expr {
+        named(&mut self.keys, expr, &format!("{}_key", self.name))
+    }
+
+    /// Groups by a column of the layer below.
+    fn keep(&mut self, column: &Expr) {
+        if let Expr::Column(Column { name, .. }) = column
+            && !self.keys.iter().any(|(_, known)| known == name)
+        {
+            self.keys.push((column.clone(), name.clone()));
+        }
+    }
+
+    /// Computes an aggregate; returns the column that holds it.
+    pub(super) fn value(&mut self, aggregate: Expr) -> Expr {
+        named(&mut self.values, aggregate, &format!("{}_value", self.name))
+    }
+
+    fn over(self, input: LogicalPlan) -> Result<LogicalPlan> {
+        let aliased = |(expr, name): (Expr, String)| match &expr {
+            Expr::Column(column) if column.relation.is_none() && column.name == name => expr,
+            _ => expr.alias(name),
+        };
+        let keys = self.keys.into_iter().map(aliased).collect();
+        let values = self.values.into_iter().map(aliased).collect();
+        Ok(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), keys, values)?))
+    }
+}
+
+fn named(known: &mut Vec<(Expr, String)>, expr: Expr, prefix: &str) -> Expr {
+    let column = |name: &str| Expr::Column(Column::from_name(name));
+    if let Some((_, name)) = known.iter().find(|(other, _)| *other == expr) {
+        return column(name);
+    }
+    let name = format!("{prefix}_{}", known.len());
+    known.push((expr, name.clone()));
+    column(&name)
+}

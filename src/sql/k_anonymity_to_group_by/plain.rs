@@ -1,0 +1,76 @@
+//! Ordinary aggregates beside measures: partial results of classes that are put together again.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, when};
+
+use super::branch::{Layer, call};
+
+/// An aggregate that is a function of partial aggregates over parts of the rows.
+pub(super) enum Plain {
+    /// `sum`, `min`, `max`, `bool_and`, `bool_or`: of the parts again.
+    Same(AggregateFunction),
+    /// `count`: the sum of the parts.
+    Count(AggregateFunction),
+    /// `avg` of doubles: sum and count.
+    Avg(AggregateFunction),
+}
+
+impl Plain {
+    /// The aggregate of a call; `None` where its parts cannot be put together.
+    pub(super) fn read(said: &AggregateFunction, schema: &DFSchema) -> Result<Option<Self>> {
+        let same = [sum_udaf(), min_udaf(), max_udaf(), bool_and_udaf(), bool_or_udaf()];
+        if same.contains(&said.func) {
+            return Ok(Some(Self::Same(said.clone())));
+        }
+        if said.func == count_udaf() {
+            return Ok(Some(Self::Count(said.clone())));
+        }
+        let doubles = match said.params.args.as_slice() {
+            [one] => one.get_type(schema)? == DataType::Float64,
+            _ => false,
+        };
+        Ok((doubles && said.func == avg_udaf()).then(|| Self::Avg(said.clone())))
+    }
+
+    /// Adds what it needs to the `layers`, lowest first; returns its value above the last.
+    ///
+    /// # Errors
+    /// Those of building expressions.
+    pub(super) fn lay(self, layers: &mut [&mut Layer]) -> Result<Expr> {
+        Ok(match self {
+            Self::Same(said) => {
+                let upper = said.func.clone();
+                up(layers, Expr::AggregateFunction(said), |part| call(&upper, vec![part], None))
+            }
+            Self::Count(said) => counted(layers, said)?,
+            Self::Avg(said) => {
+                let of = |func| AggregateFunction { func, params: said.params.clone() };
+                let total = Self::Same(of(sum_udaf())).lay(layers)?;
+                total / cast(counted(layers, of(count_udaf()))?, DataType::Float64)
+            }
+        })
+    }
+}
+
+fn counted(layers: &mut [&mut Layer], said: AggregateFunction) -> Result<Expr> {
+    let sum = up(layers, Expr::AggregateFunction(said), |part| call(&sum_udaf(), vec![part], None));
+    // Where no row was there is no part. (The engine's coalesce must be simplified before it runs.)
+    when(sum.clone().is_null(), lit(0i64)).otherwise(sum)
+}
+
+/// `lowest` in the lowest layer, `upper` of the layer below in the others.
+fn up(layers: &mut [&mut Layer], lowest: Expr, upper: impl Fn(Expr) -> Expr) -> Expr {
+    let mut value = lowest;
+    for (height, layer) in layers.iter_mut().enumerate() {
+        value = layer.value(if height == 0 { value } else { upper(value) });
+    }
+    value
+}

@@ -1,0 +1,434 @@
+//! Measures in SQL have one answer in three ways: the naive oracle, the plain accumulator, the rewritten plan.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::datasource::MemTable;
+use datafusion::error::Result;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::command::table;
+
+struct Random(ChaCha8Rng);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        (self.0.next_u64() % end as u64) as usize
+    }
+
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    g: Option<&'static str>,
+    a: Option<i64>,
+    b: Option<&'static str>,
+    f: Option<f64>,
+    s: Option<&'static str>,
+    d: Option<i64>,
+    id: Option<i64>,
+    x: Option<i64>,
+    y: Option<f64>,
+    flag: Option<bool>,
+}
+
+fn row(random: &mut Random) -> Row {
+    let texts = &[None, Some("p"), Some("q"), Some("")];
+    Row {
+        g: random.of(&[None, Some("u"), Some("v")]),
+        a: random.of(&[None, Some(1), Some(2), Some(-3)]),
+        b: random.of(texts),
+        f: random.of(&[None, Some(0.0), Some(-0.0), Some(f64::NAN), Some(-f64::NAN), Some(1.5)]),
+        s: random.of(texts),
+        d: random.of(&[None, Some(7), Some(8)]),
+        id: random.of(&[None, Some(1), Some(2), Some(3), Some(4), Some(5)]),
+        x: random.of(&[None, Some(1), Some(2), Some(3), Some(4)]),
+        y: random.of(&[None, Some(0.25), Some(-2.5), Some(1e3)]),
+        flag: random.of(&[None, Some(true), Some(false)]),
+    }
+}
+
+fn batch(rows: &[Row]) -> RecordBatch {
+    let texts = |of: fn(&Row) -> Option<&'static str>| -> ArrayRef {
+        Arc::new(rows.iter().map(of).collect::<StringArray>())
+    };
+    let ints =
+        |of: fn(&Row) -> Option<i64>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<Int64Array>()) };
+    let floats =
+        |of: fn(&Row) -> Option<f64>| -> ArrayRef { Arc::new(rows.iter().map(of).collect::<Float64Array>()) };
+    table([
+        ("g", texts(|r| r.g)),
+        ("a", ints(|r| r.a)),
+        ("b", texts(|r| r.b)),
+        ("f", floats(|r| r.f)),
+        ("s", texts(|r| r.s)),
+        ("d", ints(|r| r.d)),
+        ("id", ints(|r| r.id)),
+        ("x", ints(|r| r.x)),
+        ("y", floats(|r| r.y)),
+        ("flag", Arc::new(rows.iter().map(|r| r.flag).collect::<BooleanArray>())),
+    ])
+}
+
+/// An expression in SQL and what it is of a row.
+type Column = (&'static str, fn(&Row) -> String);
+
+fn float(value: Option<f64>) -> String {
+    // One zero, one NaN.
+    value.map_or("null".into(), |v| if v.is_nan() { "nan".into() } else { format!("{}", v + 0.0) })
+}
+
+const QUASI: &[Column] = &[
+    ("a", |r| format!("{:?}", r.a)),
+    ("b", |r| format!("{:?}", r.b)),
+    ("f", |r| float(r.f)),
+    ("a + 1", |r| format!("{:?}", r.a.map(|a| a + 1))),
+    ("generalize_floor(a, 2)", |r| format!("{:?}", r.a.map(|a| a.div_euclid(2) * 2))),
+    ("concat(b, 'x')", |r| format!("{:?}", r.b.unwrap_or(""))),
+    ("g", |r| format!("{:?}", r.g)),
+    ("5", |_| String::new()),
+];
+
+const SENSITIVE: &[Column] = &[("s", |r| text(r.s)), ("d", |r| text(r.d)), ("f", |r| float(r.f))];
+
+fn text<T: std::fmt::Debug>(value: Option<T>) -> String {
+    value.map_or("null".into(), |value| format!("{value:?}"))
+}
+
+/// A condition in SQL and whether a row passes.
+type Condition = (&'static str, fn(&Row) -> bool);
+
+const CONDITIONS: &[Condition] = &[
+    ("flag", |r| r.flag == Some(true)),
+    ("x > 2", |r| r.x.is_some_and(|x| x > 2)),
+    ("x > 9", |_| false),
+    ("g IS NOT NULL OR a = 1", |r| r.g.is_some() || r.a == Some(1)),
+];
+
+/// The answer of a measure to rows, the obvious way.
+fn oracle(measure: &Measure, rows: &[&Row]) -> Option<f64> {
+    let mut classes: BTreeMap<Vec<String>, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        let key = measure.quasi.iter().map(|(_, of)| of(row)).collect();
+        classes.entry(key).or_default().push(row);
+    }
+    // Everybody in a class: a number for each row, or the individual.
+    let people = |class: &[&Row]| -> BTreeSet<i64> {
+        match measure.individual {
+            true => class.iter().filter_map(|row| row.id).collect(),
+            false => class.iter().map(|row| std::ptr::from_ref::<Row>(row) as i64).collect(),
+        }
+    };
+    let sizes = || classes.values().map(|class| people(class).len());
+    let smallest = || {
+        let mut smallest: BTreeMap<i64, usize> = BTreeMap::new();
+        for class in classes.values() {
+            let here = people(class);
+            for who in &here {
+                let known = smallest.entry(*who).or_insert(here.len());
+                *known = here.len().min(*known);
+            }
+        }
+        smallest.into_values().map(|size| 1.0 / size as f64).collect::<Vec<f64>>()
+    };
+    let share = |count: usize, all: usize| (all > 0).then(|| count as f64 / all as f64);
+    match measure.name {
+        "k_anonymity" => sizes().min().map(|k| k as f64),
+        "l_diversity" => {
+            let of_value = measure.sensitive.unwrap().1;
+            let l = |class: &Vec<&Row>| {
+                let mut having: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+                class.iter().for_each(|row| having.entry(of_value(row)).or_default().push(row));
+                having.remove("null");
+                having.retain(|_, rows| !people(rows).is_empty());
+                let most = having.values().map(|rows| people(rows).len()).max().unwrap_or(0);
+                having.len().min(people(class).len() + 1 - most)
+            };
+            classes.values().map(l).min().map(|l| l as f64)
+        }
+        "prosecutor_risk_max" => smallest().into_iter().reduce(f64::max),
+        "prosecutor_risk_mean" => {
+            let all = smallest();
+            (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+        }
+        "share_at_risk" => {
+            let all = smallest();
+            share(all.iter().filter(|risk| **risk > 0.4).count(), all.len())
+        }
+        "expected_reidentifications" => {
+            let all = smallest();
+            (!all.is_empty()).then(|| all.iter().sum())
+        }
+        "sample_uniqueness" => {
+            let all = smallest();
+            share(all.iter().filter(|risk| **risk == 1.0).count(), all.len())
+        }
+        other => panic!("{other} has no oracle"),
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Measure {
+    name: &'static str,
+    individual: bool,
+    sensitive: Option<Column>,
+    quasi: Vec<Column>,
+    filter: Option<Condition>,
+}
+
+impl Measure {
+    fn random(random: &mut Random, quasi: &[Column]) -> Self {
+        let name = random.of(&[
+            "k_anonymity",
+            "k_anonymity",
+            "l_diversity",
+            "l_diversity",
+            "prosecutor_risk_max",
+            "prosecutor_risk_mean",
+            "share_at_risk",
+            "expected_reidentifications",
+            "sample_uniqueness",
+        ]);
+        let quasi = match random.chance(5) {
+            true => vec![random.of(QUASI)],
+            false => quasi.to_vec(),
+        };
+        let is_model = name.ends_with("ity");
+        Self {
+            name,
+            individual: random.chance(if is_model { 2 } else { 6 }),
+            sensitive: (name == "l_diversity").then(|| match random.chance(3) {
+                true => random.of(SENSITIVE),
+                false => SENSITIVE[0],
+            }),
+            quasi,
+            filter: random.chance(4).then(|| random.of(CONDITIONS)),
+        }
+    }
+
+    fn sql(&self) -> String {
+        let mut arguments: Vec<&str> = Vec::new();
+        arguments.extend((self.name == "share_at_risk").then_some("0.4"));
+        arguments.extend(self.individual.then_some("id"));
+        arguments.extend(self.sensitive.map(|(sql, _)| sql));
+        arguments.extend(self.quasi.iter().map(|(sql, _)| *sql));
+        let end = if self.individual { "_individuals" } else { "" };
+        let filter = self.filter.map_or(String::new(), |(sql, _)| format!(" FILTER (WHERE {sql})"));
+        format!("{}{end}({}){filter}", self.name, arguments.join(", "))
+    }
+
+    fn answer(&self, rows: &[&Row]) -> Option<f64> {
+        let passing: Vec<&Row> =
+            rows.iter().copied().filter(|row| self.filter.is_none_or(|(_, passes)| passes(row))).collect();
+        oracle(self, &passing)
+    }
+}
+
+/// An ordinary aggregate in SQL and what it is of rows.
+type Plain = (&'static str, fn(&[&Row]) -> Option<f64>);
+
+fn sum<'a>(values: impl Iterator<Item = f64> + 'a) -> Option<f64> {
+    values.map(Some).reduce(|a, b| Some(a? + b?)).flatten()
+}
+
+const PLAIN: &[Plain] = &[
+    ("count(*)", |rows| Some(rows.len() as f64)),
+    ("count(x)", |rows| Some(rows.iter().filter(|r| r.x.is_some()).count() as f64)),
+    (
+        "count(*) FILTER (WHERE flag)",
+        |rows| Some(rows.iter().filter(|r| r.flag == Some(true)).count() as f64),
+    ),
+    ("sum(x)", |rows| sum(rows.iter().filter_map(|r| r.x).map(|x| x as f64))),
+    ("sum(y)", |rows| sum(rows.iter().filter_map(|r| r.y))),
+    ("min(x)", |rows| rows.iter().filter_map(|r| r.x).min().map(|x| x as f64)),
+    ("max(y)", |rows| rows.iter().filter_map(|r| r.y).reduce(f64::max)),
+    ("avg(y)", |rows| {
+        let all: Vec<f64> = rows.iter().filter_map(|r| r.y).collect();
+        Some(all.iter().sum::<f64>() / all.len() as f64).filter(|mean| !mean.is_nan())
+    }),
+    ("avg(x)", |rows| {
+        let all: Vec<f64> = rows.iter().filter_map(|r| r.x).map(|x| x as f64).collect();
+        Some(all.iter().sum::<f64>() / all.len() as f64).filter(|mean| !mean.is_nan())
+    }),
+    ("CAST(bool_and(flag) AS INT)", |rows| {
+        rows.iter().filter_map(|r| r.flag).reduce(|a, b| a && b).map(f64::from)
+    }),
+    ("CAST(bool_or(flag) AS INT)", |rows| {
+        rows.iter().filter_map(|r| r.flag).reduce(|a, b| a || b).map(f64::from)
+    }),
+    ("count(DISTINCT x)", |rows| Some(rows.iter().filter_map(|r| r.x).collect::<BTreeSet<_>>().len() as f64)),
+];
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or("NULL".into(), |value| format!("{value:.9e}"))
+}
+
+/// The rows of an answer as text, sorted.
+async fn answer(session: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>> {
+    let mut all = Vec::new();
+    for batch in session.sql(sql).await?.collect().await? {
+        let options = FormatOptions::default().with_null("NULL");
+        let columns: Vec<_> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let cell = |column: &ArrayFormatter<'_>| {
+                let text = column.value(row).to_string();
+                text.parse::<f64>().map_or(text, |number| shown(Some(number)))
+            };
+            all.push(columns.iter().map(cell).collect());
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// A session over the rows in `partitions` parts.
+fn session(random: &mut Random, rows: &[Row], rewrite: bool, sorted: bool) -> SessionContext {
+    let partitions = random.of(&[1, 2, 7]);
+    let mut config =
+        SessionConfig::new().with_target_partitions(partitions).with_batch_size(random.of(&[3, 8192]));
+    let options = config.options_mut();
+    options.optimizer.max_passes = random.of(&[1, 3]);
+    options.optimizer.skip_failed_rules = random.chance(2);
+    if random.chance(2) {
+        // Partial aggregation gives up at once.
+        options.execution.skip_partial_aggregation_probe_rows_threshold = 0;
+        options.execution.skip_partial_aggregation_probe_ratio_threshold = 0.0;
+    }
+    let session = SessionContext::new_with_config(config);
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    session
+        .state_ref()
+        .write()
+        .config_mut()
+        .options_mut()
+        .set("kanon.rewrite_measures", if rewrite { "true" } else { "false" })
+        .unwrap();
+    let mut rows = rows.to_vec();
+    if sorted {
+        rows.sort_by_key(|row| (row.g, row.a));
+    }
+    let schema = batch(&rows).schema();
+    let parts: Vec<Vec<RecordBatch>> = if sorted {
+        vec![rows.chunks(3).map(batch).collect()]
+    } else {
+        let each = rows.len().div_ceil(partitions).max(1);
+        rows.chunks(each).map(|part| part.chunks(4).map(batch).collect()).collect()
+    };
+    let parts = if parts.is_empty() || parts == [vec![]] { vec![vec![]] } else { parts };
+    let mut memory = MemTable::try_new(schema, parts).unwrap();
+    if sorted {
+        let order = ["g", "a"].map(|name| datafusion::prelude::col(name).sort(true, true));
+        memory = memory.with_sort_order(vec![order.to_vec()]);
+    }
+    session.register_table("t", Arc::new(memory)).unwrap();
+    session
+}
+
+struct Query {
+    sql: String,
+    keys: Vec<Column>,
+    measures: Vec<Measure>,
+    plain: Vec<Plain>,
+    condition: Option<Condition>,
+}
+
+impl Query {
+    fn random(random: &mut Random) -> Self {
+        let keys: Vec<Column> = [QUASI[6], ("flag", |r| text(r.flag)), ("y", |r| float(r.y))]
+            .into_iter()
+            .filter(|_| random.chance(3))
+            .collect();
+        let quasi: Vec<Column> = (0..=random.below(3)).map(|_| random.of(QUASI)).collect();
+        let measures: Vec<Measure> = (0..=random.below(3)).map(|_| Measure::random(random, &quasi)).collect();
+        let plain: Vec<Plain> = (0..random.below(3)).map(|_| random.of(PLAIN)).collect();
+        let condition = random.chance(3).then(|| random.of(CONDITIONS));
+        let mut said: Vec<String> = keys.iter().map(|(sql, _)| (*sql).to_owned()).collect();
+        said.extend(measures.iter().map(Measure::sql));
+        said.extend(plain.iter().map(|(sql, _)| (*sql).to_owned()));
+        let columns: Vec<String> =
+            said.iter().enumerate().map(|(at, sql)| format!("{sql} AS c{at}")).collect();
+        let from =
+            random.of(&["t", "(SELECT * FROM t)", "(SELECT * FROM t UNION ALL SELECT * FROM t WHERE false)"]);
+        let place = condition.map_or(String::new(), |(sql, _)| format!(" WHERE {sql}"));
+        let groups: Vec<&str> = keys.iter().map(|(sql, _)| *sql).collect();
+        let groups =
+            if groups.is_empty() { String::new() } else { format!(" GROUP BY {}", groups.join(", ")) };
+        let first = measures[0].sql();
+        // All rows pass; the measures stand in HAVING and ORDER BY, too.
+        let having = match random.chance(3) {
+            true => format!(" HAVING {first} IS NULL OR {first} >= 0"),
+            false => String::new(),
+        };
+        let order = if random.chance(3) { format!(" ORDER BY {first}") } else { String::new() };
+        let mut sql = format!("SELECT {} FROM {from}{place}{groups}{having}{order}", columns.join(", "));
+        if random.chance(4) {
+            sql = format!("SELECT * FROM ({sql}) AS inside");
+        }
+        Self { sql, keys, measures, plain, condition }
+    }
+
+    fn answer(&self, rows: &[Row]) -> Vec<Vec<String>> {
+        let passing: Vec<&Row> =
+            rows.iter().filter(|row| self.condition.is_none_or(|(_, passes)| passes(row))).collect();
+        let mut groups: BTreeMap<Vec<String>, Vec<&Row>> = BTreeMap::new();
+        for row in passing {
+            groups.entry(self.keys.iter().map(|(_, of)| of(row)).collect()).or_default().push(row);
+        }
+        if self.keys.is_empty() && groups.is_empty() {
+            groups.insert(Vec::new(), Vec::new());
+        }
+        let mut all: Vec<Vec<String>> = groups
+            .values()
+            .map(|rows| {
+                let measures = self.measures.iter().map(|measure| shown(measure.answer(rows)));
+                measures.chain(self.plain.iter().map(|(_, of)| shown(of(rows)))).collect()
+            })
+            .collect();
+        all.sort();
+        all
+    }
+}
+
+/// The values without the keys, whose text forms differ.
+fn without_keys(mut answer: Vec<Vec<String>>, keys: usize) -> Vec<Vec<String>> {
+    answer.iter_mut().for_each(|row| drop(row.drain(..keys)));
+    answer.sort();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn oracle_accumulator_and_rewritten_plan_agree() {
+    let mut rewritten = 0;
+    for seed in 0..600 {
+        let mut random = Random(ChaCha8Rng::seed_from_u64(seed));
+        let many = random.of(&[0, 1, 5, 20, 60]);
+        let rows: Vec<Row> = (0..many).map(|_| row(&mut random)).collect();
+        let query = Query::random(&mut random);
+        let expected = query.answer(&rows);
+        let sorted = random.chance(3);
+        for rewrite in [false, true] {
+            let session = session(&mut random, &rows, rewrite, sorted);
+            let said = || format!("seed {seed}, rewrite {rewrite}: {}", query.sql);
+            let found = answer(&session, &query.sql).await.unwrap_or_else(|e| panic!("{}\n{e}", said()));
+            assert_eq!(without_keys(found, query.keys.len()), expected, "{}", said());
+            let plan = session.sql(&query.sql).await.unwrap().into_optimized_plan().unwrap();
+            let is_rewritten = plan.display_indent().to_string().contains("kanon_0_");
+            assert!(rewrite || !is_rewritten, "{}", said());
+            rewritten += usize::from(is_rewritten);
+        }
+    }
+    assert!(rewritten > 300, "{rewritten} of 600 queries were rewritten");
+}
