@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -40,6 +40,21 @@ impl Resources {
     /// # Errors
     /// A data error when the spill folder cannot be made.
     pub fn session(&self) -> Result<SessionContext> {
+        let pool = self.pool();
+        let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool)));
+        if let Some(folder) = &self.spill {
+            runtime = runtime.with_temp_file_path(folder);
+        }
+        let runtime = runtime.build_arc().map_err(|e| map_error(&e, "starting the engine"))?;
+        Ok(self.session_of(runtime))
+    }
+
+    fn pool(&self) -> usize {
+        self.memory / 10 * 7
+    }
+
+    /// As [`session`](Self::session), with the memory and the spill files of another session.
+    pub(crate) fn session_of(&self, runtime: Arc<RuntimeEnv>) -> SessionContext {
         let mut config = SessionConfig::new()
             .with_target_partitions(self.threads.max(1))
             .with_collect_statistics(false)
@@ -49,16 +64,10 @@ impl Resources {
         options.optimizer.enable_dynamic_filter_pushdown = false;
         options.optimizer.hash_join_single_partition_threshold = usize::MAX;
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
-        let pool = self.memory / 10 * 7;
         // The default of 10 MB a sorting partition would leave nothing of a small pool.
         let reserve = &mut options.execution.sort_spill_reservation_bytes;
-        *reserve = (*reserve).min(pool / self.threads.max(1) / 16);
-        let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool)));
-        if let Some(folder) = &self.spill {
-            runtime = runtime.with_temp_file_path(folder);
-        }
-        let runtime = runtime.build_arc().map_err(|e| map_error(&e, "starting the engine"))?;
-        Ok(SessionContext::new_with_config_rt(config, runtime))
+        *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
+        SessionContext::new_with_config_rt(config, runtime)
     }
 }
 

@@ -59,14 +59,8 @@ impl Input {
         if schema.fields().is_empty() {
             return Err(Error::data(format!("input `{}`: the input has no rows and no columns", self.said)));
         }
-        let mut names = std::collections::HashSet::new();
-        match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
-            None => Ok(schema),
-            Some(twice) => {
-                let why = format!("the input has two columns named `{}`; rename one", twice.name());
-                Err(Error::data(why))
-            }
-        }
+        one_name_each(&schema)?;
+        Ok(schema)
     }
 
     fn common_schema(&self, of: impl Fn(&Path) -> Result<Schema>) -> Result<SchemaRef> {
@@ -147,6 +141,36 @@ impl Input {
             .with_schema(Arc::clone(schema));
         let table = ListingTable::try_new(config).doing("opening the input")?;
         session.read_table(Arc::new(table)).doing("opening the input")
+    }
+}
+
+/// A table of a query as canonical columns, as those of an input.
+///
+/// # Errors
+/// A data error when two columns have one name.
+pub(crate) fn canonical_table(table: DataFrame) -> Result<DataFrame> {
+    let schema = table.schema().as_arrow().clone();
+    one_name_each(&schema)?;
+    canonical(table, &schema, canonical_float)
+}
+
+/// As [`canonical_table`], with floats as they are.
+///
+/// # Errors
+/// As there.
+pub(super) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame> {
+    let schema = table.schema().as_arrow().clone();
+    canonical(table, &schema, |float| float)
+}
+
+fn one_name_each(schema: &Schema) -> Result<()> {
+    let mut names = std::collections::HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
+        None => Ok(()),
+        Some(twice) => {
+            let why = format!("the input has two columns named `{}`; rename one", twice.name());
+            Err(Error::data(why))
+        }
     }
 }
 

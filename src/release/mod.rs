@@ -3,6 +3,8 @@
 //! [`release`] is the whole pipeline in one function. The other entry points stop earlier: [`load`] profiles,
 //! [`search`] chooses, [`check_release()`] verifies a folder that lies there.
 
+pub(crate) mod again;
+pub(crate) mod anonymized;
 pub mod apply;
 pub mod chosen;
 mod counting;
@@ -25,7 +27,7 @@ mod read_csv;
 mod read_json;
 pub mod record;
 mod recording;
-mod relative;
+pub(crate) mod relative;
 pub mod roles;
 pub mod staging;
 pub mod stop;
@@ -120,7 +122,7 @@ pub struct Loaded {
     /// The input as canonical columns.
     pub table: DataFrame,
     /// The policy, resolved against the table.
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
 }
 
 impl Loaded {
@@ -140,7 +142,7 @@ pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn
     let relative = said.relative_columns(table.schema().as_arrow())?;
     let table = relative::days_since(table, &relative)?;
     let policy = said.resolve(table.schema().as_arrow(), files)?;
-    Ok(Loaded { session, table, policy })
+    Ok(Loaded { session, table, policy: Arc::new(policy) })
 }
 
 /// Profiles an opened input.
@@ -153,16 +155,24 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
     let individual = loaded.policy.individual();
     let classes = profile::profile(&loaded.session, table, quasi, &counted, individual, run).await?;
+    can_be_searched(&loaded.policy, &classes)?;
+    Ok(classes)
+}
+
+/// Refuses a table without rows or people, and what no recoding can satisfy.
+///
+/// # Errors
+/// A data error, or an unmet one.
+pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<()> {
     if classes.total_rows() == 0 {
         return Err(Error::data("the input has no rows"));
     }
-    if let (Some(name), 0) = (individual, classes.total_individuals()) {
+    if let (Some(name), 0) = (policy.individual(), classes.total_individuals()) {
         return Err(
             Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`"))
         );
     }
-    can_be_met(&loaded.policy, &classes)?;
-    Ok(classes)
+    can_be_met(policy, classes)
 }
 
 /// Refuses what not even a single class of all rows would hold.
@@ -336,7 +346,7 @@ pub async fn release(
     };
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
-    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, &before, &outcome))?;
+    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, before.limit, &outcome))?;
     if !best.levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
         return Err(Error::internal("the method chose a level that the policy does not allow"));
     }
@@ -378,7 +388,7 @@ pub async fn release(
     Ok(Released { public, private, before: before.sizes, after: verified.sizes, costs, chosen })
 }
 
-fn nothing_found(policy: &Policy, before: &Before, outcome: &Outcome) -> Error {
+fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     if !outcome.proven {
         return Error::unmet(format!(
             "nothing was found in {} of {} combinations of levels; raise effort, or let the search end with \
@@ -390,8 +400,8 @@ fn nothing_found(policy: &Policy, before: &Before, outcome: &Outcome) -> Error {
         "no combination of levels satisfies {} with at most {} suppressed {}; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",
         said_models(&policy.requirements),
-        before.limit,
-        if before.individuals.is_some() { "individuals" } else { "rows" },
+        limit,
+        if policy.individual().is_some() { "individuals" } else { "rows" },
     ))
 }
 

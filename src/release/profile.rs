@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, Int64Type, UInt32Type};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -19,6 +20,7 @@ use crate::class::{Budget, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 use crate::model::ValueCount;
+use crate::policy::Policy;
 
 /// Groups `table` by the quasi-identifiers as they are, the sensitive columns that are counted and the individual
 /// column where there is one.
@@ -56,9 +58,7 @@ pub async fn profile(
         let codes = codes.ok_or_else(|| Error::internal("codes of another type"))?;
         builder.add_coded(&codes.iter().map(Vec::as_slice).collect::<Vec<_>>(), &counted(counts)?)?;
     }
-    tokio::task::spawn_blocking(move || builder.finish())
-        .await
-        .map_err(|_| Error::internal("coding the classes"))?
+    finished(builder).await
 }
 
 /// Values as the codes of the class table: what is grouped are small integers.
@@ -90,6 +90,50 @@ fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>, doing: &str) -
     let names = (0..keys.len()).map(|index| column(key(index))).collect();
     let table = table.select(keys).doing(doing)?;
     table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).doing(doing)
+}
+
+/// The plan of a profile by values: the quasi-identifiers, sensitive columns and the individual that the policy counts,
+/// and the rows of each group.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(crate) fn by_values(table: DataFrame, policy: &Policy) -> Result<DataFrame> {
+    let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str());
+    let names: Vec<&str> = quasi.chain(policy.counted()).chain(policy.individual()).collect();
+    grouped(table, names.into_iter().map(column), "planning the classes")
+}
+
+/// The class table of the rows of [`by_values`].
+///
+/// # Errors
+/// As [`profile`].
+pub(crate) async fn of_values_grouped(
+    session: &SessionContext,
+    policy: &Policy,
+    mut groups: SendableRecordBatchStream,
+    run: &Run<'_>,
+) -> Result<ClassTable> {
+    let doing = "grouping the input by its quasi-identifiers";
+    let quasi = policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
+    let sensitive = policy.counted().into_iter().map(str::to_owned).collect();
+    let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
+    if policy.individual().is_some() {
+        builder = builder.counting_individuals();
+    }
+    while let Some(batch) = groups.next().await {
+        run.stop.check()?;
+        let batch = batch.doing(doing)?;
+        let (counts, values) =
+            batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
+        builder.add(values, &counted(counts)?)?;
+    }
+    finished(builder).await
+}
+
+async fn finished(builder: ClassTableBuilder) -> Result<ClassTable> {
+    let finish = tokio::task::spawn_blocking(move || builder.finish());
+    finish.await.map_err(|_| Error::internal("coding the classes"))?
 }
 
 fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {

@@ -15,7 +15,7 @@ use crate::error::Result;
 ///
 /// # Errors
 /// A data error when the plan cannot be made.
-pub(super) fn days_since(table: DataFrame, relative: &BTreeMap<String, String>) -> Result<DataFrame> {
+pub(crate) fn days_since(table: DataFrame, relative: &BTreeMap<String, String>) -> Result<DataFrame> {
     if relative.is_empty() {
         return Ok(table);
     }

@@ -141,7 +141,7 @@ fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
 }
 
 /// The labels of the kept classes in the types that are written, one array a quasi-identifier in policy order.
-fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<ArrayRef>> {
+pub(super) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<ArrayRef>> {
     let typed = policy.quasi.iter().zip(&kept.labels).map(|(quasi, labels)| {
         let field = chosen.schema.field_with_name(&quasi.name);
         let field = field.map_err(|_| Error::internal("a released column is gone"))?;
@@ -151,7 +151,7 @@ fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<Ar
 }
 
 /// The released batch: labels by class number, the other columns as they came.
-fn labelled(
+pub(super) fn labelled(
     batch: &RecordBatch,
     policy: &Policy,
     chosen: &Chosen,
