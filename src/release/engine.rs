@@ -40,18 +40,28 @@ impl Resources {
     /// # Errors
     /// A data error when the spill folder cannot be made.
     pub fn session(&self) -> Result<SessionContext> {
-        let mut config = SessionConfig::new()
-            .with_target_partitions(self.threads.max(1))
-            .with_collect_statistics(false)
-            .with_parquet_pruning(false);
+        let mut config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
         let options = config.options_mut();
         options.optimizer.join_reordering = false;
         options.optimizer.enable_dynamic_filter_pushdown = false;
         options.optimizer.hash_join_single_partition_threshold = usize::MAX;
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
+        self.bounded(config)
+    }
+
+    /// A fresh session with the engine's own settings, for the queries of people; nothing may be released from it.
+    ///
+    /// # Errors
+    /// A data error when the spill folder cannot be made.
+    pub fn query_session(&self) -> Result<SessionContext> {
+        self.bounded(SessionConfig::new().with_information_schema(true))
+    }
+
+    fn bounded(&self, config: SessionConfig) -> Result<SessionContext> {
+        let mut config = config.with_target_partitions(self.threads.max(1));
         let pool = self.memory / 10 * 7;
         // The default of 10 MB a sorting partition would leave nothing of a small pool.
-        let reserve = &mut options.execution.sort_spill_reservation_bytes;
+        let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserve = (*reserve).min(pool / self.threads.max(1) / 16);
         let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool)));
         if let Some(folder) = &self.spill {
@@ -119,6 +129,8 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
     use arrow::error::ArrowError;
     match error {
         ArrowError::CastError(_) => "a value does not fit its column's type",
+        ArrowError::DivideByZero => "a number is divided by zero",
+        ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",
         ArrowError::CsvError(_) => {
             "a CSV line does not fit (number of fields, quotes or UTF-8); check [input] delimiter and header"
         }
