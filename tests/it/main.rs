@@ -36,5 +36,6 @@ mod same_bytes;
 mod search_laws;
 mod shared;
 mod slt;
+mod sql_shell;
 mod test_models;
 mod types;
