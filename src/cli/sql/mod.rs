@@ -22,14 +22,17 @@ use shell::Shell;
 #[command(after_help = r#"Examples:
   kanon sql
   kanon sql -c "SELECT sex, count(*) FROM 'visits.parquet' GROUP BY sex" --output csv
-  kanon sql -c "SELECT k_anonymity(age, zip) FROM 'visits.parquet'" --format json
+  kanon sql -c "SELECT k_anonymity(zip, sex) FROM 'visits.parquet'" --format json
   kanon sql -f questions.sql
 
-Files, folders and globs of Parquet, CSV, JSON lines and Arrow files are tables: FROM 'visits.parquet',
-FROM 'lake/*.parquet'. The columns of CSV files are text, as in kanon check: CAST(age AS INT).
-With neither -c nor -f, a prompt on a terminal, else the statements of standard input. Statements end
-with ; and a line between them may be a command: \d tables, \d NAME columns, \o FORMAT, \timing, \?, \q.
-The prompt keeps its history in ~/.local/state/kanon, except of lines that begin with a space."#)]
+Files, folders and globs of Parquet, CSV, JSON lines and Arrow files are tables:
+FROM 'visits.parquet', FROM 'lake/*.parquet'. The columns of CSV files are text, as
+in kanon check: CAST(age AS INT).
+
+With neither -c nor -f, a prompt on a terminal, else the statements of standard input.
+Statements end with ; and a line between them may be a command: \d tables, \d NAME
+columns, \o FORMAT, \timing, \?, \q. The prompt keeps its history in
+~/.local/state/kanon, except of lines that begin with a space."#)]
 pub(crate) struct Sql {
     /// Run these statements; may be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
