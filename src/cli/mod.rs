@@ -11,6 +11,7 @@ mod release;
 mod risk;
 mod search;
 mod source;
+mod sql;
 mod verify;
 
 use std::io::{IsTerminal, Write};
@@ -80,6 +81,7 @@ enum Command {
     Verify(verify::Verify),
     Risk(risk::Risk),
     Link(link::Link),
+    Sql(sql::Sql),
     List(list::List),
     Generate(generate::Generate),
 }
@@ -90,6 +92,13 @@ struct Done {
     json: serde_json::Value,
     /// Whether all that was asked for holds: exit code 0 or 1.
     holds: bool,
+}
+
+impl Done {
+    /// What a command has printed itself.
+    fn printed() -> Self {
+        Self { text: String::new(), json: serde_json::Value::Null, holds: true }
+    }
 }
 
 /// Runs `kanon` on the arguments of this process.
@@ -106,6 +115,7 @@ pub fn main() -> ExitCode {
         Ok(done) => {
             let text = match format {
                 Format::Text => done.text,
+                Format::Json if done.json.is_null() => String::new(),
                 Format::Json => format!("{:#}\n", done.json),
             };
             let mut out = std::io::stdout().lock();
@@ -142,14 +152,20 @@ fn run(cli: Cli) -> Result<Done> {
         .build()
         .map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))?;
     let stop = Stop::default();
-    let progress = Progress::new(std::io::stderr().is_terminal() && cli.everywhere.format == Format::Text);
+    let format = cli.everywhere.format;
+    let (prints_itself, is_prompt) = match &cli.command {
+        Command::Sql(sql) => (true, sql.is_prompt()),
+        _ => (false, false),
+    };
+    let shows_progress = std::io::stderr().is_terminal() && format == Format::Text && !prints_itself;
+    let progress = Progress::new(shows_progress);
     let done = runtime.block_on(async {
-        let stopped = tokio::spawn(signals(stop.clone())?);
+        let stopped = tokio::spawn(signals(stop.clone(), !is_prompt)?);
         let show_values = cli.everywhere.show_values;
         let run = Run { resources: &resources, stop: &stop, listener: &progress, show_values };
         tokio::select! {
             biased;
-            done = command(cli.command, &run) => done,
+            done = command(cli.command, &run, format) => done,
             _ = stopped => Err(Error::interrupted()),
         }
     });
@@ -159,7 +175,7 @@ fn run(cli: Cli) -> Result<Done> {
     done
 }
 
-async fn command(command: Command, run: &Run<'_>) -> Result<Done> {
+async fn command(command: Command, run: &Run<'_>, format: Format) -> Result<Done> {
     match command {
         Command::Init(init) => init.run(run).await,
         Command::Check(check) => check.run(run).await,
@@ -168,14 +184,16 @@ async fn command(command: Command, run: &Run<'_>) -> Result<Done> {
         Command::Verify(verify) => verify.run(run).await,
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
+        Command::Sql(sql) => sql.run(run, format).await,
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(run).await,
     }
 }
 
-/// Listens from now on; what is returned ends when the user asks to stop, after telling the run.
+/// Listens from now on; what is returned ends when the user asks to stop, after telling the run. A prompt hears
+/// interrupts itself.
 #[cfg(unix)]
-fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
+fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen =
         |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())));
@@ -183,7 +201,7 @@ fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
     let mut hangup = listen(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
-            _ = interrupt.recv() => {}
+            _ = interrupt.recv(), if interrupts => {}
             _ = terminate.recv() => {}
             // The terminal was closed.
             _ = hangup.recv() => {}
@@ -192,11 +210,16 @@ fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
     })
 }
 
-/// Listens from now on; what is returned ends when the user asks to stop, after telling the run.
+/// Listens from now on; what is returned ends when the user asks to stop, after telling the run. A prompt hears
+/// interrupts itself.
 #[cfg(not(unix))]
-fn signals(stop: Stop) -> Result<impl Future<Output = ()>> {
+fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
     Ok(async move {
-        drop(tokio::signal::ctrl_c().await);
+        if interrupts {
+            drop(tokio::signal::ctrl_c().await);
+        } else {
+            std::future::pending::<()>().await;
+        }
         stop.now();
     })
 }

@@ -40,34 +40,47 @@ impl Resources {
     /// # Errors
     /// A data error when the spill folder cannot be made.
     pub fn session(&self) -> Result<SessionContext> {
-        let pool = self.pool();
-        let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool)));
-        if let Some(folder) = &self.spill {
-            runtime = runtime.with_temp_file_path(folder);
-        }
-        let runtime = runtime.build_arc().map_err(|e| map_error(&e, "starting the engine"))?;
-        Ok(self.session_of(runtime))
+        Ok(self.session_of(self.runtime()?))
+    }
+
+    /// As [`session`](Self::session), with the memory and the spill files of another session.
+    pub(crate) fn session_of(&self, runtime: Arc<RuntimeEnv>) -> SessionContext {
+        let mut config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
+        let options = config.options_mut();
+        options.optimizer.join_reordering = false;
+        options.optimizer.enable_dynamic_filter_pushdown = false;
+        options.optimizer.hash_join_single_partition_threshold = usize::MAX;
+        options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
+        self.bounded(config, runtime)
+    }
+
+    /// A fresh session with the engine's own settings, for the queries of people; nothing may be released from it.
+    ///
+    /// # Errors
+    /// A data error when the spill folder cannot be made.
+    pub fn query_session(&self) -> Result<SessionContext> {
+        Ok(self.bounded(SessionConfig::new().with_information_schema(true), self.runtime()?))
+    }
+
+    fn bounded(&self, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionContext {
+        let mut config = config.with_target_partitions(self.threads.max(1));
+        // The default of 10 MB a sorting partition would leave nothing of a small pool.
+        let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+        *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
+        SessionContext::new_with_config_rt(config, runtime)
     }
 
     fn pool(&self) -> usize {
         self.memory / 10 * 7
     }
 
-    /// As [`session`](Self::session), with the memory and the spill files of another session.
-    pub(crate) fn session_of(&self, runtime: Arc<RuntimeEnv>) -> SessionContext {
-        let mut config = SessionConfig::new()
-            .with_target_partitions(self.threads.max(1))
-            .with_collect_statistics(false)
-            .with_parquet_pruning(false);
-        let options = config.options_mut();
-        options.optimizer.join_reordering = false;
-        options.optimizer.enable_dynamic_filter_pushdown = false;
-        options.optimizer.hash_join_single_partition_threshold = usize::MAX;
-        options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
-        // The default of 10 MB a sorting partition would leave nothing of a small pool.
-        let reserve = &mut options.execution.sort_spill_reservation_bytes;
-        *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
-        SessionContext::new_with_config_rt(config, runtime)
+    fn runtime(&self) -> Result<Arc<RuntimeEnv>> {
+        let mut runtime =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(self.pool())));
+        if let Some(folder) = &self.spill {
+            runtime = runtime.with_temp_file_path(folder);
+        }
+        runtime.build_arc().map_err(|e| map_error(&e, "starting the engine"))
     }
 }
 
@@ -128,6 +141,8 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
     use arrow::error::ArrowError;
     match error {
         ArrowError::CastError(_) => "a value does not fit its column's type",
+        ArrowError::DivideByZero => "a number is divided by zero",
+        ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",
         ArrowError::CsvError(_) => {
             "a CSV line does not fit (number of fields, quotes or UTF-8); check [input] delimiter and header"
         }

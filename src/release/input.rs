@@ -113,7 +113,8 @@ impl Input {
     fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
         let format: Arc<dyn FileFormat> = match self.format {
             Format::Parquet => {
-                Arc::new(ParquetFormat::default().with_enable_pruning(false).with_skip_metadata(true))
+                let pruning = session.copied_config().parquet_pruning();
+                Arc::new(ParquetFormat::default().with_enable_pruning(pruning).with_skip_metadata(true))
             }
             Format::Csv => Arc::new(
                 CsvFormat::default()

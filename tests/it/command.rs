@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -144,6 +145,16 @@ impl Place {
     /// The same with environment variables.
     pub(crate) fn run_with(&self, line: &str, variables: &[(&str, &str)]) -> Ran {
         Ran::new(self.command(line).envs(variables.iter().copied()).output().unwrap())
+    }
+
+    /// Runs `kanon` with one more word, which may hold quotes, and `input` as its standard input.
+    pub(crate) fn run_on(&self, line: &str, word: Option<&str>, input: &str) -> Ran {
+        let mut command = self.command(line);
+        command.args(word).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A program that does not read its input closes it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        Ran::new(child.wait_with_output().unwrap())
     }
 
     /// Starts `kanon` and returns when `sign` exists, or when it has ended before.

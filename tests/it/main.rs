@@ -37,5 +37,6 @@ mod search_laws;
 mod shared;
 mod slt;
 mod sql_measures;
+mod sql_shell;
 mod test_models;
 mod types;

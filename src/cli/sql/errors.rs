@@ -1,0 +1,56 @@
+//! What of the engine's errors may be told: all that is about the text of a query, nothing that read a row.
+
+use datafusion::error::DataFusionError;
+
+use crate::error::{Error, Result};
+use crate::release::engine::map_error;
+
+/// Says of the engine's results when they came to be.
+pub(super) trait Told<T> {
+    /// The error of a query that has read no row: what is about its text is told whole.
+    fn planning(self) -> Result<T>;
+    /// The error of something that never reads a row, told whole.
+    fn asking(self) -> Result<T>;
+    /// The error of a query that reads rows, without its text.
+    fn running(self, doing: &str) -> Result<T>;
+}
+
+impl<T> Told<T> for std::result::Result<T, DataFusionError> {
+    fn planning(self) -> Result<T> {
+        self.map_err(|error| match about_text(&error) {
+            Some(error) => error,
+            None => map_error(&error, "planning the query"),
+        })
+    }
+
+    fn asking(self) -> Result<T> {
+        self.map_err(|error| about_text(&error).unwrap_or_else(|| Error::policy(error.strip_backtrace())))
+    }
+
+    fn running(self, doing: &str) -> Result<T> {
+        self.map_err(|error| map_error(&error, doing))
+    }
+}
+
+/// The error if it is about the query's text, or our own.
+fn about_text(error: &DataFusionError) -> Option<Error> {
+    match error.find_root() {
+        DataFusionError::SQL(parser, _) => Some(Error::policy(parser)),
+        DataFusionError::SchemaError(schema, _) => Some(Error::policy(schema)),
+        DataFusionError::Plan(text) => Some(Error::policy(with_help(text))),
+        DataFusionError::Configuration(text) | DataFusionError::NotImplemented(text) => {
+            Some(Error::policy(text))
+        }
+        DataFusionError::External(inner) => inner.downcast_ref::<Error>().cloned(),
+        _ => None,
+    }
+}
+
+/// A plan's error, with what to do about a table that is not there.
+fn with_help(text: &str) -> String {
+    if text.starts_with("table '") && text.ends_with("not found") {
+        format!(r"{text}; \d lists the tables, and files stand in quotes: FROM 'visits.parquet'")
+    } else {
+        text.to_owned()
+    }
+}

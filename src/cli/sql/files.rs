@@ -1,0 +1,77 @@
+//! Files as tables by their names: `SELECT * FROM 'visits.parquet'`.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+
+use crate::policy::{CsvOptions, CsvType};
+use crate::release::engine::into_engine;
+use crate::release::input::Input;
+
+/// Opens files for a session, as every other command reads them.
+#[derive(Clone)]
+pub(super) struct Files {
+    /// The session as it was before it knew of files, so that it does not hold itself.
+    session: SessionContext,
+    /// The names that were opened for the statement that is being planned; at other times files have no names, so
+    /// that a table may be created where a folder is.
+    opened: Arc<Mutex<Option<Vec<String>>>>,
+}
+
+impl Files {
+    /// Lets a session find files where no table has the name.
+    pub(super) fn enable(session: &SessionContext) -> Self {
+        let state = session.state();
+        let known = Arc::clone(state.catalog_list());
+        let files = Self { session: SessionContext::new_with_state(state), opened: Arc::default() };
+        session.register_catalog_list(Arc::new(DynamicFileCatalog::new(known, Arc::new(files.clone()))));
+        files
+    }
+
+    /// From now on files have names.
+    pub(super) fn begin(&self) {
+        *self.opened() = Some(Vec::new());
+    }
+
+    /// From now on files have none; those that were opened.
+    pub(super) fn end(&self) -> Vec<String> {
+        self.opened().take().unwrap_or_default()
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A name is a file's if there is one, or if it looks like a path; never if a table function has it.
+    fn is_file(&self, name: &str) -> bool {
+        let looks_like_path = name.contains(['.', '/', '\\', '*', '?', '[']);
+        let is_function = self.session.state_ref().read().table_functions().contains_key(name);
+        looks_like_path || (!is_function && Path::new(name).exists())
+    }
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+#[async_trait]
+impl UrlTableFactory for Files {
+    async fn try_new(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.opened().is_none() || !self.is_file(name) {
+            return Ok(None);
+        }
+        let input = Input::find(name).map_err(into_engine)?;
+        let table = input.table(&self.session, &CsvOptions::default(), &|_| CsvType::Text).await;
+        let table = table.map_err(into_engine)?;
+        if let Some(opened) = &mut *self.opened() {
+            opened.push(name.to_owned());
+        }
+        Ok(Some(table.into_view()))
+    }
+}

@@ -1,0 +1,105 @@
+//! `kanon sql`: a thin shell. Files are tables by their names, and every function of this crate is there.
+
+mod errors;
+mod files;
+mod print;
+mod prompt;
+mod script;
+mod shell;
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Done, Format};
+use crate::error::{Error, Result};
+use crate::release::Run;
+use shell::Shell;
+
+/// Query files in SQL, with all functions of kanon.
+#[derive(Debug, Args)]
+#[command(after_help = r#"Examples:
+  kanon sql
+  kanon sql -c "SELECT sex, count(*) FROM 'visits.parquet' GROUP BY sex" --output csv
+  kanon sql -c "SELECT k_anonymity(zip, sex) FROM 'visits.parquet'" --format json
+  kanon sql -f questions.sql
+
+Files, folders and globs of Parquet, CSV, JSON lines and Arrow files are tables:
+FROM 'visits.parquet', FROM 'lake/*.parquet'. The columns of CSV files are text, as
+in kanon check: CAST(age AS INT).
+
+With neither -c nor -f, a prompt on a terminal, else the statements of standard input.
+Statements end with ; and a line between them may be a command: \d tables, \d NAME
+columns, \o FORMAT, \timing, \?, \q. The prompt keeps its history in
+~/.local/state/kanon, except of lines that begin with a space."#)]
+pub(crate) struct Sql {
+    /// Run these statements; may be repeated.
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    statements: Vec<String>,
+    /// Run the statements of a file, before those of -c; may be repeated.
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How results are printed: table when not said, json with --format json.
+    #[arg(long, value_enum)]
+    output: Option<Output>,
+}
+
+/// How the rows of a result are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A drawn table.
+    Table,
+    /// Comma-separated, with a header; NULL is empty.
+    Csv,
+    /// An array of objects.
+    Json,
+}
+
+impl Sql {
+    /// Whether a person types the statements.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.statements.is_empty() && self.files.is_empty() && std::io::stdin().is_terminal()
+    }
+
+    pub(super) async fn run(self, run: &Run<'_>, format: Format) -> Result<Done> {
+        let output = self.output.unwrap_or(match format {
+            Format::Text => Output::Table,
+            Format::Json => Output::Json,
+        });
+        let prompt = self.is_prompt();
+        let mut shell = Shell::new(run.resources, output, prompt)?;
+        if prompt {
+            prompt::run(&mut shell).await?;
+            return Ok(Done::printed());
+        }
+        for (place, text) in self.texts()? {
+            let goes_on = shell.run(&text).await.map_err(|error| match place {
+                None => error,
+                Some(place) => error.at(place),
+            })?;
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(Done::printed())
+    }
+
+    /// The texts to run, and where they are from if not from the command line.
+    fn texts(self) -> Result<Vec<(Option<String>, String)>> {
+        let mut texts = Vec::new();
+        if self.files.is_empty() && self.statements.is_empty() {
+            let mut text = String::new();
+            let read = std::io::stdin().lock().read_to_string(&mut text);
+            read.map_err(|e| Error::data(e.kind()).at("standard input"))?;
+            texts.push((None, text));
+        }
+        for path in self.files {
+            let place = path.display().to_string();
+            let text = std::fs::read_to_string(&path).map_err(|e| Error::data(e.kind()).at(&place))?;
+            texts.push((Some(place), text));
+        }
+        texts.extend(self.statements.into_iter().map(|text| (None, text)));
+        Ok(texts)
+    }
+}

@@ -1,0 +1,225 @@
+//! Results on standard output: as a table, as CSV, as JSON. CSV and JSON are written while rows come.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::io::{ErrorKind, Stdout, Write};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
+use datafusion::arrow::json::writer::{JsonFormat, Writer as JsonWriter, WriterBuilder as JsonBuilder};
+use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
+use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use futures::StreamExt;
+
+use super::Output;
+use super::errors::Told;
+use crate::cli::numbers;
+use crate::error::{Error, Result};
+
+/// How much more room a drawn table takes than its columns.
+const DRAWN: usize = 4;
+
+/// Standard output. What cannot be written is remembered, because the writers above it hide it.
+pub(super) struct Pipe {
+    stdout: Stdout,
+    failed: Cell<Option<ErrorKind>>,
+}
+
+impl Pipe {
+    /// Standard output, open.
+    pub(super) fn new() -> Self {
+        Self { stdout: std::io::stdout(), failed: Cell::new(None) }
+    }
+
+    /// Whether the reader has closed it: it has seen enough.
+    pub(super) fn is_closed(&self) -> bool {
+        self.failed.get() == Some(ErrorKind::BrokenPipe)
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.failed.get() {
+            Some(kind) if kind != ErrorKind::BrokenPipe => Err(Error::data(kind).at("writing the result")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Write for &Pipe {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.failed.get().is_some() {
+            return Ok(bytes.len());
+        }
+        match (&self.stdout).write(bytes) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                self.failed.set(Some(error.kind()));
+                Ok(bytes.len())
+            }
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        if let (None, Err(error)) = (self.failed.get(), (&self.stdout).flush()) {
+            self.failed.set(Some(error.kind()));
+        }
+        Ok(())
+    }
+}
+
+/// A result on its way out.
+enum Printer<'a> {
+    Csv(Box<CsvWriter<&'a Pipe>>),
+    Json(JsonWriter<&'a Pipe, RowALine>),
+    Table { held: Vec<RecordBatch>, memory: MemoryReservation, most: usize },
+}
+
+/// Prints the rows of a query, as a table only the first `most`; `doing` says in errors what runs.
+///
+/// # Errors
+/// Those of the query, and those of writing; a closed pipe is none.
+pub(super) async fn print(
+    mut rows: SendableRecordBatchStream,
+    output: Output,
+    most: usize,
+    pool: &Arc<dyn MemoryPool>,
+    pipe: &Pipe,
+    doing: &str,
+) -> Result<()> {
+    let schema = rows.schema();
+    let mut printer = match output {
+        Output::Csv => {
+            plain_columns(&schema)?;
+            Printer::Csv(Box::new(CsvBuilder::new().with_header(true).build(pipe)))
+        }
+        Output::Json => {
+            distinct_names(&schema)?;
+            Printer::Json(JsonBuilder::new().with_explicit_nulls(true).build(pipe))
+        }
+        Output::Table => {
+            let memory = MemoryConsumer::new("result").register(pool);
+            Printer::Table { held: Vec::new(), memory, most }
+        }
+    };
+    let mut count = 0;
+    while let Some(batch) = rows.next().await {
+        let batch = batch.running(doing)?;
+        printer.add(&batch)?;
+        count += batch.num_rows();
+        pipe.check()?;
+        if pipe.is_closed() {
+            return Ok(());
+        }
+    }
+    printer.finish(&schema, count, pipe)?;
+    // What cannot be written is told by `check`.
+    let _ = { pipe }.flush();
+    pipe.check()
+}
+
+impl Printer<'_> {
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self {
+            Self::Csv(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
+            Self::Json(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
+            Self::Table { held, memory, most } => {
+                let shown = batch.slice(0, batch.num_rows().min(*most - held_rows(held)));
+                if shown.num_rows() > 0 {
+                    let room = shown.get_array_memory_size().saturating_mul(DRAWN);
+                    memory.try_grow(room).map_err(|_| {
+                        Error::data(
+                            "a table of all rows does not fit into memory: --output csv and json hold none; \
+                             or say LIMIT, or raise --memory-limit",
+                        )
+                    })?;
+                    held.push(shown);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self, schema: &SchemaRef, count: usize, mut pipe: &Pipe) -> Result<()> {
+        match self {
+            // A result without rows has a header too.
+            Self::Csv(mut writer) if count == 0 => {
+                writer.write(&RecordBatch::new_empty(Arc::clone(schema))).map_err(|error| unwritable(&error))
+            }
+            Self::Csv(_) => Ok(()),
+            Self::Json(mut writer) => writer.finish().map_err(|error| unwritable(&error)),
+            Self::Table { mut held, memory: _memory, .. } => {
+                let shown = held_rows(&held);
+                if held.is_empty() {
+                    held.push(RecordBatch::new_empty(Arc::clone(schema)));
+                }
+                let options = DEFAULT_FORMAT_OPTIONS.with_null("NULL");
+                let drawn = pretty_format_batches_with_options(&held, &options);
+                let drawn = drawn.map_err(|error| unwritable(&error))?;
+                let counted = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
+                let more = match count - shown {
+                    0 => String::new(),
+                    _ => format!("; the first {shown} are shown"),
+                };
+                let _ = writeln!(pipe, "{drawn}\n({counted}{more})");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn held_rows(held: &[RecordBatch]) -> usize {
+    held.iter().map(RecordBatch::num_rows).sum()
+}
+
+/// Objects with two keys of one name lose a value.
+fn distinct_names(schema: &Schema) -> Result<()> {
+    let mut names = HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name())) {
+        None => Ok(()),
+        Some(field) => {
+            let why = format!("JSON needs distinct names: two columns are named `{}`; say AS", field.name());
+            Err(Error::policy(why))
+        }
+    }
+}
+
+fn plain_columns(schema: &Schema) -> Result<()> {
+    match schema.fields().iter().find(|field| field.data_type().is_nested()) {
+        None => Ok(()),
+        Some(field) => {
+            let why =
+                format!("column `{}` is nested, which CSV cannot hold; use --output json", field.name());
+            Err(Error::policy(why))
+        }
+    }
+}
+
+/// A result that cannot be written as it was asked for; the error may quote a cell.
+fn unwritable(error: &ArrowError) -> Error {
+    Error::data(match error {
+        ArrowError::JsonError(_) => "a column's type cannot be written as JSON; cast it to VARCHAR",
+        _ => "a value cannot be written as text",
+    })
+}
+
+/// An array with each row on a line of its own.
+#[derive(Debug, Default)]
+struct RowALine;
+
+impl JsonFormat for RowALine {
+    fn start_stream<W: Write>(&self, out: &mut W) -> Result<(), ArrowError> {
+        Ok(out.write_all(b"[")?)
+    }
+
+    fn start_row<W: Write>(&self, out: &mut W, is_first: bool) -> Result<(), ArrowError> {
+        Ok(out.write_all(if is_first { b"\n" } else { b",\n" })?)
+    }
+
+    fn end_stream<W: Write>(&self, out: &mut W) -> Result<(), ArrowError> {
+        Ok(out.write_all(b"\n]\n")?)
+    }
+}

@@ -1,0 +1,106 @@
+//! The prompt: lines until a statement ends, a history, and Ctrl-C that stops what runs.
+
+use std::path::PathBuf;
+
+use rustyline::config::Behavior;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, Editor};
+
+use super::script::{End, end, is_command};
+use super::shell::{Shell, tell};
+use crate::error::{Error, Kind, Result};
+
+/// Lines that the history keeps.
+const KEPT: usize = 1000;
+
+/// Reads and runs until the user leaves.
+///
+/// # Errors
+/// A data error when the terminal cannot be read; errors of statements are told and forgotten.
+pub(super) async fn run(shell: &mut Shell) -> Result<()> {
+    let mut editor = editor().map_err(|_| unreadable())?;
+    let history = history();
+    if let Some(path) = &history {
+        // A history that cannot be read or written is no reason to stop.
+        let _ = editor.load_history(path);
+    }
+    tell(concat!("kanon ", env!("CARGO_PKG_VERSION"), r": statements end with ; \? helps, \q leaves", "\n"));
+    let mut typed = String::new();
+    loop {
+        let prompt = if typed.is_empty() { "kanon> " } else { "    -> " };
+        // On a thread of its own, so that a signal can end the command.
+        let read = tokio::task::spawn_blocking(move || (editor.readline(prompt), editor)).await;
+        let (line, back) = read.map_err(|_| Error::internal("the prompt"))?;
+        editor = back;
+        match line {
+            Ok(line) => typed += &(line + "\n"),
+            Err(ReadlineError::Interrupted) => {
+                typed.clear();
+                continue;
+            }
+            Err(ReadlineError::Eof) => return Ok(()),
+            Err(ReadlineError::Signal(_)) => continue,
+            Err(_) => return Err(unreadable()),
+        }
+        let first_is_command = typed.lines().count() == 1 && is_command(&typed);
+        match end(&typed, &*shell.dialect()) {
+            End::Blank => typed.clear(),
+            End::Open if !first_is_command => {}
+            End::Open | End::Statement => {
+                let text = std::mem::take(&mut typed);
+                let _ = editor.add_history_entry(text.trim_end());
+                if let Some(path) = &history {
+                    let _ = editor.append_history(path);
+                }
+                if !run_one(shell, &text).await? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Runs what was typed unless it is stopped; whether to go on.
+async fn run_one(shell: &mut Shell, text: &str) -> Result<bool> {
+    let done = tokio::select! {
+        biased;
+        stopped = tokio::signal::ctrl_c() => {
+            stopped.map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())))?;
+            Err(Error::interrupted())
+        }
+        done = shell.run(text) => done,
+    };
+    match done {
+        Err(error) if error.kind() == Kind::Interrupted => tell("\ncancelled\n"),
+        Err(error) => tell(&format!("kanon: {error}\n")),
+        Ok(goes_on) => return Ok(goes_on),
+    }
+    Ok(true)
+}
+
+/// A line editor on the terminal itself: standard output is for results.
+fn editor() -> rustyline::Result<Editor<(), FileHistory>> {
+    let config = Config::builder()
+        .behavior(Behavior::PreferTerm)
+        .max_history_size(KEPT)?
+        .history_ignore_dups(true)?
+        .history_ignore_space(true)
+        .build();
+    Editor::with_config(config)
+}
+
+/// The file of the history, in a folder that is there.
+fn history() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".local/state")))
+        .or_else(|| folder("LOCALAPPDATA"))?
+        .join("kanon");
+    std::fs::create_dir_all(&state).ok()?;
+    Some(state.join("sql_history"))
+}
+
+fn unreadable() -> Error {
+    Error::data("the terminal cannot be read; pipe the statements in, or give -c or -f")
+}

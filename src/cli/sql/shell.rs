@@ -1,0 +1,296 @@
+//! The shell: one session, statements run one after the other, backslash commands.
+
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use datafusion::common::TableReference;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, dialect_from_str};
+
+use super::Output;
+use super::errors::Told;
+use super::files::Files;
+use super::print::{Pipe, print};
+use super::script::{Part, Script};
+use crate::error::{Error, Result, nearest};
+use crate::release::engine::Resources;
+
+/// What `\?` says.
+const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
+  \d                  tables
+  \d NAME             columns of a table or file
+  \o table|csv|json   how results are printed
+  \timing             tell how long a statement took, or no more
+  \? or \h            this help
+  \q                  leave
+Files are tables: SELECT * FROM 'visits.parquet'; folders and globs too. SHOW FUNCTIONS lists all functions.
+";
+
+/// A query for the tables that people made.
+const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \
+                      WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name";
+
+/// The rows that a table on the terminal of a prompt shows.
+const SHOWN_ON_TERMINAL: usize = 40;
+
+/// A session and how its results are shown.
+pub(super) struct Shell {
+    session: SessionContext,
+    files: Files,
+    output: Output,
+    /// Whether a person types.
+    prompt: bool,
+    timing: bool,
+    /// Whether it was said what `anonymize` does not promise.
+    noted: bool,
+    pipe: Pipe,
+}
+
+/// What is read when a statement is taken up, before its rows are asked for.
+enum Reads {
+    Nothing,
+    Schema,
+    Rows,
+}
+
+/// A session in which everything of this crate and every file has a name.
+fn session(resources: &Resources) -> Result<(SessionContext, Files)> {
+    let session = resources.query_session()?;
+    crate::sql::register_all(&session).running("registering the functions")?;
+    let files = Files::enable(&session);
+    Ok((session, files))
+}
+
+impl Shell {
+    /// A fresh shell; `prompt` says whether a person types.
+    ///
+    /// # Errors
+    /// Those of the engine's start.
+    pub(super) fn new(resources: &Resources, output: Output, prompt: bool) -> Result<Self> {
+        let (session, files) = session(resources)?;
+        Ok(Self { session, files, output, prompt, timing: prompt, noted: false, pipe: Pipe::new() })
+    }
+
+    /// Runs a text to its end or first error; whether to go on after it.
+    ///
+    /// # Errors
+    /// The first error.
+    pub(super) async fn run(&mut self, text: &str) -> Result<bool> {
+        let mut script = Script::new(text);
+        while let Some(part) = script.next_part(&*self.dialect()) {
+            match part {
+                Part::Command(line) => {
+                    if !self.command(line).await? {
+                        return Ok(false);
+                    }
+                }
+                Part::Statements(text) => {
+                    for statement in self.parse(&text)? {
+                        self.statement(statement).await?;
+                    }
+                }
+            }
+            if self.pipe.is_closed() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The dialect that the session speaks by now.
+    pub(super) fn dialect(&self) -> Box<dyn Dialect> {
+        let dialect = self.session.copied_config().options().sql_parser.dialect;
+        dialect_from_str(dialect).unwrap_or_else(|| Box::new(GenericDialect))
+    }
+
+    fn parse(&self, text: &str) -> Result<impl Iterator<Item = Statement> + use<>> {
+        let limit = self.session.copied_config().options().sql_parser.recursion_limit.get();
+        let dialect = self.dialect();
+        let parser = DFParserBuilder::new(text).with_dialect(&*dialect).with_recursion_limit(limit).build();
+        Ok(parser.and_then(|mut parser| parser.parse_statements()).planning()?.into_iter())
+    }
+
+    /// Runs one statement and prints its rows.
+    async fn statement(&mut self, statement: Statement) -> Result<()> {
+        if self.pipe.is_closed() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let promises = !self.noted && calls_anonymize(&statement);
+        self.files.begin();
+        let plan = self.session.state().statement_to_plan(statement).await;
+        let opened = self.files.end();
+        let plan = plan.planning()?;
+        let doing = match opened {
+            names if names.is_empty() => "running the query".to_owned(),
+            names => format!("running the query over {}", names.join(", ")),
+        };
+        let reads = match &plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
+                self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
+                Reads::Rows
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => {
+                self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
+                self.is_format(&table.file_type)?;
+                Reads::Schema
+            }
+            LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => Reads::Nothing,
+            _ => Reads::Schema,
+        };
+        let frame = self.session.execute_logical_plan(plan).await;
+        let frame = match reads {
+            Reads::Nothing => frame.asking()?,
+            Reads::Schema => frame.planning()?,
+            Reads::Rows => frame.running(&doing)?,
+        };
+        if frame.schema().fields().is_empty() {
+            tell(if self.prompt { "done\n" } else { "" });
+        } else {
+            let plan = frame.create_physical_plan().await.planning()?;
+            let rows = execute_stream(plan, frame.task_ctx().into()).running(&doing)?;
+            let pool = &self.session.runtime_env().memory_pool;
+            let most = match self.prompt && std::io::stdout().is_terminal() {
+                true => SHOWN_ON_TERMINAL,
+                false => usize::MAX,
+            };
+            print(rows, self.output, most, pool, &self.pipe, &doing).await?;
+        }
+        if promises {
+            self.noted = true;
+            tell("note: anonymize() promises its whole result only; to publish, use `kanon release`\n");
+        }
+        if self.timing {
+            tell(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
+        }
+        Ok(())
+    }
+
+    fn is_free(&self, name: &TableReference, may_be_there: bool) -> Result<()> {
+        if may_be_there || !self.session.table_exist(name.clone()).asking()? {
+            return Ok(());
+        }
+        Err(Error::policy(format!("there is a table `{name}`; CREATE OR REPLACE TABLE replaces it")))
+    }
+
+    fn is_format(&self, name: &str) -> Result<()> {
+        let state = self.session.state();
+        let formats = state.table_factories();
+        if formats.contains_key(&name.to_ascii_uppercase()) {
+            return Ok(());
+        }
+        let mut valid: Vec<&str> = formats.keys().map(String::as_str).collect();
+        valid.sort_unstable();
+        let close = nearest(name, &valid);
+        Err(Error::policy(format!("STORED AS {name}: there is no such format; {close}")))
+    }
+
+    /// Runs a backslash command; whether to go on after it.
+    async fn command(&mut self, line: &str) -> Result<bool> {
+        let line = line.trim().trim_end_matches(';').trim_end();
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match (name, rest.trim()) {
+            (r"\q", "") => return Ok(false),
+            (r"\?" | r"\h", "") => tell(HELP),
+            (r"\timing", "") => {
+                self.timing = !self.timing;
+                tell(if self.timing { "timing is on\n" } else { "timing is off\n" });
+            }
+            (r"\o", "table") => self.output = Output::Table,
+            (r"\o", "csv") => self.output = Output::Csv,
+            (r"\o", "json") => self.output = Output::Json,
+            (r"\d", "") => self.ask(TABLES).await?,
+            (r"\d", name) => self.ask(&format!("DESCRIBE {}", quoted(name))).await?,
+            _ => {
+                let why = format!(
+                    r"`{line}` is no command; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
+                );
+                return Err(Error::policy(why));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs a statement of our own.
+    async fn ask(&mut self, text: &str) -> Result<()> {
+        for statement in self.parse(text)? {
+            self.statement(statement).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A name that may stand in quotes, as one identifier.
+fn quoted(name: &str) -> String {
+    let plain = ['\'', '"'].into_iter().find_map(|quote| name.strip_prefix(quote)?.strip_suffix(quote));
+    format!("\"{}\"", plain.unwrap_or(name).replace('"', "\"\""))
+}
+
+/// Says something that is no result.
+pub(super) fn tell(text: &str) {
+    // Nobody to tell it to is no error.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Whether rows of the table function `anonymize` reach the result.
+fn calls_anonymize(statement: &Statement) -> bool {
+    struct Calls;
+    impl Visitor for Calls {
+        type Break = ();
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            let name = match factor {
+                TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => name,
+                _ => return ControlFlow::Continue(()),
+            };
+            match name.0.last().and_then(|part| part.as_ident()) {
+                Some(name) if name.value.eq_ignore_ascii_case("anonymize") => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    match statement {
+        Statement::Statement(statement) => statement.visit(&mut Calls).is_break(),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => query.visit(&mut Calls).is_break(),
+            CopyToSource::Relation(_) => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::parser::DFParser;
+
+    #[test]
+    fn calls_of_anonymize_are_seen_where_they_stand() {
+        let calls = |text: &str| calls_anonymize(&DFParser::parse_sql(text).unwrap()[0]);
+        for text in [
+            "SELECT * FROM anonymize('p.toml')",
+            "SELECT * FROM (SELECT a FROM Anonymize('x', 'y')) AS t",
+            "WITH t AS (SELECT * FROM anonymize('x')) SELECT 1",
+            "CREATE TABLE t AS SELECT * FROM anonymize('x')",
+            "COPY (SELECT * FROM anonymize('x')) TO 'y.parquet'",
+        ] {
+            assert!(calls(text), "{text}");
+        }
+        for text in ["SELECT 'anonymize('", "SELECT * FROM anonymize", "EXPLAIN SELECT * FROM anonymize('x')"]
+        {
+            assert!(!calls(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_quoted_once() {
+        assert_eq!(quoted("t"), "\"t\"");
+        assert_eq!(quoted("'data/a b.csv'"), "\"data/a b.csv\"");
+        assert_eq!(quoted("\"T\""), "\"T\"");
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+    }
+}

@@ -1,0 +1,300 @@
+//! `kanon sql` from outside: statements and commands, what is printed, files by name, and what errors say.
+
+use std::io::Read;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt64Array};
+use serde_json::{Value, json};
+
+use crate::command::{Place, Ran, table};
+use crate::house::root;
+
+/// A folder with the printed tables of the papers.
+fn place() -> Place {
+    let place = Place::new();
+    for name in ["scores.csv", "marital.csv", "patients_age.csv"] {
+        place.write(name, std::fs::read(root().join("data/papers").join(name)).unwrap());
+    }
+    place
+}
+
+fn ask(place: &Place, line: &str, text: &str) -> Ran {
+    place.run_on(&format!("sql {line} -c"), Some(text), "")
+}
+
+const SCORES: &str =
+    "SELECT age, CAST(\"preTestScore\" AS INT) AS pre FROM 'scores.csv' WHERE age > '40' ORDER BY age";
+
+#[test]
+fn results_are_tables_csv_or_json() {
+    let place = place();
+    assert_eq!(
+        ask(&place, "", SCORES).exit(0).out,
+        "+-----+-----+\n\
+         | age | pre |\n\
+         +-----+-----+\n\
+         | 42  | 4   |\n\
+         | 52  | 24  |\n\
+         | 73  | 3   |\n\
+         +-----+-----+\n\
+         (3 rows)\n"
+    );
+    assert_eq!(ask(&place, "--output csv", SCORES).exit(0).out, "age,pre\n42,4\n52,24\n73,3\n");
+    let json =
+        "[\n{\"age\":\"42\",\"pre\":4},\n{\"age\":\"52\",\"pre\":24},\n{\"age\":\"73\",\"pre\":3}\n]\n";
+    assert_eq!(ask(&place, "--output json", SCORES).exit(0).out, json);
+    assert_eq!(ask(&place, "--format json", SCORES).exit(0).out, json);
+    assert_eq!(ask(&place, "--format json --output csv", "SELECT 1 AS n").exit(0).out, "n\n1\n");
+}
+
+#[test]
+fn empty_results_null_and_odd_values() {
+    let place = place();
+    let nothing = "SELECT 1 AS a, 'x' AS b WHERE false";
+    assert_eq!(
+        ask(&place, "", nothing).exit(0).out,
+        "+---+---+\n| a | b |\n+---+---+\n+---+---+\n(0 rows)\n"
+    );
+    assert_eq!(ask(&place, "--output csv", nothing).exit(0).out, "a,b\n");
+    assert_eq!(ask(&place, "--output json", nothing).exit(0).json(), json!([]));
+
+    let columns: [(&str, ArrayRef); 4] = [
+        (
+            "float",
+            Arc::new(Float64Array::from(vec![Some(0.1), Some(f64::NAN), Some(f64::NEG_INFINITY), None])),
+        ),
+        ("big", Arc::new(UInt64Array::from(vec![Some(u64::MAX), Some((1 << 53) + 1), Some(0), None]))),
+        ("small", Arc::new(Int64Array::from(vec![Some(i64::MIN), Some(-1), Some(0), None]))),
+        ("text", Arc::new(StringArray::from(vec![Some("a,b"), Some("say \"so\"\nü"), Some(""), None]))),
+    ];
+    place.parquet("odd.parquet", &table(columns));
+    let odd = "SELECT * FROM 'odd.parquet' ORDER BY big DESC NULLS LAST";
+    assert_eq!(
+        ask(&place, "--output csv", odd).exit(0).out,
+        "float,big,small,text\n\
+         0.1,18446744073709551615,-9223372036854775808,\"a,b\"\n\
+         NaN,9007199254740993,-1,\"say \"\"so\"\"\nü\"\n\
+         -inf,0,0,\n\
+         ,,,\n"
+    );
+    // JSON has no NaN and no infinity; its integers are written with all their digits.
+    assert_eq!(
+        ask(&place, "--output json", odd).exit(0).out,
+        "[\n\
+         {\"float\":0.1,\"big\":18446744073709551615,\"small\":-9223372036854775808,\"text\":\"a,b\"},\n\
+         {\"float\":null,\"big\":9007199254740993,\"small\":-1,\"text\":\"say \\\"so\\\"\\nü\"},\n\
+         {\"float\":null,\"big\":0,\"small\":0,\"text\":\"\"},\n\
+         {\"float\":null,\"big\":null,\"small\":null,\"text\":null}\n\
+         ]\n"
+    );
+    let drawn = ask(&place, "", "SELECT NULL AS a, '' AS b").exit(0).out;
+    assert!(drawn.contains("| NULL |   |"), "{drawn}");
+
+    let twice = "SELECT * FROM (SELECT 1 AS a) AS x JOIN (SELECT 1 AS a) AS y ON x.a = y.a";
+    ask(&place, "--output json", twice).exit(2).says("two columns are named `a`");
+    ask(&place, "--output csv", twice).exit(0);
+    ask(&place, "--output csv", "SELECT struct(1, 2) AS s").exit(2).says("column `s` is nested");
+    assert_eq!(ask(&place, "--output json", "SELECT struct(1) AS s").exit(0).json()[0]["s"]["c0"], 1);
+}
+
+#[test]
+fn statements_come_from_words_files_and_standard_input() {
+    let place = place();
+    place.write("one.sql", "-- the first; not a statement\nSELECT ';' AS a;;\nSELECT 2 AS b");
+    place.write("two.sql", "\\timing\n\\timing\n  \\o json\n/* a\n\\q\n*/ SELECT\n1 AS c;\n\\o csv;\n");
+    assert_eq!(place.run("sql -f one.sql --output csv").exit(0).out, "a\n;\nb\n2\n");
+    // Files first; what they set stays.
+    let ran = place.run_on("sql -f two.sql -f one.sql -c", Some("SELECT 3 AS d"), "SELECT 4;");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "[\n{\"c\":1}\n]\na\n;\nb\n2\nd\n3\n"), "{ran:?}");
+    assert_eq!(ran.err, "timing is on\ntiming is off\n");
+    let read = |input: &str| place.run_on("sql --output csv", None, input).exit(0).out;
+    assert_eq!(read("SELECT 1 AS a; SELECT 2 AS b;"), "a\n1\nb\n2\n");
+    assert_eq!(read(""), "");
+    assert_eq!(read("SELECT 1 AS a;\n\\q\nSELECT 2 AS b;"), "a\n1\n");
+    assert_eq!(
+        read("CREATE TABLE t AS SELECT 7 AS n; SET datafusion.execution.batch_size = 10;SELECT * FROM t"),
+        "n\n7\n"
+    );
+
+    let timed = place.run_on("sql --output csv", None, "\\timing\nSELECT 1 AS a;");
+    assert_eq!((timed.code, timed.out.as_str()), (0, "a\n1\n"));
+    assert!(timed.err.starts_with("timing is on\n0.") && timed.err.ends_with(" s\n"), "{timed:?}");
+    let help = place.run_on("sql", None, "\\?\n\\h\n");
+    assert!(help.out.is_empty() && help.err.matches("\\d NAME").count() == 2, "{help:?}");
+}
+
+#[test]
+fn the_first_error_ends_it() {
+    let place = place();
+    // Nothing of a text runs whose form is wrong; what ran before an error stays.
+    let ran = place.run_on("sql --output csv", None, "SELECT 1 AS a;\nSELEC 2;\n");
+    ran.exit(2).says("Expected: an SQL statement, found: SELEC at Line: 2, Column: 1");
+    let ran = place.run_on("sql --output csv", None, "SELECT 1 AS a;\n\\o csv\nSELEC 2;\nSELECT 3;");
+    assert_eq!((ran.code, ran.out.as_str()), (2, "a\n1\n"));
+    ran.says("at Line: 3, Column: 1");
+    let ran = place.run_on("sql --output csv", None, "SELECT 1 AS a; SELECT b; SELECT 3;");
+    assert_eq!((ran.code, ran.out.as_str()), (2, "a\n1\n"));
+    place.write("wrong.sql", "SELECT 1 +;");
+    place.run("sql -f wrong.sql").exit(2).says("kanon: wrong.sql: sql parser error");
+    place.run("sql -f nothing.sql").exit(3).says("nothing.sql: entity not found");
+    place.run_on("sql", None, "\\x\n").exit(2).says("`\\x` is no command; expected \\d");
+    place.run_on("sql", None, "\\o xml\n").exit(2).says("`\\o xml` is no command");
+    let error = ask(&place, "--format json", "SELECT x").exit(2).err;
+    assert!(serde_json::from_str::<Value>(&error).unwrap()["error"].is_string(), "{error}");
+}
+
+#[test]
+fn files_are_tables_by_their_names() {
+    let place = place();
+    let one = |n: i64| table([("n", Arc::new(Int64Array::from(vec![n, 10 * n])) as ArrayRef)]);
+    place.parquet("lake/a.parquet", &one(1));
+    place.parquet("lake/sub/b.parquet", &one(2));
+    place.arrow_file("n.arrow", &one(3));
+    place.write("n.jsonl", "{\"n\": 4}\n{\"n\": 40}\n");
+    place.write("Upper Case.csv", "n\n5\n");
+    let sum = |from: &str| {
+        let ran = ask(&place, "--output csv", &format!("SELECT sum(CAST(n AS INT)) AS n FROM {from}"));
+        ran.exit(0).out
+    };
+    assert_eq!(sum("'lake/a.parquet'"), "n\n11\n");
+    assert_eq!(sum("\"lake/a.parquet\""), "n\n11\n");
+    assert_eq!(sum("'lake/*.parquet'"), "n\n11\n");
+    assert_eq!(sum("'lake/**/*.parquet'"), "n\n33\n");
+    assert_eq!(sum("lake"), "n\n33\n");
+    assert_eq!(sum("'lake/'"), "n\n33\n");
+    assert_eq!(sum("'n.arrow'"), "n\n33\n");
+    assert_eq!(sum("'n.jsonl'"), "n\n44\n");
+    assert_eq!(sum("'Upper Case.csv'"), "n\n5\n");
+    assert_eq!(sum(&format!("'{}'", place.path("lake").display())), "n\n33\n");
+    // Several at once, in a view and under a name; a table hides a folder.
+    let text = "CREATE VIEW v AS SELECT n FROM lake; CREATE TABLE lake AS SELECT 1 AS n; \
+                SELECT sum(v.n + t.n) AS n FROM v CROSS JOIN 'n.arrow' AS t CROSS JOIN lake;";
+    assert_eq!(ask(&place, "--output csv", text).exit(0).out, "n\n198\n");
+    // Cells are text, as in `kanon check`; the functions of this crate are there.
+    let text = "SELECT k_anonymity(generalize_prefix(zip, 2)) AS k FROM 'patients_age.csv'";
+    assert_eq!(ask(&place, "--output csv", text).exit(0).out, "k\n3\n");
+
+    ask(&place, "", "SELECT * FROM 'nothing.csv'").exit(3).says("input `nothing.csv`: there is no such file");
+    ask(&place, "", "SELECT * FROM 'scores.xml'").exit(3).says("scores.xml");
+    ask(&place, "", "SELECT * FROM scores").exit(2).says("files stand in quotes: FROM 'visits.parquet'");
+    ask(&place, "", "SELECT * FROM scores.csv").exit(2).says("files stand in quotes");
+    ask(&place, "", "SELECT nothing FROM 'scores.csv'").exit(2).says("No field named nothing");
+    place.write("broken.parquet", "PAR1 no PAR1");
+    ask(&place, "", "SELECT * FROM 'broken.parquet'").exit(3).says("input file broken.parquet: ");
+}
+
+#[test]
+fn tables_and_columns_are_listed() {
+    let place = place();
+    let list = |text: &str| place.run_on("sql --output csv", None, text).exit(0).out;
+    assert_eq!(list("\\d"), "table_schema,table_name,table_type\n");
+    assert_eq!(
+        list("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b;\n\\d"),
+        "table_schema,table_name,table_type\npublic,t,BASE TABLE\npublic,v,VIEW\n"
+    );
+    let columns = "column_name,data_type,is_nullable\nmarital_status,Utf8View,YES\nwas_married,Utf8View,YES\n\
+                   any,Utf8View,YES\n";
+    assert_eq!(list("\\d marital.csv"), columns);
+    assert_eq!(list("\\d 'marital.csv';"), columns);
+    assert_eq!(
+        list("CREATE TABLE t AS SELECT 1 AS a;\n\\d t"),
+        "column_name,data_type,is_nullable\na,Int64,NO\n"
+    );
+    place.run_on("sql", None, "\\d nothing").exit(2).says("\\d lists the tables");
+    place.run_on("sql", None, "\\d nothing.csv").exit(3).says("no such file");
+}
+
+#[test]
+fn no_error_of_a_running_query_shows_a_cell() {
+    let place = place();
+    place.write("in.csv", "a,b\n1,2\nCANARY,0\n");
+    let fails = |text: &str, part: &str| {
+        let ran = ask(&place, "--output csv", text).exit(3).says(part);
+        assert!(!ran.err.contains("CANARY") && !ran.out.contains("CANARY"), "{ran:?}");
+    };
+    let read = "running the query over in.csv: ";
+    fails("SELECT CAST(a AS INT) FROM 'in.csv'", &format!("{read}a value does not fit its column's type"));
+    fails("SELECT sum(CAST(a AS DOUBLE)) FROM 'in.csv'", read);
+    fails("SELECT CAST(a AS DATE) FROM 'in.csv'", read);
+    fails("CREATE TABLE t AS SELECT CAST(a AS INT) FROM 'in.csv'", read);
+    fails("SELECT 1 / CAST(b AS INT) FROM 'in.csv'", "a number is divided by zero");
+    fails(
+        "CREATE VIEW v AS SELECT CAST(a AS INT) AS a FROM 'in.csv'; SELECT * FROM v",
+        "running the query: ",
+    );
+    fails("COPY (SELECT CAST(a AS INT) FROM 'in.csv') TO 'out.csv'", read);
+    place.write("ragged.csv", "a,b\n1,2\nCANARY\n");
+    fails("SELECT * FROM 'ragged.csv'", "ragged.csv");
+}
+
+#[test]
+fn settings_tables_and_names_that_are_taken() {
+    let place = place();
+    let taken = "CREATE TABLE t AS SELECT 1 AS a; CREATE TABLE t AS SELECT 2 AS a";
+    ask(&place, "", taken).exit(2).says("there is a table `t`; CREATE OR REPLACE TABLE");
+    let replaced =
+        "CREATE TABLE t AS SELECT 1 AS a; CREATE OR REPLACE TABLE t AS SELECT 2 AS a; SELECT * FROM t";
+    assert_eq!(ask(&place, "--output csv", replaced).exit(0).out, "a\n2\n");
+    ask(&place, "", "DROP TABLE t").exit(2).says("doesn't exist");
+    ask(&place, "", "SET datafusion.no_such = 1").exit(2).says("no_such");
+    ask(&place, "", "SET datafusion.execution.batch_size = 'many'").exit(2).says("batch_size");
+    let shown =
+        ask(&place, "--threads 3 --output csv", "SHOW datafusion.execution.target_partitions").exit(0);
+    assert_eq!(shown.out, "name,value\ndatafusion.execution.target_partitions,3\n");
+    let external =
+        "CREATE EXTERNAL TABLE m STORED AS CSV LOCATION 'marital.csv'; SELECT count(*) AS n FROM m";
+    assert_eq!(ask(&place, "--output csv", external).exit(0).out, "n\n4\n");
+    ask(&place, "", "CREATE EXTERNAL TABLE m STORED AS NONSENSE LOCATION 'x'").exit(2).says("NONSENSE");
+}
+
+#[test]
+fn memory_has_a_limit() {
+    let place = place();
+    let many = "SELECT value, repeat(CAST(value AS VARCHAR), 8) AS text FROM generate_series(1, 3000000)";
+    let limit = "--memory-limit 16M";
+    let group = format!("SELECT count(*) FROM ({many}) GROUP BY text ORDER BY text LIMIT 1");
+    let spilt = ask(&place, &format!("{limit} --threads 2"), &group);
+    assert!([0, 3].contains(&spilt.code), "{spilt:?}");
+    let listed = format!("SELECT array_agg(text) FROM ({many})");
+    ask(&place, limit, &listed).exit(3).says("raise --memory-limit");
+    // A table holds its rows; CSV holds none.
+    ask(&place, limit, many).exit(3).says("--output csv and json hold none");
+    let streamed = format!("SELECT value FROM ({many})");
+    assert_eq!(
+        ask(&place, &format!("{limit} --output csv"), &streamed).exit(0).out.lines().count(),
+        3_000_001
+    );
+}
+
+#[test]
+fn a_reader_may_leave_and_a_user_may_stop_it() {
+    let place = place();
+    let endless = "SELECT value FROM generate_series(1, 100000000000)";
+    for output in ["csv", "json"] {
+        let mut command = place.command(&format!("sql --output {output} -c"));
+        command.arg(format!("{endless}; SELECT 1")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut [0; 100]).unwrap();
+        drop(out);
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""), "{output}");
+    }
+    let text = "COPY (SELECT 1 AS n) TO 'begun.csv'; SELECT count(*) FROM generate_series(1, 1000000000000);";
+    place.write("slow.sql", text);
+    let mut run = place.start_until("sql -f slow.sql", "begun.csv");
+    assert!(run.goes_on());
+    run.signal("INT");
+    let ran = run.end();
+    assert_eq!(ran.code, 130, "{ran:?}");
+    if std::path::Path::new("/dev/full").exists() {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = place.command("sql --output csv -c");
+        let ended = command.arg("SELECT 1").stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let err = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(3), "{err}");
+        assert!(err.contains("writing the result: no storage space"), "{err}");
+    }
+}
