@@ -26,6 +26,7 @@ mod init;
 mod kill;
 mod laws;
 mod link;
+mod loaded_hierarchies;
 mod mutants;
 mod mutants_sensitive;
 mod papers;
