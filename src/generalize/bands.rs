@@ -116,7 +116,7 @@ impl Generalizer for Bands {
         if is_number(input) { Ok(DataType::Utf8View) } else { Err(not_numbers(input)) }
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         false
     }
 

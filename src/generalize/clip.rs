@@ -7,8 +7,8 @@
 //!
 //! # Contract
 //! Integers, floats and decimals in. As the function of SQL, and where a column keeps numbers, the same type out; where labels
-//! are text, `Utf8View`. Either end may be left out. NULL stays NULL, NaN stays NaN; an infinity goes to the end on
-//! its side, or stays where there is none. Monotone as numbers; as text `<0` and `>=90` sort behind the digits of
+//! are text, `Utf8View`. Either end may be left out. NULL stays NULL, NaN stays NaN, -0.0 counts as 0.0; an infinity
+//! goes to the end on its side, or stays where there is none. Monotone as numbers; as text `<0` and `>=90` sort behind the digits of
 //! level 0 and before all intervals. Ends of whole numbers must fit the column's type. Clipping hides
 //! how far out an outlier is, not that there is one: few people beyond an end are still few.
 //!
@@ -150,6 +150,7 @@ impl Clip {
             (Some(end), Value::Int(_)) => Value::Int(end.numerator()),
             (Some(end), Value::Decimal(_, scale)) => decimal_value(end, *scale).unwrap_or(Value::Null),
             (Some(end), _) => Value::Float(end.to_f64()),
+            (None, Value::Float(0.0)) => Value::Float(0.0),
             (None, _) => value.clone(),
         }
     }
@@ -212,7 +213,7 @@ impl Generalizer for Clip {
         Ok(input.clone())
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         true
     }
 
@@ -224,6 +225,7 @@ impl Generalizer for Clip {
             DataType::Float64 => {
                 let clipped: Float64Array = values.as_primitive::<Float64Type>().unary(|v| match side(v) {
                     Ordering::Less => low,
+                    Ordering::Equal if v == 0.0 => 0.0,
                     Ordering::Equal => v,
                     Ordering::Greater => high,
                 });
@@ -234,6 +236,7 @@ impl Generalizer for Clip {
                 let clipped: Float32Array =
                     values.as_primitive::<Float32Type>().unary(|v| match side(widen(v)) {
                         Ordering::Less => low,
+                        Ordering::Equal if v == 0.0 => 0.0,
                         Ordering::Equal => v,
                         Ordering::Greater => high,
                     });

@@ -154,6 +154,20 @@ impl Date {
         }
     }
 
+    /// The first day of the period behind the one that begins on `first`.
+    fn next(&self, first: i64) -> Option<i64> {
+        let longest = match self.period {
+            Period::Day => 1,
+            Period::Week => 7,
+            Period::Month => 31,
+            Period::Quarter => 92,
+            Period::Year => 366,
+            Period::Decade => 3_653,
+            Period::Century => 36_525,
+        };
+        self.first(first.checked_add(longest)?)
+    }
+
     fn column<T>(&self, values: &ArrayRef, ticks_per_day: i64) -> Result<ArrayRef>
     where
         T: ArrowPrimitiveType,
@@ -230,8 +244,26 @@ impl Generalizer for Date {
         }
     }
 
-    fn keeps_order(&self) -> bool {
-        true
+    fn keeps_order(&self, input: &DataType) -> bool {
+        match input {
+            DataType::Timestamp(_, Some(zone)) => Zone::is_fixed(zone),
+            _ => true,
+        }
+    }
+
+    fn preimage_end(&self, input: &DataType, label: &Value) -> Option<Value> {
+        match (input, label) {
+            (DataType::Date32, Value::Date(day)) => {
+                i32::try_from(self.next(i64::from(*day))?).ok().map(Value::Date)
+            }
+            (DataType::Timestamp(unit, name), Value::Timestamp(tick, ..)) if self.keeps_order(input) => {
+                let zone = Zone::parse(name.as_deref().unwrap_or("UTC")).ok()?;
+                let ticks = ticks_per_second(*unit);
+                let end = zone.first_moment(self.next(zone.day(tick.div_euclid(ticks))?)?)?;
+                Some(Value::Timestamp(end.checked_mul(ticks)?, *unit, name.clone()))
+            }
+            _ => None,
+        }
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {

@@ -142,6 +142,11 @@ pub(super) fn floor_digits(grid: &Grid, scale: i8) -> impl Fn(i256) -> Option<i2
     move |v| below(v.checked_sub(origin?)?, step?)?.checked_add(origin?)
 }
 
+/// The bound of `grid` that comes after one.
+pub(super) fn next_bound(grid: &Grid, digits: i256, scale: i8) -> Option<Value> {
+    Some(Value::Decimal(digits.checked_add(whole(grid.step, scale)?)?, scale))
+}
+
 fn floored_by<T: DecimalType>(
     values: &PrimitiveArray<T>,
     digits: u8,

@@ -37,7 +37,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::bounds::{FloatGrid, Grid, float_by_text, map_integers, not_numbers};
 use super::clip::Clip;
-use super::decimal_steps::{can_floor, floor_digits, floor_one, map_decimals, threshold};
+use super::decimal_steps::{can_floor, floor_digits, floor_one, map_decimals, next_bound, threshold};
 use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
@@ -171,8 +171,18 @@ impl Generalizer for Floor {
         Ok(input.clone())
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         true
+    }
+
+    /// Floats have none: statistics of files pass NaN over, so that `floor(v) > label` would lose it as `v >= end`.
+    fn preimage_end(&self, input: &DataType, label: &Value) -> Option<Value> {
+        match label {
+            _ if self.clip.is_some() => None,
+            Value::Int(v) if input.is_integer() => v.checked_add(self.grid.width).map(Value::Int),
+            Value::Decimal(digits, scale) if input.is_decimal() => next_bound(&self.grid, *digits, *scale),
+            _ => None,
+        }
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {

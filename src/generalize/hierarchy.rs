@@ -178,7 +178,7 @@ impl Generalizer for HierarchyLevel {
         if is_supported(input) { Ok(DataType::Utf8View) } else { Err(unsupported(input, SUPPORTED)) }
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         false
     }
 

@@ -128,7 +128,7 @@ impl Generalizer for AsIs {
         Ok(if self.text { DataType::Utf8View } else { input.clone() })
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         !self.text
     }
 
@@ -171,7 +171,7 @@ impl Generalizer for ClippedText {
         if is_number(input) { Ok(DataType::Utf8View) } else { Err(not_numbers(input)) }
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         false
     }
 

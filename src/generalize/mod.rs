@@ -60,8 +60,15 @@ pub trait Generalizer: Any + Debug + Send + Sync {
         false
     }
 
-    /// Whether `a <= b` implies `f(a) <= f(b)` in the order of the types.
-    fn keeps_order(&self) -> bool;
+    /// Whether `a <= b` implies `f(a) <= f(b)` for values of type `input`, in the order in which the engine sorts: NaN
+    /// above and -NaN below all numbers, -0.0 below 0.0; NULL where it is.
+    fn keeps_order(&self, input: &DataType) -> bool;
+
+    /// The end of the values that become `label`: `f(v) = label` exactly when `label <= v < end`, and labels have the
+    /// order of the values. `None` where that is not so, or not sure; an end may lie beyond the type.
+    fn preimage_end(&self, _input: &DataType, _label: &Value) -> Option<Value> {
+        None
+    }
 
     /// Generalizes a column. Text arrives as `Utf8View`, never as a dictionary: call it through [`apply`].
     ///

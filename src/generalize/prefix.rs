@@ -174,7 +174,7 @@ impl Generalizer for Prefix {
         }
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         false
     }
 

@@ -170,7 +170,7 @@ impl Generalizer for Range {
         Ok(DataType::Utf8View)
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         false
     }
 

@@ -72,7 +72,7 @@ impl Generalizer for Suppress {
         true
     }
 
-    fn keeps_order(&self) -> bool {
+    fn keeps_order(&self, _input: &DataType) -> bool {
         true
     }
 

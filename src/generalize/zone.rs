@@ -31,6 +31,11 @@ impl Zone {
         Ok(Self(Some(zone)))
     }
 
+    /// Whether the clocks of the zone of that name are never changed: UTC and offsets such as `+02:00`.
+    pub(super) fn is_fixed(name: &str) -> bool {
+        matches!(name, "UTC" | "Etc/UTC" | "Z") || name.starts_with(['+', '-'])
+    }
+
     /// Local time less UTC at a moment, in seconds; `None` outside the calendar.
     fn offset(&self, moment: i64) -> Option<i64> {
         let Some(zone) = &self.0 else { return Some(0) };

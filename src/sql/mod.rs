@@ -2,11 +2,13 @@
 //! fast.
 //!
 //! The functions are loops over the tables [`GENERALIZERS`], [`MODELS`](crate::model::MODELS) and
-//! [`RISKS`](crate::measure::RISKS): a new row there is a new function here.
+//! [`RISKS`](crate::measure::RISKS): a new row there is a new function here. Rows whose argument is a table (hierarchy
+//! files) have none: `generalize` looks into tables that were loaded beforehand.
 //!
 //! | function | arguments | result |
 //! |---|---|---|
 //! | `generalize_<row>` | a value, then the row's constants | the value, coarser |
+//! | `generalize` | a [loaded](load_hierarchy) hierarchy, a value, a level | its label at that level |
 //! | `<model>` | the sensitive column where it looks at one, then quasi-identifiers | what the worst class reaches |
 //! | `<risk>` | the row's constants, then quasi-identifiers | the risk of all rows together |
 //! | `<model>_individuals`, `<risk>_individuals` | the same with the individual before the columns | the same, counted in people |
@@ -16,6 +18,8 @@
 mod answers;
 mod class_counts;
 mod constants;
+mod generalize;
+pub(crate) mod hierarchies;
 mod interned;
 pub mod k_anonymity_to_group_by;
 pub mod of_sizes;
@@ -37,13 +41,14 @@ use datafusion::optimizer::Optimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::generalize::GENERALIZERS;
+pub use hierarchies::{load_hierarchy, load_hierarchy_file};
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
 use options::KanonOptions;
 use refusals::Refusals;
 use udaf::aggregates;
 use udf::GeneralizeFunction;
 
-/// Registers all functions; those that are already there are replaced by themselves.
+/// Registers all functions; those that are already there are replaced by themselves, loaded hierarchies stay.
 ///
 /// ```
 /// use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
@@ -59,6 +64,8 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in GENERALIZERS.iter().filter_map(GeneralizeFunction::new) {
         registry.register_udf(Arc::new(function.into()))?;
     }
+    let loaded = hierarchies::hierarchies(&*registry).unwrap_or_default();
+    registry.register_udf(Arc::new(generalize::GeneralizeLoaded::new(loaded).into()))?;
     let (aggregates, of_sizes) = aggregates()?;
     for function in aggregates {
         registry.register_udaf(Arc::new(function.into()))?;
@@ -181,7 +188,7 @@ mod tests {
         let once = names(&session);
         let (aggregates, of_sizes) = aggregates().unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
-        assert_eq!(once.len() - before, GENERALIZERS.len() - 1 + aggregates.len() + of_sizes.len());
+        assert_eq!(once.len() - before, GENERALIZERS.len() + aggregates.len() + of_sizes.len());
         register_all(&session).unwrap();
         assert_eq!(names(&session), once);
     }

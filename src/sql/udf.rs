@@ -6,7 +6,14 @@
 //! they are; an end that is NULL is open. The result is what [`apply`] gives, so dictionaries are generalized once per distinct
 //! value. Its type follows from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An
 //! untyped NULL counts as the first type that the generalizer takes, and stays NULL (under `suppress` it becomes
-//! the label, like every NULL). Volatility is immutable; no order and no pruning is claimed.
+//! the label, like every NULL). Volatility is immutable.
+//!
+//! Sorted values stay sorted under `floor`, `clip` and `date` ([`Generalizer::keeps_order`]), so that grouping by them can
+//! stream. A comparison of `floor` or `date` with one of its labels becomes one of the value with the ends of
+//! that label ([`Generalizer::preimage_end`]), so that files and row groups are pruned: `generalize_floor(age, 10) = 30` is
+//! `age >= 30 AND age < 40`. A value that the function would refuse is then not looked at. Both hold for values of
+//! the types that a release has, unpacked, and are tested by `tests/it/sql_laws.rs`. No bounds are claimed: nothing is
+//! pruned by them.
 
 use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -17,14 +24,19 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::constants::Constant;
 use super::documentation;
 use crate::error::Error;
-use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, apply};
+use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply};
 use crate::release::engine::into_engine;
 use crate::release::input::canonical_type;
 
@@ -121,15 +133,105 @@ impl GeneralizeFunction {
         DataFusionError::Plan(format!("{}: argument 1 (value): {why}", self.name))
     }
 
-    /// The type that the generalizer sees for values of type `said`, and the type of its result.
+    /// [`types`], told at the value.
     fn types(&self, generalizer: &dyn Generalizer, said: &DataType) -> Result<(DataType, DataType)> {
-        let seen = match said {
-            DataType::Null => OF_UNTYPED.iter().find(|one| generalizer.output_type(one).is_ok()).cloned(),
-            _ => None,
+        types(generalizer, said).map_err(|e| self.wrong_value(&e))
+    }
+
+    /// The generalizer of these literals, where it looks at values of type `said` as they are.
+    fn seeing(&self, said: &DataType, literals: &[Option<&ScalarValue>]) -> Option<Arc<dyn Generalizer>> {
+        let generalizer = self.generalizer(literals).ok()?;
+        let (seen, _) = self.types(&*generalizer, said).ok()?;
+        (seen == *said).then_some(generalizer)
+    }
+
+    fn order(&self, inputs: &[ExprProperties]) -> Option<SortProperties> {
+        let (value, constants) = inputs.split_first()?;
+        let literals = constants.iter().map(|constant| {
+            let (least, most) = (constant.range.lower(), constant.range.upper());
+            (constant.sort_properties == SortProperties::Singleton && least == most).then_some(least)
+        });
+        let said = value.range.data_type();
+        let generalizer = self.seeing(&said, &literals.collect::<Vec<_>>())?;
+        (generalizer.keeps_order(&said) && !generalizer.is_top()).then_some(value.sort_properties)
+    }
+
+    /// The values that become `label`, half-open.
+    fn preimage_of(
+        &self,
+        arguments: &[Expr],
+        label: &Expr,
+        info: &SimplifyContext,
+    ) -> Option<PreimageResult> {
+        let ((value, constants), Expr::Literal(label, _)) = (arguments.split_first()?, label) else {
+            return None;
         };
-        let seen = seen.unwrap_or_else(|| canonical_type(said));
-        let result = generalizer.output_type(&seen).map_err(|e| self.wrong_value(&e))?;
-        Ok((seen, result))
+        let literals = constants.iter().map(|constant| match constant {
+            Expr::Literal(literal, _) => Some(literal),
+            _ => None,
+        });
+        let said = info.get_data_type(value).ok()?;
+        // What is volatile would be computed twice.
+        if value.is_volatile() || label.is_null() || label.data_type() != said {
+            return None;
+        }
+        let generalizer = self.seeing(&said, &literals.collect::<Vec<_>>())?;
+        let label = Value::read(&label.to_array().ok()?, 0).ok()?;
+        let end = generalizer.preimage_end(&said, &label)?;
+        if ![&label, &end].into_iter().all(|one| generalizer.is_label(one)) {
+            return None;
+        }
+        let ends = Value::build(&[label, end], &said).ok()?;
+        let end = |row| ScalarValue::try_from_array(&ends, row).ok();
+        let interval = Box::new(Interval::try_new(end(0)?, end(1)?).ok()?);
+        Some(PreimageResult::Range { expr: value.clone(), interval })
+    }
+}
+
+/// The type that a generalizer sees for values of type `said`, and the type of its result.
+pub(super) fn types(
+    generalizer: &dyn Generalizer,
+    said: &DataType,
+) -> crate::error::Result<(DataType, DataType)> {
+    let seen = match said {
+        DataType::Null => OF_UNTYPED.iter().find(|one| generalizer.output_type(one).is_ok()).cloned(),
+        _ => None,
+    };
+    let seen = seen.unwrap_or_else(|| canonical_type(said));
+    let result = generalizer.output_type(&seen)?;
+    Ok((seen, result))
+}
+
+/// The labels of a call's value; an error begins with `place`.
+pub(super) fn labels_of(
+    place: &str,
+    generalizer: &dyn Generalizer,
+    value: &ColumnarValue,
+) -> Result<ColumnarValue> {
+    let generalized = |values: &ArrayRef| -> crate::error::Result<ArrayRef> {
+        let (seen, _) = types(generalizer, values.data_type())?;
+        match values.data_type() {
+            DataType::Null => apply(generalizer, &new_null_array(&seen, values.len())),
+            // Encodings of text are the generalizer's own business.
+            DataType::Dictionary(..) => apply(generalizer, values),
+            other if other.is_string() || *other == seen => apply(generalizer, values),
+            // What `seen` cannot hold must not become NULL, and Arrow's error would show it.
+            _ => {
+                match cast_with_options(values, &seen, &CastOptions { safe: false, ..CastOptions::default() })
+                {
+                    Ok(values) => apply(generalizer, &values),
+                    Err(_) => Err(Error::data(format!("a value does not fit the type {seen}"))),
+                }
+            }
+        }
+    };
+    let generalized = |values: &ArrayRef| generalized(values).map_err(|e| into_engine(e.at(place)));
+    match value {
+        ColumnarValue::Array(values) => generalized(values).map(ColumnarValue::Array),
+        ColumnarValue::Scalar(value) => {
+            let label = generalized(&value.to_array()?)?;
+            ScalarValue::try_from_array(&label, 0).map(ColumnarValue::Scalar)
+        }
     }
 }
 
@@ -187,33 +289,16 @@ impl ScalarUDFImpl for GeneralizeFunction {
             ColumnarValue::Array(_) => None,
         });
         let generalizer = self.generalizer(&literals.collect::<Vec<_>>())?;
-        let generalized = |values: &ArrayRef| -> Result<ArrayRef> {
-            let (seen, _) = self.types(&*generalizer, values.data_type())?;
-            let labels = match values.data_type() {
-                DataType::Null => apply(&*generalizer, &new_null_array(&seen, values.len())),
-                // Encodings of text are the generalizer's own business.
-                DataType::Dictionary(..) => apply(&*generalizer, values),
-                other if other.is_string() || *other == seen => apply(&*generalizer, values),
-                // What `seen` cannot hold must not become NULL, and Arrow's error would show it.
-                _ => match cast_with_options(
-                    values,
-                    &seen,
-                    &CastOptions { safe: false, ..CastOptions::default() },
-                ) {
-                    Ok(values) => apply(&*generalizer, &values),
-                    Err(_) => Err(Error::data(format!("a value does not fit the type {seen}"))),
-                },
-            };
-            labels.map_err(|e| into_engine(e.at(&self.name)))
-        };
-        match arguments.args.first() {
-            Some(ColumnarValue::Array(values)) => generalized(values).map(ColumnarValue::Array),
-            Some(ColumnarValue::Scalar(value)) => {
-                let label = generalized(&value.to_array()?)?;
-                ScalarValue::try_from_array(&label, 0).map(ColumnarValue::Scalar)
-            }
-            None => Err(self.wrong_arity(0)),
-        }
+        let Some(value) = arguments.args.first() else { return Err(self.wrong_arity(0)) };
+        labels_of(&self.name, &*generalizer, value)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(self.order(inputs).unwrap_or(SortProperties::Unordered))
+    }
+
+    fn preimage(&self, arguments: &[Expr], label: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
+        Ok(self.preimage_of(arguments, label, info).unwrap_or(PreimageResult::None))
     }
 
     fn documentation(&self) -> Option<&Documentation> {

@@ -55,7 +55,7 @@ impl AsyncDB for Session {
         }
         let mut rows = Vec::new();
         for batch in &batches {
-            rows.extend(rows_of(batch)?);
+            rows.extend(rows_of(batch)?.into_iter().flat_map(lines));
         }
         Ok(DBOutput::Rows { types, rows })
     }
@@ -111,6 +111,12 @@ fn rows_of(batch: &RecordBatch) -> Result<Vec<Vec<String>>, DataFusionError> {
     Ok((0..batch.num_rows())
         .map(|row| (0..columns.len()).map(|column| cell(row, column)).collect())
         .collect())
+}
+
+/// A plan has several lines: each a row of the page.
+fn lines(row: Vec<String>) -> Vec<Vec<String>> {
+    let joined = row.join(" ");
+    if joined.contains('\n') { joined.lines().map(|line| vec![line.to_owned()]).collect() } else { vec![row] }
 }
 
 /// A float at 12 significant digits.

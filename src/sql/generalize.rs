@@ -1,0 +1,185 @@
+//! `generalize('hierarchy', value, level)`: a value becomes the label that a loaded hierarchy gives it.
+//!
+//! # Contract
+//! Name and level are literals, checked when the query is planned: the name is one that
+//! [`load_hierarchy`](super::load_hierarchy) has loaded, the level a whole number from 0, the value's
+//! [text form](Value::text_form), to the hierarchy's top, which is one label for all. The result is text (`Utf8View`) at
+//! every level; NULL stays NULL below the top. Values that the hierarchy does not hold are refused and counted; level 0,
+//! and a top that the table lacks, take any. Dictionaries are generalized once per distinct value. When the query is optimized the call is bound to
+//! the table that it then found: loading the name again changes plans that are made later, no running query. Labels are
+//! text and have no order of the values: none is claimed, and nothing is pruned.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, DocSection, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::constants::Constant;
+use super::hierarchies::{Hierarchies, LoadedHierarchy};
+use super::udf::{labels_of, types};
+use crate::generalize::Generalizer;
+#[cfg(doc)]
+use crate::generalize::Value;
+
+/// The function's name.
+pub(super) const NAME: &str = "generalize";
+const SYNTAX: &str = "generalize('hierarchy', value, level)";
+
+/// The hierarchies that a function sees, where it is this one.
+pub(super) fn of_loaded(function: &ScalarUDF) -> Option<Hierarchies> {
+    Some(function.inner().downcast_ref::<GeneralizeLoaded>()?.hierarchies.clone())
+}
+
+/// One level of one loaded hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    name: String,
+    level: usize,
+    loaded: Arc<LoadedHierarchy>,
+}
+
+impl Bound {
+    fn generalizer(&self) -> Result<&Arc<dyn Generalizer>> {
+        let levels = self.loaded.hierarchy.levels();
+        levels.get(self.level).ok_or_else(|| DataFusionError::Internal(format!("{NAME}: no such level")))
+    }
+}
+
+/// The SQL function over the hierarchies of its session; in an optimized plan over the one that it names.
+#[derive(Debug)]
+pub(super) struct GeneralizeLoaded {
+    hierarchies: Hierarchies,
+    bound: Option<Bound>,
+    signature: Signature,
+    documentation: Documentation,
+}
+
+impl GeneralizeLoaded {
+    /// The function over these hierarchies.
+    pub(super) fn new(hierarchies: Hierarchies) -> Self {
+        // What a name means changes with time, what a bound one means does not.
+        Self::with(hierarchies, None, Volatility::Stable)
+    }
+
+    fn with(hierarchies: Hierarchies, bound: Option<Bound>, volatility: Volatility) -> Self {
+        let section = DocSection { include: true, label: "Anonymization", description: None };
+        let description =
+            "a value becomes the label of a level (0: its own text) of a hierarchy that was loaded";
+        let documentation = Documentation::builder(section, description, SYNTAX)
+            .with_sql_example("SELECT generalize('marital', status, 1) FROM people");
+        let signature = Signature::user_defined(volatility);
+        Self { hierarchies, bound, signature, documentation: documentation.build() }
+    }
+
+    /// What a call with these literals means.
+    fn meant(&self, literals: &[Option<&ScalarValue>]) -> Result<Bound> {
+        if let Some(bound) = &self.bound {
+            return Ok(bound.clone());
+        }
+        let [name, _, level] = literals else { return Err(wrong_arity(literals.len())) };
+        let constant = |position, name| Constant { function: NAME, position, name };
+        let said = constant(1, "hierarchy").word(*name)?;
+        let loaded = self.hierarchies.get(&said).map_err(|e| constant(1, "hierarchy").refused(&e))?;
+        let (place, height) = (constant(3, "level"), loaded.hierarchy.height());
+        let number = place.number(*level)?;
+        let level = number.to_u64().and_then(|level| usize::try_from(level).ok());
+        match level.filter(|level| *level <= height) {
+            Some(level) => Ok(Bound { name: said, level, loaded }),
+            None => Err(place.refused(&format!(
+                "hierarchy `{said}` has the levels 0 (the value) to {height} (the top), not {number}"
+            ))),
+        }
+    }
+}
+
+impl PartialEq for GeneralizeLoaded {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.bound, &other.bound) {
+            (None, None) => self.hierarchies.is(&other.hierarchies),
+            (this, other) => this == other,
+        }
+    }
+}
+
+impl Eq for GeneralizeLoaded {}
+
+impl Hash for GeneralizeLoaded {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        NAME.hash(state);
+        if let Some(bound) = &self.bound {
+            (&bound.name, bound.level, bound.loaded.hierarchy.height()).hash(state);
+        }
+    }
+}
+
+impl ScalarUDFImpl for GeneralizeLoaded {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Every type as it is: [`Self::return_field_from_args`] judges them, where constants are known.
+    fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(said.to_vec())
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("{NAME}: the type needs the constants")))
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        let meant = self.meant(arguments.scalar_arguments)?;
+        let (levels, value) = (meant.loaded.hierarchy.levels(), arguments.arg_fields.get(1));
+        // Level 1 looks at values, other levels may not.
+        let (Some(level), Some(value)) = (levels.get(1), value) else { return Err(wrong_arity(1)) };
+        let (_, result) = types(&**level, value.data_type()).map_err(|why| {
+            let place = Constant { function: NAME, position: 2, name: "value" };
+            place.refused(&why)
+        })?;
+        Ok(Arc::new(Field::new(NAME, result, true)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let literals = arguments.args.iter().map(|argument| match argument {
+            ColumnarValue::Scalar(literal) => Some(literal),
+            ColumnarValue::Array(_) => None,
+        });
+        let meant = self.meant(&literals.collect::<Vec<_>>())?;
+        let Some(value) = arguments.args.get(1) else { return Err(wrong_arity(1)) };
+        labels_of(&format!("{NAME}: hierarchy `{}`", meant.name), &**meant.generalizer()?, value)
+    }
+
+    /// Binds the call to the table that its name means now.
+    fn simplify(&self, arguments: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if self.bound.is_some() {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        }
+        let literals = arguments.iter().map(|argument| match argument {
+            Expr::Literal(literal, _) => Some(literal),
+            _ => None,
+        });
+        let bound = self.meant(&literals.collect::<Vec<_>>())?;
+        let function = Self::with(self.hierarchies.clone(), Some(bound), Volatility::Immutable);
+        let call = ScalarFunction::new_udf(Arc::new(function.into()), arguments);
+        Ok(ExprSimplifyResult::Simplified(Expr::ScalarFunction(call)))
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        Some(&self.documentation)
+    }
+}
+
+fn wrong_arity(found: usize) -> DataFusionError {
+    DataFusionError::Plan(format!("{SYNTAX} takes 3 arguments, found {found}"))
+}

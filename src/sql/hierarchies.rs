@@ -1,0 +1,177 @@
+//! Hierarchies that queries name: loaded beforehand, shared by the functions of one session.
+//!
+//! A hierarchy is loaded from the result of a query with [`load_hierarchy`] or from a file with
+//! [`load_hierarchy_file`]; `generalize('name', value, level)` then looks values up in it. A name that is loaded again is
+//! replaced for the plans that are made from then on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
+
+use super::generalize::{NAME, of_loaded};
+use crate::error::{Error, nearest};
+use crate::generalize::hierarchy::{self, is_table, parse_csv, parse_table};
+use crate::generalize::{Argument, Hierarchy, Options};
+use crate::policy::{Files, Folder};
+use crate::release::hierarchy_files::HierarchyFiles;
+
+/// A table that was loaded, and its levels. Two are equal when their tables are.
+pub(crate) struct LoadedHierarchy {
+    /// One row a value: the value, then its labels, finest first.
+    pub(crate) table: Argument,
+    /// Level 0 is the value as text; the last level is one label for all.
+    pub(crate) hierarchy: Hierarchy,
+}
+
+impl LoadedHierarchy {
+    fn new(table: Argument) -> crate::error::Result<Self> {
+        let levels = (hierarchy::ROW.levels)(&table, &Options::default())?;
+        Ok(Self { hierarchy: Hierarchy::new(&DataType::Utf8View, levels)?, table })
+    }
+}
+
+/// Shows no label: those are cells.
+impl fmt::Debug for LoadedHierarchy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoadedHierarchy({} levels)", self.hierarchy.height())
+    }
+}
+
+impl PartialEq for LoadedHierarchy {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.table == other.table
+    }
+}
+
+impl Eq for LoadedHierarchy {}
+
+/// The hierarchies of a session by name; clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Hierarchies(Arc<RwLock<BTreeMap<String, Arc<LoadedHierarchy>>>>);
+
+/// Shows names only.
+impl fmt::Debug for Hierarchies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+impl Hierarchies {
+    /// Whether these are the same, not only equal.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The names, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// The hierarchy of that name; later loads do not change it.
+    ///
+    /// # Errors
+    /// A policy error that says what is loaded and how to load.
+    pub(crate) fn get(&self, name: &str) -> crate::error::Result<Arc<LoadedHierarchy>> {
+        let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        loaded.get(name).map(Arc::clone).ok_or_else(|| {
+            let names: Vec<&str> = loaded.keys().map(String::as_str).collect();
+            let known = if names.is_empty() { "none is".to_owned() } else { nearest(name, &names) };
+            Error::policy(format!(
+                "no hierarchy `{name}` is loaded; {known}; `load_hierarchy` loads one before the query is planned"
+            ))
+        })
+    }
+
+    /// Loads a hierarchy, or replaces the one of that name.
+    ///
+    /// # Errors
+    /// A policy error, with the name, when the table is no hierarchy.
+    pub(crate) fn load(&self, name: &str, table: Argument) -> crate::error::Result<()> {
+        let loaded = LoadedHierarchy::new(table).map_err(|error| error.at(place(name)))?;
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert(name.to_owned(), Arc::new(loaded));
+        Ok(())
+    }
+}
+
+fn place(name: &str) -> String {
+    format!("hierarchy `{name}`")
+}
+
+/// The hierarchies that the functions of a registry share; `None` where they are not registered.
+pub(crate) fn hierarchies(registry: &dyn FunctionRegistry) -> Option<Hierarchies> {
+    registry.udf(NAME).ok().and_then(|function| of_loaded(&function))
+}
+
+fn registered(registry: &dyn FunctionRegistry) -> Result<Hierarchies> {
+    hierarchies(registry).ok_or_else(|| {
+        DataFusionError::Plan(
+            "hierarchies need the functions of this crate; call `register_all` first".into(),
+        )
+    })
+}
+
+fn planned(error: &Error) -> DataFusionError {
+    DataFusionError::Plan(error.to_string())
+}
+
+/// Loads the result of a query as the hierarchy `name` of a session: the columns in order are the value and its labels,
+/// finest first. A hierarchy of that name is replaced.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
+/// let session = SessionContext::new();
+/// datafusion_kanon::sql::register_all(&session)?;
+/// let table = "VALUES ('divorced', 'alone'), ('widowed', 'alone'), ('married', 'together')";
+/// let table = session.sql(table).await?.collect().await?;
+/// datafusion_kanon::sql::load_hierarchy(&session, "marital", &table)?;
+/// let shown = session.sql("SELECT generalize('marital', 'widowed', 1) AS status").await?.to_string().await?;
+/// assert!(shown.contains("| alone  |"));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// An error of the plan when the functions are not registered, or when the table is no hierarchy: NULLs, a value twice,
+/// fewer than two columns, labels that are equal at one level and not at the next.
+pub fn load_hierarchy(registry: &dyn FunctionRegistry, name: &str, table: &[RecordBatch]) -> Result<()> {
+    let hierarchies = registered(registry)?;
+    let table = hierarchy::table_of_batches(table).map_err(|error| planned(&error.at(place(name))))?;
+    hierarchies.load(name, table).map_err(|error| planned(&error))
+}
+
+/// Loads a CSV or Parquet (`.parquet`) file as the hierarchy `name` of a session, as a policy does: the first line of a
+/// CSV file is a header, and dropped, only if its first cell is `name`. A hierarchy of that name is replaced.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
+/// let session = SessionContext::new();
+/// datafusion_kanon::sql::register_all(&session)?;
+/// datafusion_kanon::sql::load_hierarchy_file(&session, "marital_status", "data/papers/marital.csv")?;
+/// let sql = "SELECT generalize('marital_status', 'Single', 1) AS status";
+/// assert!(session.sql(sql).await?.to_string().await?.contains("| never married |"));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// An error of the plan when the functions are not registered, the file cannot be read or holds no hierarchy.
+pub fn load_hierarchy_file(
+    registry: &dyn FunctionRegistry,
+    name: &str,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let hierarchies = registered(registry)?;
+    let path = path.as_ref().display().to_string();
+    let text = HierarchyFiles(Folder(Path::new("").into())).read(&path);
+    let table =
+        text.and_then(|text| if is_table(&path) { parse_table(&text) } else { parse_csv(&text, name) });
+    let table = table.map_err(|error| planned(&error.at(place(name))))?;
+    hierarchies.load(name, table).map_err(|error| planned(&error))
+}
