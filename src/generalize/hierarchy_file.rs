@@ -57,11 +57,19 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
 /// Those of [`table_of_batches`].
 pub fn csv_of_batches(batches: &[RecordBatch]) -> Result<String> {
     let Argument::Table(rows) = table_of_batches(batches)? else { return Err(Error::internal("no table")) };
+    csv_of_rows(&rows)
+}
+
+/// The CSV text of a hierarchy's rows, which [`parse_table`] reads.
+///
+/// # Errors
+/// An internal error when a row cannot be written.
+pub fn csv_of_rows(rows: &[Vec<String>]) -> Result<String> {
     let mut writer = csv::WriterBuilder::new()
         .delimiter(b';')
         .quote_style(csv::QuoteStyle::Always)
         .from_writer(Vec::new());
-    for row in &rows {
+    for row in rows {
         writer.write_record(row).map_err(|_| Error::internal("a row that is no CSV"))?;
     }
     let bytes = writer.into_inner().map_err(|_| Error::internal("a CSV text without an end"))?;

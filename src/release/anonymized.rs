@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::spill_file::SpillFile;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -30,7 +31,7 @@ use crate::policy::Policy;
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
     let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
     let schema = released_schema(policy, table, &as_is.collect::<Vec<_>>())?;
-    let fields = schema.fields().iter().map(|field| Arc::clone(field));
+    let fields = schema.fields().iter().map(Arc::clone);
     let plain = fields.map(|field| Arc::new(field.as_ref().clone().with_metadata([].into())));
     Ok(Arc::new(Schema::new(plain.collect::<Vec<_>>())))
 }
@@ -118,7 +119,7 @@ pub(crate) async fn anonymize(
     while let Some(batch) = rows.next().await {
         run.stop.check()?;
         let batch = write::labelled(&batch.doing(doing)?, policy, &chosen, &labels)?;
-        let batch = batch.with_schema(Arc::clone(&schema)).doing(doing)?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).doing(doing)?;
         file.append_batch(&batch).doing(doing)?;
     }
     let file = file.finish().doing(doing)?.ok_or_else(|| Error::internal("an empty release"))?;

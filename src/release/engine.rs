@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -32,6 +35,16 @@ impl Resources {
             memory: 4 << 30,
             spill: None,
         }
+    }
+
+    /// What a running query of another session may use.
+    pub(crate) fn of_task(context: &TaskContext) -> Self {
+        let pool = match context.runtime_env().memory_pool.memory_limit() {
+            MemoryLimit::Finite(pool) => pool,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => Self::default_of_machine().pool(),
+        };
+        let threads = context.session_config().target_partitions();
+        Self { threads, memory: (pool / 7).saturating_mul(10), spill: None }
     }
 
     /// A fresh session: our rules, statistics from footers and join reordering are off, so that what runs is

@@ -243,7 +243,7 @@ pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> R
 }
 
 /// Makes a problem of a policy and its class table.
-fn ask<T>(
+pub(crate) fn ask<T>(
     run: &Run<'_>,
     policy: &Policy,
     classes: &ClassTable,

@@ -18,11 +18,12 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, DocSection, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
 use super::constants::Constant;
+use super::documentation;
 use super::hierarchies::{Hierarchies, LoadedHierarchy};
 use super::udf::{labels_of, types};
 use crate::generalize::Generalizer;
@@ -70,13 +71,10 @@ impl GeneralizeLoaded {
     }
 
     fn with(hierarchies: Hierarchies, bound: Option<Bound>, volatility: Volatility) -> Self {
-        let section = DocSection { include: true, label: "Anonymization", description: None };
-        let description =
-            "a value becomes the label of a level (0: its own text) of a hierarchy that was loaded";
-        let documentation = Documentation::builder(section, description, SYNTAX)
-            .with_sql_example("SELECT generalize('marital', status, 1) FROM people");
+        let summary = "a value becomes the label of a level (0: its own text) of a hierarchy that was loaded";
+        let example = "generalize('marital', status, 1)";
         let signature = Signature::user_defined(volatility);
-        Self { hierarchies, bound, signature, documentation: documentation.build() }
+        Self { hierarchies, bound, signature, documentation: documentation(SYNTAX, summary, None, example) }
     }
 
     /// What a call with these literals means.

@@ -26,11 +26,13 @@ pub mod of_sizes;
 mod one_group;
 pub mod options;
 mod refusals;
+pub mod table;
 pub mod udaf;
 pub mod udf;
 
 use std::sync::Arc;
 
+use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::registry::MemoryFunctionRegistry;
@@ -45,6 +47,7 @@ pub use hierarchies::{load_hierarchy, load_hierarchy_file};
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
 use options::KanonOptions;
 use refusals::Refusals;
+use table::TableFunctions;
 use udaf::aggregates;
 use udf::GeneralizeFunction;
 
@@ -100,6 +103,11 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
     if !state.expr_planners().iter().any(is_ours) {
         session.clone().register_expr_planner(Arc::new(Refusals))?;
     }
+    if !state.relation_planners().iter().any(table::is_ours) {
+        let hierarchies = hierarchies::hierarchies(&state).unwrap_or_default();
+        let catalogs = Arc::clone(state.catalog_list());
+        session.register_relation_planner(Arc::new(TableFunctions { catalogs, hierarchies }))?;
+    }
     let state = session.state_ref();
     with_options(state.write().config_mut().options_mut());
     Ok(())
@@ -124,16 +132,23 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
 /// Those of [`register_functions`].
 pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
     let mut functions = MemoryFunctionRegistry::new();
+    // Its hierarchies stay loaded.
+    let known = builder.scalar_functions().get_or_insert_default();
+    if let Some(function) = known.iter().find(|function| function.name() == generalize::NAME) {
+        functions.register_udf(Arc::clone(function))?;
+    }
     register_functions(&mut functions)?;
     for name in functions.udfs() {
         let known = builder.scalar_functions().get_or_insert_default();
-        known.retain(|function| function.name() != name);
-        known.push(functions.udf(&name)?);
+        if !known.iter().any(|function| function.name() == name) {
+            known.push(functions.udf(&name)?);
+        }
     }
     for name in functions.udafs() {
         let known = builder.aggregate_functions().get_or_insert_default();
-        known.retain(|function| function.name() != name);
-        known.push(functions.udaf(&name)?);
+        if !known.iter().any(|function| function.name() == name) {
+            known.push(functions.udaf(&name)?);
+        }
     }
     let rules = &mut builder.optimizer().get_or_insert_with(Optimizer::new).rules;
     if !rules.iter().any(|rule| rule.name() == k_anonymity_to_group_by::NAME) {
@@ -142,6 +157,16 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
     let planners = builder.expr_planners().get_or_insert_default();
     if !planners.iter().any(is_ours) {
         planners.push(Arc::new(Refusals));
+    }
+    let planners = builder.relation_planners().get_or_insert_default();
+    if !planners.iter().any(table::is_ours) {
+        let functions = builder.scalar_functions().iter().flatten();
+        let hierarchies = functions.filter_map(|function| generalize::of_loaded(function)).next();
+        let catalogs =
+            builder.catalog_list().get_or_insert_with(|| Arc::new(MemoryCatalogProviderList::new()));
+        let catalogs = Arc::clone(catalogs);
+        let functions = TableFunctions { catalogs, hierarchies: hierarchies.unwrap_or_default() };
+        builder.relation_planners().get_or_insert_default().push(Arc::new(functions));
     }
     with_options(builder.config().get_or_insert_with(SessionConfig::new).options_mut());
     Ok(builder)

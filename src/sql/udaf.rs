@@ -114,6 +114,11 @@ impl ClassAggregate {
         Self { row, looks, over, name, returns: returns.clone(), signature, documentation }
     }
 
+    /// Whether this is its name in SQL.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     pub(super) fn row(&self) -> Row {
         self.row
     }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Int32Type};
-use datafusion::execution::FunctionRegistry;
 use datafusion::execution::registry::MemoryFunctionRegistry;
+use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
-use datafusion_kanon::sql::{load_hierarchy, load_hierarchy_file, register_all, register_functions};
+use datafusion_kanon::sql::{
+    configure, load_hierarchy, load_hierarchy_file, register_all, register_functions,
+};
 
 fn table(columns: &[&[&str]]) -> Vec<RecordBatch> {
     let columns = columns
@@ -187,6 +189,9 @@ async fn registering_again_keeps_what_is_loaded() {
     let session = session();
     register_all(&session).unwrap();
     assert_eq!(texts(&session, "SELECT generalize('zip', 2138, 1)").await, some(&["Cambridge"]));
+    let again = SessionStateBuilder::new_from_existing(session.state());
+    let again = SessionContext::new_with_state(configure(again).unwrap().build());
+    assert_eq!(texts(&again, "SELECT generalize('zip', 2138, 1)").await, some(&["Cambridge"]));
     let mut registry = MemoryFunctionRegistry::new();
     let error = load_hierarchy(&registry, "zip", &[]).unwrap_err().strip_backtrace();
     assert!(error.contains("call `register_all` first"), "{error}");

@@ -51,7 +51,7 @@ pub(crate) fn with_run<T>(task: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
 /// A table that was opened under a policy and profiled.
 pub(crate) struct Opened {
     pub(crate) schema: Schema,
-    pub(crate) policy: Policy,
+    pub(crate) policy: std::sync::Arc<Policy>,
     pub(crate) classes: ClassTable,
 }
 

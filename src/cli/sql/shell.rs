@@ -19,6 +19,7 @@ use super::print::{Pipe, print};
 use super::script::{Part, Script};
 use crate::error::{Error, Result, nearest};
 use crate::release::engine::Resources;
+use crate::sql::options::KanonOptions;
 
 /// What `\?` says.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
@@ -62,8 +63,18 @@ enum Reads {
 fn session(resources: &Resources) -> Result<(SessionContext, Files)> {
     let session = resources.query_session()?;
     crate::sql::register_all(&session).running("registering the functions")?;
+    allow_files(&session);
     let files = Files::enable(&session);
     Ok((session, files))
+}
+
+/// Whoever has a shell may read files anyway.
+fn allow_files(session: &SessionContext) {
+    let state = session.state_ref();
+    let mut state = state.write();
+    if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<KanonOptions>() {
+        options.allow_files = true;
+    }
 }
 
 impl Shell {

@@ -39,7 +39,7 @@ use super::options::KanonOptions;
 use super::udaf::{ClassAggregate, Over, aggregates};
 use branch::{Branch, Measure};
 use plain::Plain;
-use repeatable::is_repeatable;
+pub(super) use repeatable::is_repeatable;
 
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "k_anonymity_to_group_by";

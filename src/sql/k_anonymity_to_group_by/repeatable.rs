@@ -11,7 +11,7 @@ use super::{is_measure, is_plain};
 /// Whether a plan gives the same rows each time: scans, filters, joins and exact aggregates, without volatile
 /// functions. What depends on an order among equals (LIMIT, windows), on the order of additions (sums of doubles) or
 /// on code that is not known is not taken for repeatable.
-pub(super) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
+pub(in crate::sql) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     let exact = [count_udaf(), min_udaf(), max_udaf()];
     let is_exact = |expr: &Expr| match expr.clone().unalias() {
         Expr::AggregateFunction(call) => exact.contains(&call.func) || is_measure(expr),

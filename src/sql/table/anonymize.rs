@@ -1,0 +1,100 @@
+//! `anonymize(table, policy)`: the table as a release would have it, as rows of a query.
+//!
+//! # Contract
+//! The policy is read when the query is planned; its digest stands in the plan. The table is profiled, searched, recoded
+//! and verified when the query runs, in the pipeline of `kanon release`; no row leaves before all rows were counted
+//! again, and they lie in the engine's spill file until then. Whatever a release refuses is refused here. The columns
+//! are those of a release, in its order of rows; how each was generalized is not said. The table must give the same rows
+//! each time it is read: LIMIT, windows and volatile functions in it are refused.
+//!
+//! It promises its **whole** result. A part of it (WHERE, LIMIT, a join) is not k-anonymous in itself, and nothing is
+//! recorded: publish with `kanon release`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use futures::StreamExt;
+
+use super::TableFunctionRow;
+use super::call::Call;
+use super::policy::{Asked, asked, not_repeatable};
+use super::task::{Inputs, Rows, Task, plan_of};
+use crate::doc::Doc;
+use crate::policy::Policy;
+use crate::release::again::table_of_plan;
+use crate::release::engine::{Doing, Resources};
+use crate::release::profile::{by_values, of_values_grouped};
+use crate::release::{Loaded, Run, Silent, anonymized, can_be_searched};
+use crate::sql::k_anonymity_to_group_by::is_repeatable;
+
+/// The table row of this function.
+pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
+
+const DOC: &Doc = &Doc {
+    name: "anonymize",
+    summary: "the whole table as a release under a policy would have it, verified before its first row",
+    parameters: "table, policy",
+    example: "SELECT * FROM anonymize(visits, 'visits.toml')",
+    paper: None,
+};
+
+fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+    let Asked { policy, digest, table } = asked(&mut call)?;
+    call.finish(&[])?;
+    if !is_repeatable(table.logical_plan())? {
+        return Err(not_repeatable(&call));
+    }
+    let refused = |error| call.refused(error);
+    let schema = anonymized::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
+    let profile = by_values(table.clone(), &policy).map_err(refused)?;
+    let inputs = vec![profile.into_unoptimized_plan(), table.into_unoptimized_plan()];
+    let task = Anonymize { policy, digest, show_values: call.options().show_values };
+    plan_of(Arc::new(task), inputs, schema)
+}
+
+#[derive(Debug)]
+struct Anonymize {
+    policy: Arc<Policy>,
+    digest: String,
+    show_values: bool,
+}
+
+#[async_trait]
+impl Task for Anonymize {
+    fn name(&self) -> &'static str {
+        DOC.name
+    }
+
+    fn says(&self) -> String {
+        format!("policy sha256:{}", self.digest)
+    }
+
+    async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
+        let resources = Resources::of_task(&inputs.context);
+        let run = Run {
+            resources: &resources,
+            stop: &inputs.stop,
+            listener: &Silent,
+            show_values: self.show_values,
+        };
+        let session = resources.session_of(inputs.context.runtime_env());
+        let [profile, table] = inputs.plans.as_slice() else {
+            return Err(crate::error::Error::internal("a table without a profile"));
+        };
+        let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
+        let groups = groups.doing("grouping the table by its quasi-identifiers")?;
+        let classes = of_values_grouped(&session, &self.policy, groups, &run).await?;
+        can_be_searched(&self.policy, &classes)?;
+        let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
+        let loaded = Loaded { session, table, policy: Arc::clone(&self.policy) };
+        let verified = anonymized::anonymize(&run, inputs.context.runtime_env(), &loaded, classes).await?;
+        let mut batches = verified.read()?;
+        while let Some(batch) = batches.next().await {
+            rows.send(batch.doing("reading the anonymized rows")?).await?;
+        }
+        Ok(())
+    }
+}

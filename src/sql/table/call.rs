@@ -1,0 +1,302 @@
+//! The arguments of a table function: tables, columns, and what is said by name.
+
+use std::collections::VecDeque;
+
+use datafusion::catalog::default_table_source::provider_as_source;
+use datafusion::common::{Column, DFSchema, DFSchemaRef, TableReference};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::planner::RelationPlannerContext;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, TableFactor,
+    TableFunctionArgs, Value,
+};
+
+use super::super::hierarchies::Hierarchies;
+use super::super::options::KanonOptions;
+use super::TableFunctions;
+use crate::doc::Doc;
+use crate::error::nearest;
+use crate::policy::{CsvOptions, CsvType};
+use crate::release::functions::canonical_float;
+use crate::release::input::Input;
+
+/// A call that is being planned.
+pub(super) struct Call<'a> {
+    doc: &'static Doc,
+    positional: VecDeque<SqlExpr>,
+    named: Vec<(String, SqlExpr)>,
+    functions: &'a TableFunctions,
+    context: &'a mut dyn RelationPlannerContext,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        doc: &'static Doc,
+        arguments: Vec<FunctionArg>,
+        functions: &'a TableFunctions,
+        context: &'a mut dyn RelationPlannerContext,
+    ) -> Result<Self> {
+        let mut call = Self { doc, positional: VecDeque::new(), named: Vec::new(), functions, context };
+        for argument in arguments {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => call.positional.push_back(value),
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                    let name = call.context.normalize_ident(name);
+                    call.named.push((name, value));
+                }
+                FunctionArg::ExprNamed {
+                    name: SqlExpr::Identifier(name),
+                    arg: FunctionArgExpr::Expr(value),
+                    ..
+                } => {
+                    let name = call.context.normalize_ident(name);
+                    call.named.push((name, value));
+                }
+                _ => return Err(call.refused("an argument is neither a value nor `name => value`")),
+            }
+        }
+        Ok(call)
+    }
+
+    /// The plan's error.
+    pub(super) fn refused(&self, why: impl std::fmt::Display) -> DataFusionError {
+        DataFusionError::Plan(format!("{}: {why}", self.doc.name))
+    }
+
+    fn missing(&self, what: &str) -> DataFusionError {
+        let Doc { name, parameters, .. } = self.doc;
+        DataFusionError::Plan(format!("{name}({parameters}): expected {what}"))
+    }
+
+    /// The session's options.
+    pub(super) fn options(&self) -> KanonOptions {
+        KanonOptions::of(self.context.context_provider().options())
+    }
+
+    /// The session's hierarchies.
+    pub(super) fn hierarchies(&self) -> &Hierarchies {
+        &self.functions.hierarchies
+    }
+
+    /// Refuses the name of a file where files are not allowed.
+    pub(super) fn file_is_allowed(&self) -> Result<()> {
+        if self.options().allow_files {
+            return Ok(());
+        }
+        Err(self.refused("a file is named, and kanon.allow_files is false; SET kanon.allow_files = true"))
+    }
+
+    /// The next argument.
+    pub(super) fn next(&mut self, what: &str) -> Result<SqlExpr> {
+        self.positional.pop_front().ok_or_else(|| self.missing(what))
+    }
+
+    /// The next argument as a text.
+    pub(super) fn text(&mut self, what: &str) -> Result<String> {
+        let next = self.next(what)?;
+        text_of(&next).map(str::to_owned).ok_or_else(|| self.missing(what))
+    }
+
+    /// The next argument as a table: a name, a CTE, a subquery, a table function, a text for a file.
+    pub(super) fn table(&mut self) -> Result<LogicalPlan> {
+        self.table_typed(&CsvOptions::default(), &|_| CsvType::Text)
+    }
+
+    /// As [`table`](Self::table), the text columns of CSV files typed by `csv_type`.
+    pub(super) fn table_typed(
+        &mut self,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+    ) -> Result<LogicalPlan> {
+        let said = self.next("a table")?;
+        self.table_of(said, csv, csv_type)
+    }
+
+    pub(super) fn table_of(
+        &mut self,
+        said: SqlExpr,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+    ) -> Result<LogicalPlan> {
+        if let Some(file) = text_of(&said) {
+            self.file_is_allowed()?;
+            let open = async {
+                let session = SessionContext::new();
+                Input::find(file)?.table(&session, csv, csv_type).await
+            };
+            let table = now(open).map_err(|error| self.refused(error))?;
+            return Ok(table.into_unoptimized_plan());
+        }
+        match said {
+            SqlExpr::Nested(inside) => self.table_of(*inside, csv, csv_type),
+            SqlExpr::Subquery(subquery) => self.context.plan(TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias: None,
+                sample: None,
+            }),
+            SqlExpr::Identifier(name) => self.named_table(ObjectName::from(vec![name])),
+            SqlExpr::CompoundIdentifier(names) => self.named_table(ObjectName::from(names)),
+            SqlExpr::Function(function) => match function.args {
+                FunctionArguments::List(list) => {
+                    let args = Some(TableFunctionArgs { args: list.args, settings: None });
+                    self.context.plan(factor(function.name, args))
+                }
+                _ => Err(self.missing("a table")),
+            },
+            _ => {
+                Err(self.missing("a table: its name, a subquery in parentheses, or a file's name in quotes"))
+            }
+        }
+    }
+
+    fn named_table(&mut self, name: ObjectName) -> Result<LogicalPlan> {
+        let reference = self.context.object_name_to_table_reference(name.clone())?;
+        // A CTE, or a table that the query names elsewhere, too.
+        let planned = self.context.plan(factor(name, None));
+        let Err(error) = planned else { return planned };
+        let catalog = &self.context.context_provider().options().catalog;
+        let resolved = reference.clone().resolve(&catalog.default_catalog, &catalog.default_schema);
+        let schema = self.functions.catalogs.catalog(&resolved.catalog);
+        let Some(schema) = schema.and_then(|catalog| catalog.schema(&resolved.schema)) else {
+            return Err(error);
+        };
+        match now(schema.table(&resolved.table))? {
+            Some(table) => scan(reference, table),
+            None => Err(error),
+        }
+    }
+
+    /// All further arguments as columns of a table: texts are their names, anything else an expression. Each with the
+    /// name of what it becomes.
+    pub(super) fn columns(&mut self, table: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
+        if self.positional.is_empty() {
+            return Err(self.missing("at least one column"));
+        }
+        let said: Vec<SqlExpr> = self.positional.drain(..).collect();
+        said.iter().map(|said| self.column(said, table.schema())).collect()
+    }
+
+    /// The further arguments as they are.
+    pub(super) fn rest(&mut self) -> Result<Vec<SqlExpr>> {
+        if self.positional.is_empty() {
+            return Err(self.missing("at least one column"));
+        }
+        Ok(self.positional.drain(..).collect())
+    }
+
+    /// An argument as a column of a table, with a name.
+    pub(super) fn column(&mut self, said: &SqlExpr, schema: &DFSchemaRef) -> Result<(String, Expr)> {
+        let expr = match text_of(said) {
+            Some(name) => Expr::Column(self.column_named(name, schema)?),
+            None => self.context.sql_to_expr(said.clone(), schema)?,
+        };
+        if expr.get_type(schema)?.is_nested() {
+            return Err(self.refused("lists, structs and maps cannot be grouped"));
+        }
+        let name = match &expr {
+            Expr::Column(column) => column.name.clone(),
+            other => other.schema_name().to_string(),
+        };
+        Ok((name, expr))
+    }
+
+    fn column_named(&self, name: &str, schema: &DFSchema) -> Result<Column> {
+        let known = schema.iter().find(|(_, field)| field.name() == name);
+        match known {
+            Some((qualifier, field)) => Ok(Column::new(qualifier.cloned(), field.name())),
+            None => {
+                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                Err(self.refused(format!("the table has no column `{name}`; {}", nearest(name, &names))))
+            }
+        }
+    }
+
+    /// The columns that stand behind `key =>`, each time it is said.
+    pub(super) fn named_columns(&mut self, key: &str, table: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
+        let (said, others): (Vec<_>, Vec<_>) = self.named.drain(..).partition(|(name, _)| name == key);
+        self.named = others;
+        said.iter().map(|(_, said)| self.column(said, table.schema())).collect()
+    }
+
+    /// The one column that stands behind `key =>`.
+    pub(super) fn named_column(&mut self, key: &str, table: &LogicalPlan) -> Result<Option<Expr>> {
+        let mut all = self.named_columns(key, table)?;
+        if all.len() > 1 {
+            return Err(self.refused(format!("`{key}` is said twice")));
+        }
+        Ok(all.pop().map(|(_, column)| column))
+    }
+
+    /// Refuses arguments that nobody asked for.
+    pub(super) fn finish(&self, keys: &[&str]) -> Result<()> {
+        match self.named.first() {
+            Some((name, _)) if keys.is_empty() => {
+                Err(self.refused(format!("nothing is said by name here, but `{name}` is")))
+            }
+            Some((name, _)) => {
+                Err(self.refused(format!("there is no argument `{name}`; {}", nearest(name, keys))))
+            }
+            None if self.positional.is_empty() => Ok(()),
+            None => {
+                let Doc { name, parameters, .. } = self.doc;
+                Err(DataFusionError::Plan(format!("{name}({parameters}): too many arguments")))
+            }
+        }
+    }
+}
+
+/// An argument that is a text.
+pub(super) fn text_of(said: &SqlExpr) -> Option<&str> {
+    match said {
+        SqlExpr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A column as it is compared: one zero, one NaN.
+pub(super) fn compared(column: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(if column.get_type(schema)?.is_floating() { canonical_float(column) } else { column })
+}
+
+fn factor(name: ObjectName, args: Option<TableFunctionArgs>) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias: None,
+        args,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+fn scan(
+    name: TableReference,
+    table: std::sync::Arc<dyn datafusion::catalog::TableProvider>,
+) -> Result<LogicalPlan> {
+    LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.build()
+}
+
+/// The result of a future, where the caller cannot wait: on a thread of its own, in the caller's runtime.
+pub(super) fn now<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    let runtime = tokio::runtime::Handle::try_current();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let _inside = runtime.as_ref().ok().map(tokio::runtime::Handle::enter);
+            futures::executor::block_on(future)
+        });
+        match waiting.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}

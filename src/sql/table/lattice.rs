@@ -1,0 +1,201 @@
+//! `lattice(table, policy)`: every node of the lattice, and what it would suppress and lose.
+//!
+//! # Contract
+//! The policy is read when the query is planned; its digest stands in the plan. A row for each node within the allowed
+//! levels: `levels` (a struct, for each quasi-identifier its level as INTEGER), `anonymous` (no more than the limit is
+//! suppressed), `minimal` (anonymous, and no node below it is), `suppressed_rows`, `suppressed_individuals`, `classes`
+//! (kept ones), `min_class` (NULL when nothing is kept), then a column for each loss measure (DOUBLE; NULL for one that
+//! looks at a sensitive column where the policy counts none). Lattices of more than two million nodes are refused.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int32Array, StructArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+
+use super::TableFunctionRow;
+use super::call::Call;
+use super::policy::{Asked, asked};
+use super::task::{Inputs, Rows, Task, plan_of};
+use crate::doc::Doc;
+use crate::error::Error;
+use crate::measure::LOSSES;
+use crate::method::lattice::exhaustive::for_every_node;
+use crate::model::Needs;
+use crate::policy::Policy;
+use crate::release::engine::{Doing, Resources};
+use crate::release::profile::{by_values, of_values_grouped};
+use crate::release::{Run, Silent, ask, can_be_searched};
+
+/// The table row of this function.
+pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
+
+const DOC: &Doc = &Doc {
+    name: "lattice",
+    summary: "every combination of levels that a policy allows: what it suppresses and loses, and whether it will do",
+    parameters: "table, policy",
+    example: "SELECT levels, granularity FROM lattice(visits, 'visits.toml') WHERE anonymous ORDER BY granularity",
+    paper: None,
+};
+
+fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+    let Asked { policy, digest, table } = asked(&mut call)?;
+    call.finish(&[])?;
+    let profile = by_values(table, &policy).map_err(|error| call.refused(error))?;
+    let schema = schema(&policy);
+    let task =
+        Lattice { policy, digest, show_values: call.options().show_values, schema: Arc::clone(&schema) };
+    plan_of(Arc::new(task), vec![profile.into_unoptimized_plan()], schema)
+}
+
+fn level_fields(policy: &Policy) -> Fields {
+    policy.quasi.iter().map(|quasi| Field::new(&quasi.name, DataType::Int32, false)).collect()
+}
+
+/// The losses that are not a column of their own already.
+fn losses() -> impl Iterator<Item = crate::measure::LossRow> {
+    LOSSES.iter().copied().filter(|loss| loss.doc().name != "suppressed_rows")
+}
+
+fn schema(policy: &Policy) -> SchemaRef {
+    let count = |name: &str| Field::new(name, DataType::UInt64, false);
+    let mut fields = vec![
+        Field::new("levels", DataType::Struct(level_fields(policy)), false),
+        Field::new("anonymous", DataType::Boolean, false),
+        Field::new("minimal", DataType::Boolean, false),
+        count("suppressed_rows"),
+        count("suppressed_individuals"),
+        count("classes"),
+        Field::new("min_class", DataType::UInt64, true),
+    ];
+    fields.extend(losses().map(|loss| Field::new(loss.doc().name, DataType::Float64, true)));
+    Arc::new(Schema::new(fields))
+}
+
+#[derive(Debug)]
+struct Lattice {
+    policy: Arc<Policy>,
+    digest: String,
+    show_values: bool,
+    schema: SchemaRef,
+}
+
+/// A node as a row.
+struct Node {
+    levels: Vec<usize>,
+    anonymous: bool,
+    suppressed_rows: u64,
+    suppressed_individuals: u64,
+    classes: u64,
+    min_class: Option<u64>,
+    losses: Vec<Option<f64>>,
+}
+
+#[async_trait]
+impl Task for Lattice {
+    fn name(&self) -> &'static str {
+        DOC.name
+    }
+
+    fn says(&self) -> String {
+        format!("policy sha256:{}", self.digest)
+    }
+
+    async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
+        let resources = Resources::of_task(&inputs.context);
+        let run = Run {
+            resources: &resources,
+            stop: &inputs.stop,
+            listener: &Silent,
+            show_values: self.show_values,
+        };
+        let session = resources.session_of(inputs.context.runtime_env());
+        let [profile] = inputs.plans.as_slice() else { return Err(Error::internal("no profile")) };
+        let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
+        let groups = groups.doing("grouping the table by its quasi-identifiers")?;
+        let classes = of_values_grouped(&session, &self.policy, groups, &run).await?;
+        can_be_searched(&self.policy, &classes)?;
+
+        let (policy, resources, stop) = (Arc::clone(&self.policy), resources.clone(), inputs.stop.clone());
+        let nodes = tokio::task::spawn_blocking(move || {
+            let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+            let mut nodes: Vec<Node> = Vec::new();
+            ask(&run, &policy, &classes, 1, |problem| {
+                for_every_node(problem, &mut |node| {
+                    let knows = |loss: crate::measure::LossRow| {
+                        loss.needs() == Needs::Size || !classes.sensitive().is_empty()
+                    };
+                    nodes.push(Node {
+                        levels: node.levels().to_vec(),
+                        anonymous: node.suppressed_individuals() <= problem.limit,
+                        suppressed_rows: node.suppressed_rows(),
+                        suppressed_individuals: node.suppressed_individuals(),
+                        classes: node.kept_classes(),
+                        min_class: node.min_class(),
+                        losses: losses().map(|loss| knows(loss).then(|| loss.value(node))).collect(),
+                    });
+                })
+            })?;
+            Ok::<_, Error>(nodes)
+        });
+        let nodes = nodes.await.map_err(|_| Error::internal("visiting the nodes"))??;
+        rows.send(self.batch(&nodes)?).await
+    }
+}
+
+impl Lattice {
+    fn batch(&self, nodes: &[Node]) -> crate::error::Result<RecordBatch> {
+        let minimal = minimal(nodes);
+        let counts = |of: fn(&Node) -> u64| -> ArrayRef {
+            Arc::new(nodes.iter().map(|n| Some(of(n))).collect::<UInt64Array>())
+        };
+        let level = |column: usize| -> crate::error::Result<ArrayRef> {
+            let levels = nodes.iter().map(|node| i32::try_from(node.levels[column]).map_err(Error::internal));
+            Ok(Arc::new(levels.collect::<crate::error::Result<Int32Array>>()?))
+        };
+        let fields = level_fields(&self.policy);
+        let levels = (0..fields.len()).map(level).collect::<crate::error::Result<Vec<_>>>()?;
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(StructArray::try_new(fields, levels, None).doing("showing the nodes")?),
+            Arc::new(nodes.iter().map(|node| Some(node.anonymous)).collect::<BooleanArray>()),
+            Arc::new(minimal.into_iter().map(Some).collect::<BooleanArray>()),
+            counts(|node| node.suppressed_rows),
+            counts(|node| node.suppressed_individuals),
+            counts(|node| node.classes),
+            Arc::new(nodes.iter().map(|node| node.min_class).collect::<UInt64Array>()),
+        ];
+        for loss in 0..losses().count() {
+            columns.push(Arc::new(nodes.iter().map(|node| node.losses[loss]).collect::<Float64Array>()));
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).doing("showing the nodes")
+    }
+}
+
+/// For each node whether it is anonymous and no node below it is.
+fn minimal(nodes: &[Node]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|at| nodes[*at].levels.iter().sum::<usize>());
+    // By levels: whether a node at or below is anonymous.
+    let mut reached: HashMap<&[usize], bool> = HashMap::with_capacity(nodes.len());
+    let mut minimal = vec![false; nodes.len()];
+    for at in order {
+        let node = &nodes[at];
+        let mut below = node.levels.clone();
+        let mut is_above = false;
+        for column in 0..below.len() {
+            if let Some(finer) = node.levels[column].checked_sub(1) {
+                below[column] = finer;
+                is_above |= reached.get(below.as_slice()).copied().unwrap_or(false);
+                below[column] = node.levels[column];
+            }
+        }
+        minimal[at] = node.anonymous && !is_above;
+        reached.insert(&node.levels, node.anonymous || is_above);
+    }
+    minimal
+}

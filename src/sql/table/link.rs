@@ -1,0 +1,121 @@
+//! `link(a, b, column..., [individual => column of a], [individual_of_b => column of b], [sensitive => column of b])`: the
+//! linkage attack. How many people of `a` match how many rows of `b`?
+//!
+//! # Contract
+//! A row of `a` matches the rows of `b` that are equal in all columns, NULL equal to NULL. Columns are names in quotes,
+//! or expressions over columns that both have. The result has a row for each number of matches: `matches` (BIGINT,
+//! 0: nobody in `b`; 1: found), `people` (BIGINT: rows of `a`; with `individual` its distinct values, by the row that
+//! matches fewest, those that match none aside), and for each sensitive column `learnt_<column>` (BIGINT: the people of
+//! whom a row matches only rows with one and the same value). With `individual_of_b` matches are distinct individuals
+//! of `b`. A match is no proof: who is not in `b` may match others.
+
+use datafusion::common::{Column, DFSchemaRef, NullEquality};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
+use datafusion::logical_expr::binary::comparison_coercion;
+use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
+
+use super::TableFunctionRow;
+use super::call::{Call, compared};
+use crate::doc::Doc;
+
+/// The table row of this function.
+pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
+
+const DOC: &Doc = &Doc {
+    name: "link",
+    summary: "the linkage attack: how many people of one table match how many rows of another",
+    parameters: "a, b, column..., [individual => column of a], [individual_of_b => column of b], [sensitive => column of b]",
+    example: "SELECT * FROM link(voters, patients, 'dob', 'sex', 'zip', sensitive => 'diagnosis')",
+    paper: None,
+};
+
+const MATCHES: &str = "matches";
+
+fn column(name: &str) -> Expr {
+    Expr::Column(Column::from_name(name))
+}
+
+fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+    let (a, b) = (call.table()?, call.table()?);
+    let said = call.rest()?;
+    let individual = call.named_column("individual", &a)?;
+    let individual_of_b = call.named_column("individual_of_b", &b)?;
+    let sensitive = call.named_columns("sensitive", &b)?;
+    call.finish(&["individual", "individual_of_b", "sensitive"])?;
+
+    let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+    for (at, said) in said.iter().enumerate() {
+        let ((name, left), (_, right)) = (call.column(said, a.schema())?, call.column(said, b.schema())?);
+        let (left_type, right_type) = (left.get_type(a.schema())?, right.get_type(b.schema())?);
+        let Some(common) = comparison_coercion(&left_type, &right_type) else {
+            let why = format!(
+                "`{name}` is {left_type} in a and {right_type} in b, which cannot be compared; cast one"
+            );
+            return Err(call.refused(why));
+        };
+        let key = |key: Expr, schema: &DFSchemaRef| compared(key.cast_to(&common, schema)?, schema);
+        of_a.push(key(left, a.schema())?.alias(format!("a_{at}")));
+        of_b.push(key(right, b.schema())?.alias(format!("b_{at}")));
+    }
+    let keys = |prefix: &str| (0..said.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
+
+    // Each group of b: how many there are, and whether they share a value.
+    let matches = match individual_of_b {
+        Some(who) => count_distinct(compared(who, b.schema())?),
+        None => count(lit(1i64)),
+    };
+    let mut counts = vec![matches.alias(MATCHES)];
+    for (at, (_, value)) in sensitive.iter().enumerate() {
+        let value = compared(value.clone(), b.schema())?;
+        counts.push(count_distinct(value.clone()).alias(format!("distinct_{at}")));
+        counts.push(count(value).alias(format!("known_{at}")));
+    }
+    counts.push(count(lit(1i64)).alias("rows"));
+    let groups = LogicalPlanBuilder::from(b).aggregate(of_b, counts)?.build()?;
+
+    let mut columns = of_a;
+    columns.extend(match &individual {
+        Some(who) => Some(compared(who.clone(), a.schema())?.alias("who")),
+        None => None,
+    });
+    let people = LogicalPlanBuilder::from(a).project(columns)?;
+    let people = if individual.is_some() { people.filter(column("who").is_not_null())? } else { people };
+    // The groups on the left: they are held, a streams past.
+    let on = (
+        keys("b").into_iter().map(Column::from_name).collect(),
+        keys("a").into_iter().map(Column::from_name).collect(),
+    );
+    let (groups, people) = (LogicalPlanBuilder::from(groups), people.build()?);
+    let linked = groups.join_detailed(people, JoinType::Right, on, None, NullEquality::NullEqualsNull)?;
+
+    let zero = |value: Expr| when(value.clone().is_null(), lit(0i64)).otherwise(value);
+    let mut columns = vec![zero(column(MATCHES))?.alias(MATCHES)];
+    columns.extend(individual.iter().map(|_| column("who")));
+    for at in 0..sensitive.len() {
+        let one = column(&format!("distinct_{at}")).eq(lit(1i64));
+        let all_known = column(&format!("known_{at}")).eq(column("rows"));
+        let learnt = when(one.and(all_known), lit(1i64)).otherwise(lit(0i64))?;
+        columns.push(learnt.alias(format!("learnt_{at}")));
+    }
+    let mut each = linked.project(columns)?;
+    if individual.is_some() {
+        // The row that matches fewest, those that match none aside.
+        let some = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end()?;
+        let mut of_person = vec![min(some).alias("fewest")];
+        of_person.extend(
+            (0..sensitive.len())
+                .map(|at| max(column(&format!("learnt_{at}"))).alias(format!("of_person_{at}"))),
+        );
+        each = each.aggregate(vec![column("who")], of_person)?;
+        let mut columns = vec![zero(column("fewest"))?.alias(MATCHES)];
+        columns.extend(
+            (0..sensitive.len()).map(|at| column(&format!("of_person_{at}")).alias(format!("learnt_{at}"))),
+        );
+        each = each.project(columns)?;
+    }
+    let mut counts = vec![count(lit(1i64)).alias("people")];
+    let names = sensitive.iter().map(|(name, _)| format!("learnt_{name}"));
+    counts.extend(names.enumerate().map(|(at, name)| sum(column(&format!("learnt_{at}"))).alias(name)));
+    each.aggregate(vec![column(MATCHES)], counts)?.build()
+}

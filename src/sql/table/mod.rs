@@ -1,0 +1,88 @@
+//! Table functions: `SELECT * FROM classes(visits, 'age', 'zip')`.
+//!
+//! Each file is one, each row of [`TABLE_FUNCTIONS`] names one. They are planned where SQL is planned, so that a table's
+//! name, a CTE, a subquery or another table function can stand inside; a text is the name of a file, where
+//! `kanon.allow_files` allows it. `classes`, `risk` and `link` become ordinary plans; `lattice` and `anonymize` one
+//! operator that searches when it is executed, never for EXPLAIN.
+
+mod call;
+mod policy;
+mod task;
+
+pub mod anonymize;
+pub mod classes;
+pub mod lattice;
+pub mod link;
+pub mod load_hierarchy;
+pub mod risk;
+
+use std::sync::Arc;
+
+use datafusion::catalog::CatalogProviderList;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::sql::sqlparser::ast::TableFactor;
+
+use super::hierarchies::Hierarchies;
+use crate::doc::Doc;
+use call::Call;
+
+/// A row of [`TABLE_FUNCTIONS`].
+pub struct TableFunctionRow {
+    /// Name and documentation; the parameters are the whole list of arguments.
+    pub doc: &'static Doc,
+    /// Its plan.
+    plan: fn(Call<'_>) -> Result<LogicalPlan>,
+}
+
+/// All table functions.
+pub const TABLE_FUNCTIONS: &[TableFunctionRow] =
+    &[anonymize::ROW, classes::ROW, lattice::ROW, link::ROW, load_hierarchy::ROW, risk::ROW];
+
+/// The name under which the planner shows itself in a session's list.
+const SHOWN: &str = "kanon::TableFunctions";
+
+/// Plans the calls of table functions.
+pub(super) struct TableFunctions {
+    /// Where the names of tables are looked up.
+    pub(super) catalogs: Arc<dyn CatalogProviderList>,
+    /// The session's hierarchies.
+    pub(super) hierarchies: Hierarchies,
+}
+
+impl std::fmt::Debug for TableFunctions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(SHOWN)
+    }
+}
+
+/// Whether a planner is one of these.
+pub(super) fn is_ours(planner: &Arc<dyn RelationPlanner>) -> bool {
+    format!("{planner:?}") == SHOWN
+}
+
+impl RelationPlanner for TableFunctions {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let TableFactor::Table { name, args: Some(arguments), alias, .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let said = match name.0.as_slice() {
+            [one] => one.as_ident().map(|ident| context.normalize_ident(ident.clone())),
+            _ => None,
+        };
+        let Some(row) = TABLE_FUNCTIONS.iter().find(|row| Some(row.doc.name) == said.as_deref()) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let (alias, arguments) = (alias.clone(), arguments.args.clone());
+        let call = Call::new(row.doc, arguments, self, context)?;
+        let plan = (row.plan)(call)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
+    }
+}

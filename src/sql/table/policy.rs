@@ -1,0 +1,147 @@
+//! The policy of a call: TOML text, the path of a file, or a struct literal such as `{k: 5, columns: {...}}`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, UnaryOperator, Value};
+
+use super::super::hierarchies::Hierarchies;
+use super::call::{Call, text_of};
+use crate::error::Error;
+use crate::generalize::Argument;
+use crate::generalize::hierarchy::csv_of_rows;
+use crate::policy::{Files, Folder, Policy, Said};
+use crate::release::digest;
+use crate::release::hierarchy_files::HierarchyFiles;
+use crate::release::input::canonical_table;
+use crate::release::relative::days_since;
+
+/// A policy and the table that it is about.
+pub(super) struct Asked {
+    /// Resolved against the table.
+    pub(super) policy: Arc<Policy>,
+    /// The SHA-256 of the policy's text and of the hierarchies it names.
+    pub(super) digest: String,
+    /// The table as canonical columns.
+    pub(super) table: DataFrame,
+}
+
+/// The table and the policy of a call: its next two arguments.
+///
+/// # Errors
+/// An error of the plan for whatever is wrong with either.
+pub(super) fn asked(call: &mut Call<'_>) -> Result<Asked> {
+    let table = call.next("a table")?;
+    let (text, folder) = read(call)?;
+    let refused = |error: Error| call.refused(error);
+    let said = Said::parse(&text).map_err(|error| refused(error.at("policy")))?;
+    let allowed = call.options().allow_files;
+    let files = Known {
+        hierarchies: call.hierarchies().clone(),
+        folder: allowed.then_some(HierarchyFiles(Folder(folder))),
+    };
+    let mut digested = text.clone();
+    for name in said.hierarchy_files() {
+        digested += &files.read(name).map_err(refused)?;
+    }
+    let plan = call.table_of(table, said.csv(), &|name| said.csv_type(name))?;
+    let refused = |error: Error| call.refused(error);
+    let table = DataFrame::new(SessionContext::new().state(), plan);
+    let table = canonical_table(table).map_err(refused)?;
+    let relative = said.relative_columns(table.schema().as_arrow()).map_err(refused)?;
+    let table = days_since(table, &relative).map_err(refused)?;
+    let policy = said.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
+    Ok(Asked { policy: Arc::new(policy), digest: digest::of_bytes(digested.as_bytes()), table })
+}
+
+/// The text of the policy, and the folder in which its files are.
+fn read(call: &mut Call<'_>) -> Result<(String, PathBuf)> {
+    let said = call.next("a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}")?;
+    let Some(text) = text_of(&said) else {
+        return Ok((toml_of(&said).map_err(|why| call.refused(why))?, PathBuf::new()));
+    };
+    // A path has neither lines nor keys with values.
+    if text.contains(['\n', '=']) {
+        return Ok((text.to_owned(), PathBuf::new()));
+    }
+    call.file_is_allowed()?;
+    let read = std::fs::read_to_string(text);
+    let read = read.map_err(|error| call.refused(format!("policy {text}: {}", error.kind())))?;
+    Ok((read, Path::new(text).parent().map(Path::to_path_buf).unwrap_or_default()))
+}
+
+/// A struct literal as TOML: its fields are the keys of the policy.
+fn toml_of(said: &SqlExpr) -> std::result::Result<String, String> {
+    let SqlExpr::Dictionary(fields) = said else {
+        return Err(
+            "expected a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}".into()
+        );
+    };
+    let lines =
+        fields.iter().map(|field| Ok(format!("{} = {}\n", key(&field.key.value), value(&field.value)?)));
+    lines.collect()
+}
+
+/// A text in the quotes of JSON, which are those of TOML.
+fn key(name: &str) -> String {
+    serde_json::Value::from(name).to_string()
+}
+
+fn value(said: &SqlExpr) -> std::result::Result<String, String> {
+    match said {
+        SqlExpr::Value(literal) => match &literal.value {
+            Value::Number(number, _) => Ok(number.clone()),
+            Value::SingleQuotedString(text) => Ok(key(text)),
+            Value::Boolean(truth) => Ok(truth.to_string()),
+            _ => Err("policy: expected a number, a text in single quotes, true or false".into()),
+        },
+        SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => Ok(format!("-{}", value(expr)?)),
+        SqlExpr::Array(array) => {
+            let items = array.elem.iter().map(value).collect::<std::result::Result<Vec<_>, _>>()?;
+            Ok(format!("[{}]", items.join(", ")))
+        }
+        SqlExpr::Dictionary(fields) => {
+            let fields = fields
+                .iter()
+                .map(|field| Ok(format!("{} = {}", key(&field.key.value), value(&field.value)?)));
+            Ok(format!("{{ {} }}", fields.collect::<std::result::Result<Vec<_>, String>>()?.join(", ")))
+        }
+        SqlExpr::Nested(inside) => value(inside),
+        _ => Err("policy: expected literals only".into()),
+    }
+}
+
+/// Hierarchies that were loaded, then files where they are allowed.
+struct Known {
+    hierarchies: Hierarchies,
+    folder: Option<HierarchyFiles>,
+}
+
+impl Files for Known {
+    fn read(&self, name: &str) -> crate::error::Result<String> {
+        if self.hierarchies.names().iter().any(|known| known == name) {
+            let loaded = self.hierarchies.get(name)?;
+            return match &loaded.table {
+                Argument::Table(rows) => csv_of_rows(rows),
+                _ => Err(Error::internal("a hierarchy that is no table")),
+            };
+        }
+        match &self.folder {
+            Some(folder) => folder.read(name),
+            None => Err(Error::policy(format!(
+                "no hierarchy `{name}` is loaded, and kanon.allow_files is false; load it with load_hierarchy, or SET \
+                 kanon.allow_files = true"
+            ))),
+        }
+    }
+}
+
+/// For an error of a plan that reads its table twice.
+pub(super) fn not_repeatable(call: &Call<'_>) -> DataFusionError {
+    call.refused(
+        "the table may give other rows when it is read again (a volatile function, LIMIT, a window, a sum of doubles); \
+         make a table of it first: CREATE TABLE t AS SELECT ...",
+    )
+}
