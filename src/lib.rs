@@ -52,7 +52,7 @@
 //!
 //! ```text
 //! 6  cli                                          said -> resolved -> done
-//! 5  sql        functions                       } only these two import datafusion,
+//! 5  sql        functions, rule, table functions} only these two import datafusion,
 //! 4  release    profile apply verify write      } behind the feature `engine` (default)
 //! 3  policy     file -> typed, resolved Policy
 //! 2  method     choose a recoding

@@ -1,4 +1,4 @@
-//! `kanon list`: all that can stand in a policy, one line each.
+//! `kanon list`: all that can stand in a policy or in SQL, one line each.
 
 use clap::Args;
 use serde_json::json;
@@ -10,8 +10,9 @@ use crate::generalize::GENERALIZERS;
 use crate::measure::{LOSSES, RISKS};
 use crate::method::METHODS;
 use crate::model::MODELS;
+use crate::sql::table::TABLE_FUNCTIONS;
 
-/// List generalizers, models, measures and methods.
+/// List generalizers, models, measures, methods and table functions.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -21,12 +22,13 @@ pub(crate) struct List {}
 
 impl List {
     pub(super) fn run(self) -> Result<Done> {
-        let tables: [(&str, Vec<&Doc>); 5] = [
+        let tables: [(&str, Vec<&Doc>); 6] = [
             ("generalizers", GENERALIZERS.iter().map(|row| row.doc).collect()),
             ("models", MODELS.iter().map(|row| row.doc).collect()),
             ("losses", LOSSES.iter().map(|row| row.doc()).collect()),
             ("risks", RISKS.iter().map(|row| row.doc).collect()),
             ("methods", METHODS.iter().map(|row| row.doc()).collect()),
+            ("table_functions", TABLE_FUNCTIONS.iter().map(|row| row.doc).collect()),
         ];
         let mut text = String::new();
         let mut json = serde_json::Map::new();

@@ -9,6 +9,7 @@ use datafusion_kanon::generalize::GENERALIZERS;
 use datafusion_kanon::measure::{LOSSES, RISKS};
 use datafusion_kanon::method::METHODS;
 use datafusion_kanon::model::MODELS;
+use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
 
 /// The repository.
 pub(crate) fn root() -> &'static Path {
@@ -140,6 +141,13 @@ fn tables() -> Vec<Table> {
             sql: "measure",
             rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
             support: &["mod", "class_sizes"],
+        },
+        Table {
+            name: "TABLE_FUNCTIONS",
+            src: "sql/table",
+            sql: "table",
+            rows: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),
+            support: &["mod", "call", "policy", "task"],
         },
         Table {
             name: "METHODS",

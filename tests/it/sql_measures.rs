@@ -432,3 +432,105 @@ async fn oracle_accumulator_and_rewritten_plan_agree() {
     }
     assert!(rewritten > 300, "{rewritten} of 600 queries were rewritten");
 }
+
+/// A session with the rule, over some rows in one part.
+fn plain_session(rows: &[Row]) -> SessionContext {
+    let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    session.register_batch("t", batch(rows)).unwrap();
+    session
+}
+
+fn some_rows() -> Vec<Row> {
+    let mut random = Random(ChaCha8Rng::seed_from_u64(5));
+    (0..50).map(|_| row(&mut random)).collect()
+}
+
+async fn plan(session: &SessionContext, sql: &str) -> String {
+    let plan = session.sql(sql).await.unwrap().into_optimized_plan().unwrap();
+    plan.display_indent().to_string()
+}
+
+#[tokio::test]
+async fn one_set_of_quasi_identifiers_is_one_scan() {
+    let session = SessionContext::new();
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    let visits = crate::house::root().join("data/visits.parquet").display().to_string();
+    session.register_parquet("visits", visits, Default::default()).await.unwrap();
+    for (measures, scans) in [
+        ("k_anonymity(dob, sex, zip), l_diversity(diagnosis, dob, sex, zip)", 1),
+        (
+            "k_anonymity(dob, sex, zip), l_diversity(diagnosis, zip, dob, sex, zip), share_at_risk(0.1, sex, zip, dob)",
+            1,
+        ),
+        (
+            "k_anonymity_individuals(patient_id, dob, sex), l_diversity_individuals(patient_id, diagnosis, sex, dob)",
+            1,
+        ),
+        (
+            "k_anonymity(dob, sex) FILTER (WHERE zip > '5'), k_anonymity(sex, dob), count(*), sum(length_of_stay)",
+            1,
+        ),
+        (
+            "k_anonymity(generalize_date(dob, 'year'), sex), l_diversity(race, sex, generalize_date(dob, 'year'))",
+            1,
+        ),
+        ("k_anonymity(dob, sex), k_anonymity(dob)", 2),
+        ("l_diversity(diagnosis, dob), l_diversity(race, dob), k_anonymity(dob)", 2),
+    ] {
+        let plan = plan(&session, &format!("SELECT {measures} FROM visits")).await;
+        assert_eq!(plan.matches("TableScan: visits").count(), scans, "{measures}\n{plan}");
+        // No measure is left to the accumulator, and its column keeps its name.
+        let left =
+            plan.lines().skip(1).any(|line| line.contains("k_anonymity(") || line.contains("l_diversity("));
+        assert!(!left, "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn the_rule_runs_once_and_says_its_name() {
+    let session = plain_session(&some_rows());
+    let sql = "SELECT g, k_anonymity(a, b) AS k, l_diversity(s, b, a) FILTER (WHERE flag) FROM t GROUP BY g";
+    let once = session.sql(sql).await.unwrap().into_optimized_plan().unwrap();
+    let twice = session.state().optimize(&once).unwrap();
+    assert_eq!(once.display_indent().to_string(), twice.display_indent().to_string());
+    let verbose = answer(&session, &format!("EXPLAIN VERBOSE {sql}")).await.unwrap();
+    assert!(verbose.iter().any(|row| row[0].ends_with("k_anonymity_to_group_by")), "{verbose:?}");
+    session.sql("SET kanon.rewrite_measures = false").await.unwrap();
+    assert!(plan(&session, sql).await.contains("k_anonymity(t.a, t.b)"));
+}
+
+#[tokio::test]
+async fn parameters_grouping_sets_and_correlated_subqueries_are_right() {
+    let rows = some_rows();
+    let session = plain_session(&rows);
+    let off = plain_session(&rows);
+    off.sql("SET kanon.rewrite_measures = false").await.unwrap();
+    for sql in [
+        "SELECT g, flag, k_anonymity(a, b), count(*) FROM t GROUP BY GROUPING SETS ((g), (flag), ())",
+        "SELECT g, l_diversity(s, a) FROM t GROUP BY ROLLUP (g)",
+        "SELECT g, flag, sample_uniqueness(a) FROM t GROUP BY CUBE (g, flag)",
+        "SELECT o.g, (SELECT k_anonymity(i.a, i.b) FROM t AS i WHERE i.g = o.g) FROM (SELECT DISTINCT g FROM t) AS o",
+        "SELECT DISTINCT o.g FROM t AS o WHERE o.a < (SELECT k_anonymity(i.b) FROM t AS i WHERE i.g = o.g AND i.a > 0)",
+        "SELECT k_anonymity(a), k_anonymity(b), l_diversity(s, a), k_anonymity_individuals(id, f) FROM t",
+        "SELECT g, k_anonymity(a), k_anonymity(b) FILTER (WHERE x > 2), max(y) FROM t GROUP BY g",
+        "SELECT k_anonymity(a) FILTER (WHERE random() >= 0), k_anonymity(b) FROM t",
+        "SELECT g AS k_anonymity, k_anonymity(g) AS k FROM t GROUP BY g ORDER BY k, 1",
+        "SELECT k FROM (SELECT g, k_anonymity(a) AS k FROM t GROUP BY g) WHERE k > 1",
+        "SELECT k_anonymity(n) FROM (SELECT g, count(*) AS n, k_anonymity(b) AS k FROM t GROUP BY g)",
+        "SELECT a.k, b.k FROM (SELECT k_anonymity(a) AS k FROM t) AS a CROSS JOIN (SELECT k_anonymity(b) AS k FROM t) AS b",
+        "SELECT k_anonymity(a) FROM t HAVING k_anonymity(b) < 100",
+        "SELECT CASE WHEN k_anonymity(a) > 3 THEN 'fine' ELSE 'poor' END FROM t",
+        "SELECT k_anonymity(g, g, 'constant', NULL, a + 0) FROM t",
+    ] {
+        let (found, expected) = (answer(&session, sql).await, answer(&off, sql).await);
+        let (found, expected) = (found.map_err(|e| e.to_string()), expected.map_err(|e| e.to_string()));
+        assert_eq!(found.is_ok(), expected.is_ok(), "{sql}: {found:?} {expected:?}");
+        assert_eq!(found, expected, "{sql}");
+        assert!(found.is_ok(), "{sql}: {found:?}");
+    }
+    let prepare = "PREPARE least AS SELECT k_anonymity(a) FILTER (WHERE x > $1) FROM t WHERE a > $2";
+    session.sql(prepare).await.unwrap().collect().await.unwrap();
+    let direct = answer(&off, "SELECT k_anonymity(a) FILTER (WHERE x > 2) FROM t WHERE a > 0").await.unwrap();
+    assert_eq!(answer(&session, "EXECUTE least(2, 0)").await.unwrap(), direct);
+}

@@ -139,8 +139,12 @@ impl Queries {
     /// A call of an aggregate over classes.
     fn aggregate(&self, random: &mut Random) -> String {
         let risk = &RISKS[random.below(RISKS.len())];
-        let (name, constants) =
-            if random.once_in(3) { ("k_anonymity", 0) } else { (risk.doc.name, risk.parameters.len()) };
+        let (name, constants) = match random.below(3) {
+            0 => ("k_anonymity", 0),
+            1 => ("l_diversity", 0),
+            _ => (risk.doc.name, risk.parameters.len()),
+        };
+        let end = if random.once_in(3) { "_individuals" } else { "" };
         let mut arguments: Vec<String> = (0..constants)
             .map(|_| {
                 if random.once_in(3) {
@@ -159,7 +163,7 @@ impl Queries {
             3 => " OVER ()",
             _ => "",
         };
-        format!("{name}({distinct}{}){behind}", arguments.join(", "))
+        format!("{name}{end}({distinct}{}){behind}", arguments.join(", "))
     }
 }
 
@@ -172,6 +176,11 @@ impl Target for Queries {
         "generalize_prefix(",
         "generalize_suppress(",
         "k_anonymity(",
+        "l_diversity_individuals(",
+        "classes(t, ",
+        "link(t, t, ",
+        "anonymize(t, ",
+        "individual => ",
         "share_at_risk(",
         "0.2",
         "NULL",
@@ -197,7 +206,19 @@ impl Target for Queries {
 
     fn random(&self, random: &mut Random) -> Vec<u8> {
         let where_ = random.pick(&["", "", " WHERE c12 IS NOT NULL", " WHERE false", " WHERE c4 > 0"]);
-        let text = match random.below(6) {
+        let text = match random.below(7) {
+            6 => {
+                let columns: Vec<String> = (0..random.below(4)).map(|_| self.value(random, 1)).collect();
+                let call = random.pick(&[
+                    "classes(t",
+                    "risk(t",
+                    "link(t, t",
+                    "classes((SELECT * FROM t WHERE c4 > 0)",
+                ]);
+                let named =
+                    random.pick(&["", ", sensitive => c1", ", individual => c3", ", individual => 'zqxj'"]);
+                format!("SELECT * FROM {call}, {}{named})", columns.join(", "))
+            }
             0 => {
                 let calls: Vec<String> = (0..=random.below(2)).map(|_| self.generalized(random, 2)).collect();
                 format!("SELECT {} FROM t{where_}", calls.join(", "))
@@ -257,9 +278,18 @@ impl Target for Queries {
             Ok(batches) if is_marked(&text) => batches.iter().try_for_each(compare),
             Ok(_) => Ok(()),
             Err(error) => {
-                let is_ours = ["generalize_", "k_anonymity", "risk", "unique", "reidentif"]
-                    .iter()
-                    .any(|name| text.contains(name));
+                let is_ours = [
+                    "generalize_",
+                    "k_anonymity",
+                    "l_diversity",
+                    "risk",
+                    "unique",
+                    "reidentif",
+                    "classes(",
+                    "link(",
+                ]
+                .iter()
+                .any(|name| text.contains(name));
                 match error.find_root() {
                     DataFusionError::ExecutionJoin(why) => Err(format!("a task failed: {why}")),
                     DataFusionError::Internal(why) if is_ours => Err(format!("an internal error: {why}")),

@@ -1,0 +1,140 @@
+//! `docs/reference.md` is made from the tables, the functions' documentation and the commands' help, and is current.
+//! `KANON_REFERENCE_UPDATE=1` writes it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use datafusion::config::ExtensionOptions;
+use datafusion::logical_expr::Documentation;
+use datafusion::prelude::SessionContext;
+use datafusion_kanon::doc::Doc;
+use datafusion_kanon::generalize::GENERALIZERS;
+use datafusion_kanon::measure::LOSSES;
+use datafusion_kanon::method::METHODS;
+use datafusion_kanon::model::MODELS;
+use datafusion_kanon::sql::k_anonymity_to_group_by;
+use datafusion_kanon::sql::options::KanonOptions;
+use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
+
+use crate::command::Place;
+use crate::house::root;
+
+const HEAD: &str = "\
+# Reference
+
+Made from the tables of the code by `KANON_REFERENCE_UPDATE=1 cargo test --test it reference`; a test holds it current.
+Each feature has a page with examples in [sql/](../sql/), which the tests run.
+
+";
+
+/// The commands in the order of `kanon --help`.
+const COMMANDS: &[&str] =
+    &["init", "check", "search", "release", "verify", "risk", "link", "sql", "list", "generate"];
+
+fn of_function(page: &mut String, documentation: &Documentation) {
+    let example = documentation.sql_example.as_deref().unwrap_or_default();
+    let example = example.trim().trim_start_matches("```sql").trim_end_matches("```").trim();
+    writeln!(page, "- `{}`: {}.", documentation.syntax_example, documentation.description.trim()).unwrap();
+    writeln!(page, "  Example: `{example}`").unwrap();
+}
+
+fn of_row(page: &mut String, doc: &Doc) {
+    let parameters = if doc.parameters.is_empty() { String::new() } else { format!("({})", doc.parameters) };
+    let paper = doc.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
+    writeln!(page, "- `{}{parameters}`: {}{paper}.", doc.name, doc.summary).unwrap();
+}
+
+/// The documentation of this crate's functions by name.
+fn functions() -> (Vec<Documentation>, Vec<Documentation>) {
+    let (plain, ours) = (SessionContext::new(), SessionContext::new());
+    datafusion_kanon::sql::register_all(&ours).unwrap();
+    let (plain, ours) = (plain.state(), ours.state());
+    let scalar: BTreeSet<_> =
+        ours.scalar_functions().keys().filter(|name| !plain.scalar_functions().contains_key(*name)).collect();
+    let aggregate: BTreeSet<_> = ours
+        .aggregate_functions()
+        .keys()
+        .filter(|name| !plain.aggregate_functions().contains_key(*name))
+        .collect();
+    let scalar = scalar.into_iter().filter_map(|name| ours.scalar_functions()[name].documentation().cloned());
+    let aggregate =
+        aggregate.into_iter().filter_map(|name| ours.aggregate_functions()[name].documentation().cloned());
+    (scalar.collect(), aggregate.collect())
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    let (scalar, aggregate) = functions();
+    page += "## Scalar functions\n\n";
+    scalar.iter().for_each(|function| of_function(&mut page, function));
+    page += "\n## Aggregates\n\nA model returns what its worst class reaches, a risk measure its number; no rows give NULL.\n\n";
+    aggregate.iter().for_each(|function| of_function(&mut page, function));
+    page += "\n## Table functions\n\nA table is a name, a CTE, a subquery in parentheses, another table function, or the name of a \
+             file in quotes where `kanon.allow_files` is true.\n\n";
+    for row in TABLE_FUNCTIONS {
+        of_row(&mut page, row.doc);
+        writeln!(page, "  Example: `{}`", row.doc.example).unwrap();
+    }
+    page += "\n## The optimizer's rule\n\n";
+    writeln!(
+        page,
+        "- `{}`: aggregates become GROUP BYs; EXPLAIN VERBOSE shows it under this name.",
+        k_anonymity_to_group_by::NAME
+    )
+    .unwrap();
+    page += "\n## Options\n\n`SET kanon.<key> = <value>`.\n\n";
+    for entry in KanonOptions::default().entries() {
+        let value = entry.value.unwrap_or_default();
+        writeln!(page, "- `kanon.{}` (default `{value}`): {}.", entry.key, entry.description).unwrap();
+    }
+    page += "\n## In a policy\n\nKeys of `hierarchy`:\n\n";
+    for row in GENERALIZERS {
+        if let Some(key) = row.key {
+            writeln!(page, "- `{key}`: {}.", row.doc.summary).unwrap();
+        }
+    }
+    page += "\nModels:\n\n";
+    MODELS.iter().for_each(|row| of_row(&mut page, row.doc));
+    page += "\nObjectives (losses):\n\n";
+    LOSSES.iter().for_each(|row| of_row(&mut page, row.doc()));
+    page += "\nMethods:\n\n";
+    METHODS.iter().for_each(|row| of_row(&mut page, row.doc()));
+    page += "\n## Commands\n";
+    let place = Place::new();
+    for command in COMMANDS {
+        let help = place.run(&format!("{command} --help")).exit(0).out;
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        write!(page, "\n### kanon {command}\n\n```text\n{}\n```\n", help.join("\n").trim()).unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_reference_is_current() {
+    let (path, page) = (root().join("docs/reference.md"), page());
+    if std::env::var_os("KANON_REFERENCE_UPDATE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+        return;
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = known.lines().zip(page.lines()).find(|(known, now)| known != now);
+    assert!(
+        known == page,
+        "docs/reference.md is not current ({differs:?}); KANON_REFERENCE_UPDATE=1 cargo test --test it reference"
+    );
+}
+
+#[test]
+fn every_command_is_in_it() {
+    let help = Place::new().run("--help").exit(0).out;
+    let commands = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap().to_owned();
+    let names: Vec<&str> = commands
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    let listed: BTreeSet<&str> = COMMANDS.iter().copied().collect();
+    assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), listed);
+}

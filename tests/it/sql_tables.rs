@@ -1,0 +1,349 @@
+//! Table functions: what a query sees of them, and what `anonymize` lets through.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::displayable;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use futures::StreamExt;
+
+use crate::command::{Place, table};
+use crate::house::root;
+
+fn session() -> SessionContext {
+    let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    session
+}
+
+async fn with_files() -> SessionContext {
+    let session = session();
+    session.sql("SET kanon.allow_files = true").await.unwrap();
+    session
+}
+
+async fn rows(session: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    let answer = session.sql(sql).await.map_err(|e| e.strip_backtrace())?;
+    Ok(cells(&answer.collect().await.map_err(|e| e.strip_backtrace())?))
+}
+
+fn cells(batches: &[RecordBatch]) -> Vec<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let rows = |batch: &RecordBatch| {
+        let columns: Vec<_> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        (0..batch.num_rows())
+            .map(|row| columns.iter().map(|column| column.value(row).to_string()).collect())
+            .collect::<Vec<Vec<String>>>()
+    };
+    batches.iter().flat_map(rows).collect()
+}
+
+fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    rows.sort();
+    rows
+}
+
+/// Ages and ZIP codes of 60 people.
+fn people() -> RecordBatch {
+    let ages = (0..60).map(|n| 20 + (n * 7) % 40);
+    let zips: Vec<String> = (0..60).map(|n| format!("021{:02}", (n * 3) % 8)).collect();
+    let flu: Vec<&str> = (0..60).map(|n| ["flu", "gout", "asthma"][n % 3]).collect();
+    table([
+        ("age", Arc::new(ages.collect::<Int64Array>()) as ArrayRef),
+        ("zip", Arc::new(StringArray::from(zips)) as ArrayRef),
+        ("diagnosis", Arc::new(StringArray::from(flu)) as ArrayRef),
+    ])
+}
+
+const POLICY: &str = "k = 3
+suppression_limit = 0.1
+rows_are_individuals = true
+accept_homogeneity = [''diagnosis'']
+[columns]
+age = { role = ''quasi'', hierarchy = { range = [10, 20] } }
+zip = { role = ''quasi'', hierarchy = { prefix = [4, 3] } }
+diagnosis = { role = ''sensitive'' }
+";
+
+fn anonymized(of: &str) -> String {
+    format!("anonymize({of}, '{POLICY}')")
+}
+
+#[tokio::test]
+async fn anonymize_gives_what_a_release_has() {
+    let place = Place::new();
+    place.run("generate --rows 3000 --seed 3 --to visits.parquet").exit(0);
+    let policy = std::fs::read_to_string(root().join("data/visits.toml")).unwrap();
+    for file in ["education.csv", "marital_status.csv"] {
+        place.write(file, std::fs::read(root().join("data").join(file)).unwrap());
+    }
+    place.write("visits.toml", &policy);
+    place.run("release visits.parquet --policy visits.toml --to out").exit(0);
+    let path = |name: &str| place.path(name).display().to_string();
+    // On a runtime of one thread, which nothing may block.
+    let session = with_files().await;
+    session.register_parquet("visits", path("visits.parquet"), ParquetReadOptions::default()).await.unwrap();
+    session.register_parquet("released", path("out"), ParquetReadOptions::default()).await.unwrap();
+    let sql = format!("SELECT * FROM anonymize(visits, '{}')", path("visits.toml"));
+    let found = rows(&session, &sql).await.unwrap();
+    let released = rows(&session, "SELECT * FROM released").await.unwrap();
+    assert!(found.len() > 2000, "{}", found.len());
+    assert_eq!(sorted(found.clone()), sorted(released));
+    // The same order each time, and the same through the file's name.
+    let by_name = sql.replace("visits,", &format!("'{}',", path("visits.parquet")));
+    assert_eq!(rows(&session, &by_name).await.unwrap(), found);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_pushed_below_anonymize() {
+    let session = session();
+    session.register_batch("people", people()).unwrap();
+    let from = anonymized("people");
+    let below = async |sql: String| {
+        let plan = session.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let text = displayable(plan.as_ref()).indent(true).to_string();
+        let at =
+            text.lines().position(|line| line.trim_start().starts_with("TaskExec: anonymize(policy sha256:"));
+        let at = at.unwrap_or_else(|| panic!("{text}"));
+        let line = text.lines().nth(at).unwrap();
+        let depth = line.len() - line.trim_start().len();
+        let inside =
+            text.lines().skip(at + 1).take_while(|line| line.len() - line.trim_start().len() > depth);
+        inside.map(|line| line.trim_start().to_owned()).collect::<Vec<String>>()
+    };
+    let all = below(format!("SELECT * FROM {from}")).await;
+    assert!(all.iter().any(|line| line.starts_with("AggregateExec")), "{all:?}");
+    assert!(all.iter().filter(|line| line.contains("DataSourceExec")).count() == 2, "{all:?}");
+    let whole = rows(&session, &format!("SELECT zip, age FROM {from}")).await.unwrap();
+    for above in [
+        "SELECT zip FROM {} WHERE diagnosis = 'flu'",
+        "SELECT age FROM {} LIMIT 1",
+        "SELECT age FROM {} ORDER BY age LIMIT 1",
+        "SELECT count(*) FROM {}",
+        "SELECT max(age) FROM {} GROUP BY zip HAVING zip = '0210*'",
+        "SELECT a.zip FROM {} AS a JOIN (SELECT zip FROM people WHERE age > 50) AS b ON a.zip = b.zip",
+        "SELECT a.zip FROM {} AS a WHERE a.zip IN (SELECT zip FROM people)",
+        "WITH w AS (SELECT * FROM {}) SELECT DISTINCT zip FROM w WHERE zip LIKE '02%' OFFSET 1",
+    ] {
+        assert_eq!(below(above.replace("{}", &from)).await, all, "{above}");
+    }
+    let part = rows(&session, &format!("SELECT zip, age FROM {from} WHERE age = '[020,040)'")).await;
+    let expected: Vec<_> = whole.into_iter().filter(|row| row[1] == "[020,040)").collect();
+    assert_eq!(part.unwrap(), expected);
+}
+
+/// Rows of `people`, others from execution number `changes` on; counts executions.
+#[derive(Debug)]
+struct Counted {
+    schema: SchemaRef,
+    executed: Arc<AtomicUsize>,
+    changes: usize,
+    endless: bool,
+}
+
+impl PartitionStream for Counted {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let number = self.executed.fetch_add(1, Ordering::SeqCst);
+        let batch = if number >= self.changes { people().slice(0, 59) } else { people() };
+        let schema = Arc::clone(&self.schema);
+        if self.endless {
+            let batches = futures::stream::repeat(batch).then(async |batch| {
+                tokio::task::yield_now().await;
+                Ok(batch)
+            });
+            return Box::pin(RecordBatchStreamAdapter::new(schema, batches));
+        }
+        Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)])))
+    }
+}
+
+fn counted(session: &SessionContext, changes: usize, endless: bool) -> Arc<AtomicUsize> {
+    let executed = Arc::new(AtomicUsize::new(0));
+    let stream = Counted { schema: people().schema(), executed: Arc::clone(&executed), changes, endless };
+    let table = StreamingTable::try_new(people().schema(), vec![Arc::new(stream)]).unwrap();
+    session.register_table("people", Arc::new(table)).unwrap();
+    executed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_runs_when_it_is_executed_and_never_for_explain() {
+    let session = session();
+    let executed = counted(&session, usize::MAX, false);
+    let from = anonymized("people");
+    let lattice = from.replace("anonymize(", "lattice(");
+    for explained in [&from, &lattice] {
+        rows(&session, &format!("EXPLAIN SELECT * FROM {explained}")).await.unwrap();
+        rows(&session, &format!("EXPLAIN VERBOSE SELECT * FROM {explained}")).await.unwrap();
+        assert_eq!(executed.load(Ordering::SeqCst), 0);
+    }
+    let twice = session.sql(&format!("SELECT * FROM {from}")).await.unwrap();
+    let first = cells(&twice.clone().collect().await.unwrap());
+    assert!(executed.load(Ordering::SeqCst) > 0 && !first.is_empty());
+    assert_eq!(cells(&twice.collect().await.unwrap()), first);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_changes_is_refused_before_the_first_row() {
+    let from = anonymized("people");
+    let stable = {
+        let session = session();
+        let executed = counted(&session, usize::MAX, false);
+        rows(&session, &format!("SELECT * FROM {from}")).await.unwrap();
+        executed.load(Ordering::SeqCst)
+    };
+    assert!(stable > 2, "{stable}");
+    for changes in 1..stable {
+        let session = session();
+        counted(&session, changes, false);
+        let answer = session.sql(&format!("SELECT * FROM {from}")).await.unwrap();
+        let mut stream = answer.execute_stream().await.unwrap();
+        let first = stream.next().await.unwrap();
+        // The last reading is the verification's: what it sees must be what was made.
+        assert!(first.is_err(), "execution {changes} of {stable} gave other rows, and rows came out");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_longer_wanted_ends() {
+    let session = session();
+    counted(&session, usize::MAX, true);
+    let answer = session.sql(&format!("SELECT * FROM {}", anonymized("people"))).await.unwrap();
+    let mut stream = answer.execute_stream().await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(300), stream.next()).await.is_err());
+    drop(stream);
+    let pool = Arc::clone(&session.runtime_env().memory_pool);
+    for _ in 0..100 {
+        if pool.reserved() == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{} bytes are still held", pool.reserved());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_may_differ_at_each_reading_are_refused() {
+    let session = session();
+    session.register_batch("people", people()).unwrap();
+    rows(&session, "CREATE VIEW some AS SELECT * FROM people WHERE random() > 0.5").await.unwrap();
+    for table in [
+        "(SELECT * FROM people LIMIT 50)",
+        "(SELECT * FROM people WHERE random() < 2)",
+        "some",
+        "(SELECT age, zip, diagnosis FROM (SELECT *, row_number() OVER () AS n FROM people))",
+        "(SELECT CAST(round(sum(age + 0.5)) AS BIGINT) AS age, zip, diagnosis FROM people GROUP BY zip, diagnosis)",
+    ] {
+        let error = rows(&session, &format!("SELECT * FROM {}", anonymized(table))).await.unwrap_err();
+        assert!(error.contains("may give other rows when it is read again"), "{table}: {error}");
+    }
+    let fine = "(SELECT age, zip, max(diagnosis) AS diagnosis FROM people WHERE age > 20 GROUP BY age, zip)";
+    assert!(!rows(&session, &format!("SELECT * FROM {}", anonymized(fine))).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn files_are_read_only_where_an_option_allows_it() {
+    let place = Place::new();
+    place.parquet("people.parquet", &people());
+    place.write("policy.toml", POLICY.replace("''", "'"));
+    place.write("h.csv", "02100,a\n02103,a\n");
+    let path = |name: &str| place.path(name).display().to_string();
+    let (file, policy) = (path("people.parquet"), path("policy.toml"));
+    let of_file = POLICY.replace("prefix = [4, 3]", &format!("file = ''{}''", path("h.csv")));
+    let session = session();
+    session.register_batch("people", people()).unwrap();
+    let queries = [
+        format!("SELECT * FROM classes('{file}', 'age')"),
+        format!("SELECT * FROM risk('{file}', 'age')"),
+        format!("SELECT * FROM link(people, '{file}', 'age')"),
+        format!("SELECT * FROM lattice('{file}', '{POLICY}')"),
+        format!("SELECT * FROM anonymize(people, '{policy}')"),
+        format!("SELECT * FROM anonymize(people, '{of_file}')"),
+        format!("SELECT * FROM load_hierarchy('h', '{}')", path("h.csv")),
+    ];
+    for query in &queries {
+        let error = rows(&session, query).await.unwrap_err();
+        assert!(error.contains("kanon.allow_files is false"), "{query}: {error}");
+    }
+    let session = with_files().await;
+    session.register_batch("people", people()).unwrap();
+    for query in queries {
+        match rows(&session, &query).await {
+            Ok(rows) => assert!(!rows.is_empty(), "{query}"),
+            // The little file does not cover the table.
+            Err(error) => {
+                assert!(query.contains("h.csv") && error.contains("not in the hierarchy"), "{query}: {error}")
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_is_too_small_is_an_error_and_nothing_else() {
+    let place = Place::new();
+    place.run("generate --rows 30000 --to visits.parquet").exit(0);
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(2 << 20, 1.0).build_arc().unwrap();
+    let session = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    session.sql("SET kanon.allow_files = true").await.unwrap();
+    let (file, policy) = (place.path("visits.parquet"), root().join("data/visits.toml"));
+    let sql = format!("SELECT * FROM anonymize('{}', '{}')", file.display(), policy.display());
+    let error = rows(&session, &sql).await.unwrap_err();
+    assert!(error.contains("memory"), "{error}");
+    assert_eq!(session.runtime_env().memory_pool.reserved(), 0);
+}
+
+#[tokio::test]
+async fn tables_are_names_ctes_subqueries_functions_and_views() {
+    let session = session();
+    session.register_batch("people", people()).unwrap();
+    rows(&session, "CREATE VIEW v AS SELECT * FROM people").await.unwrap();
+    rows(&session, "CREATE SCHEMA other").await.unwrap();
+    rows(&session, "CREATE TABLE other.\"Odd Name\" AS SELECT * FROM people").await.unwrap();
+    let plain = rows(&session, "SELECT count(*) FROM (SELECT DISTINCT age, zip FROM people)").await.unwrap();
+    for table in [
+        "people",
+        "public.people",
+        "datafusion.public.people",
+        "v",
+        "other.\"Odd Name\"",
+        "(SELECT * FROM people)",
+        "(WITH p AS (SELECT * FROM people) SELECT * FROM p)",
+        "(SELECT p.age, p.zip FROM people AS p JOIN (SELECT 1 AS one) AS o ON o.one = 1)",
+    ] {
+        let sql = format!("SELECT count(*) FROM classes({table}, 'age', 'zip')");
+        assert_eq!(rows(&session, &sql).await.unwrap(), plain, "{table}");
+    }
+    let cte = "WITH p AS (SELECT * FROM people) SELECT count(*) FROM classes(p, age, zip) AS c";
+    assert_eq!(rows(&session, cte).await.unwrap(), plain);
+    let of_released = format!("SELECT min(size) >= 3 FROM classes({}, 'age', 'zip')", anonymized("people"));
+    assert_eq!(rows(&session, &of_released).await.unwrap(), [["true"]]);
+    let prepared = "PREPARE q AS SELECT count(*) FROM classes(people, 'age', 'zip') WHERE size >= $1";
+    rows(&session, prepared).await.unwrap();
+    assert_eq!(rows(&session, "EXECUTE q(1)").await.unwrap(), plain);
+    for (wrong, why) in [
+        ("nobody", "nobody"),
+        ("people, 'agee'", "no column `agee`; did you mean `age`"),
+        ("people", "expected at least one column"),
+        ("people, 'age', size => 'zip'", "there is no argument `size`"),
+        ("5, 'age'", "expected a table"),
+        ("people, 'age', sensitive => 'x'", "no column `x`"),
+    ] {
+        let error = rows(&session, &format!("SELECT * FROM classes({wrong})")).await.unwrap_err();
+        assert!(error.contains(why), "{wrong}: {error}");
+    }
+}
