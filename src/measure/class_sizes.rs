@@ -55,6 +55,13 @@ impl ClassSizes {
         size
     }
 
+    /// Counts individuals whose smallest class has this size, and that there is such a class.
+    pub fn add_individuals(&mut self, smallest: u64, individuals: u64) {
+        let of_size = self.0.entry(smallest).or_default();
+        of_size.classes = of_size.classes.max(1);
+        of_size.individuals += individuals;
+    }
+
     /// Counts one individual whose smallest class has this size.
     pub fn add_individual(&mut self, smallest: u64) {
         self.0.entry(smallest).or_default().individuals += 1;

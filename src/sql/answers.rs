@@ -173,6 +173,13 @@ impl Number {
         }
     }
 
+    /// After some more people whose smallest class has this size.
+    pub(super) fn add_people(&self, answer: &mut Answer, smallest: u64, people: u64) {
+        if let Answer::Risk(known) = answer {
+            known.sizes.add_individuals(smallest, people);
+        }
+    }
+
     /// The answers as a column of type `returns`; NULL where there was no class.
     ///
     /// # Errors

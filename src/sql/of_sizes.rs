@@ -1,8 +1,8 @@
 //! `<row>_of_sizes(constants..., size)`: what a model reaches, or a risk measure says, of classes of which only the
-//! sizes are known.
+//! sizes are known. `<risk>_of_people(constants..., size)`: the same of people of whom only the smallest class is known.
 //!
 //! # Contract
-//! Takes BIGINT sizes, a class a row, each of people who are in no other class; NULL is no class, a size below 0 an
+//! Takes BIGINT sizes, a class (of people who are in no other) or a person a row; NULL is none, a size below 0 an
 //! error. It is what the optimizer's rule puts above the GROUP BY that counts; only rows that look at nothing but
 //! sizes have one. It holds one number for each distinct size.
 
@@ -28,21 +28,23 @@ use super::udaf::literals;
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate over sizes.
 pub struct OfSizes {
     row: Row,
+    people: bool,
     name: String,
     returns: DataType,
     signature: Signature,
 }
 
 impl OfSizes {
-    pub(super) fn new(row: Row, returns: DataType) -> Self {
-        let name = format!("{}_of_sizes", row.doc().name);
-        Self { row, name, returns, signature: Signature::user_defined(Volatility::Immutable) }
+    pub(super) fn new(row: Row, people: bool, returns: DataType) -> Self {
+        let name = format!("{}_of_{}", row.doc().name, if people { "people" } else { "sizes" });
+        Self { row, people, name, returns, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
     fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<Sizes> {
         let number = self.row.number(&self.name, literals(arguments))?;
         let constants = self.row.constants().len();
-        Ok(Sizes { number, constants, returns: self.returns.clone(), classes: HashMap::new(), groups: 0 })
+        let returns = self.returns.clone();
+        Ok(Sizes { number, constants, people: self.people, returns, classes: HashMap::new(), groups: 0 })
     }
 }
 
@@ -115,10 +117,11 @@ impl AggregateUDFImpl for OfSizes {
     }
 }
 
-/// How many classes of each size every group has.
+/// How many classes of each size every group has, or people with a smallest class of that size.
 struct Sizes {
     number: Number,
     constants: usize,
+    people: bool,
     returns: DataType,
     classes: HashMap<(usize, i64), u64>,
     groups: usize,
@@ -153,7 +156,10 @@ impl Groups for Sizes {
             if let Some(answer) = answers.get_mut(*group) {
                 let size = u64::try_from(*size)
                     .map_err(|_| DataFusionError::Execution("a class of a negative size cannot be".into()))?;
-                self.number.add_sizes(answer, size, *classes);
+                match self.people {
+                    true => self.number.add_people(answer, size, *classes),
+                    false => self.number.add_sizes(answer, size, *classes),
+                }
             }
         }
         self.number.answers(answers, &self.returns)
@@ -239,7 +245,7 @@ mod tests {
 
     fn sizes(row: Row) -> Sizes {
         let (number, returns) = (row.number("test", std::iter::empty()).unwrap(), row.returns().unwrap());
-        Sizes { number, constants: 0, returns, classes: HashMap::new(), groups: 0 }
+        Sizes { number, constants: 0, people: false, returns, classes: HashMap::new(), groups: 0 }
     }
 
     #[test]

@@ -74,7 +74,10 @@ pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
             }
         }
         if needs == Needs::Size {
-            of_sizes.push(OfSizes::new(row, returns));
+            of_sizes.push(OfSizes::new(row, false, returns.clone()));
+        }
+        if matches!(row, Row::Risk(_)) {
+            of_sizes.push(OfSizes::new(row, true, returns));
         }
     }
     Ok((all, of_sizes))
@@ -121,10 +124,6 @@ impl ClassAggregate {
 
     pub(super) fn row(&self) -> Row {
         self.row
-    }
-
-    pub(super) fn looks(&self) -> Looks {
-        self.looks
     }
 
     pub(super) fn over(&self) -> Over {

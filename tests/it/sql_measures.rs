@@ -475,6 +475,11 @@ async fn one_set_of_quasi_identifiers_is_one_scan() {
             "k_anonymity(generalize_date(dob, 'year'), sex), l_diversity(race, sex, generalize_date(dob, 'year'))",
             1,
         ),
+        (
+            "share_at_risk_individuals(0.1, patient_id, dob, sex), sample_uniqueness_individuals(patient_id, sex, dob), max(zip)",
+            1,
+        ),
+        ("k_anonymity_individuals(patient_id, dob), sample_uniqueness_individuals(patient_id, dob)", 2),
         ("k_anonymity(dob, sex), k_anonymity(dob)", 2),
         ("l_diversity(diagnosis, dob), l_diversity(race, dob), k_anonymity(dob)", 2),
     ] {

@@ -21,13 +21,13 @@ use crate::release::functions::canonical_float;
 /// A call of a measure.
 pub(super) struct Measure {
     /// Its place in the `Aggregate`'s list.
-    at: usize,
-    row: Row,
-    constants: Vec<Expr>,
+    pub(super) at: usize,
+    pub(super) row: Row,
+    pub(super) constants: Vec<Expr>,
     individual: Option<Expr>,
     sensitive: Option<Expr>,
     quasi: HashSet<Expr>,
-    filter: Option<Expr>,
+    pub(super) filter: Option<Expr>,
 }
 
 impl Measure {
@@ -39,10 +39,7 @@ impl Measure {
         schema: &DFSchema,
     ) -> Result<Option<Self>> {
         let Some(arguments) = function.arguments(&call.params.args) else { return Ok(None) };
-        let (row, looks) = (function.row(), function.looks());
-        if matches!(row, Row::Risk(_)) && looks.individual {
-            return Ok(None);
-        }
+        let row = function.row();
         let key = |expr: &Expr| {
             let expr = expr.clone().unalias();
             Ok(if expr.get_type(schema)?.is_floating() { canonical_float(expr) } else { expr })
@@ -59,11 +56,27 @@ impl Measure {
     }
 }
 
+impl Measure {
+    /// Whether it looks at everybody's smallest class, not at classes.
+    pub(super) fn is_of_people(&self) -> bool {
+        matches!(self.row, Row::Risk(_)) && self.individual.is_some()
+    }
+}
+
 /// Measures that one grouping answers.
 pub(super) struct Branch {
-    number: usize,
-    measures: Vec<Measure>,
-    plain: Vec<(usize, Plain)>,
+    pub(super) number: usize,
+    pub(super) measures: Vec<Measure>,
+    pub(super) plain: Vec<(usize, Plain)>,
+}
+
+/// The lowest layer of a branch, and its columns.
+pub(super) struct Layers {
+    pub(super) rows: Layer,
+    pub(super) groups: Vec<Expr>,
+    pub(super) quasi: Vec<Expr>,
+    pub(super) individual: Option<Expr>,
+    sensitive: Option<Expr>,
 }
 
 impl Branch {
@@ -83,7 +96,8 @@ impl Branch {
     pub(super) fn takes(&self, other: &Measure) -> bool {
         let fits =
             |own: Option<&Expr>, other: Option<&Expr>| own.is_none() || other.is_none() || own == other;
-        self.measures.iter().all(|measure| measure.quasi == other.quasi)
+        let same = |own: &Measure| own.quasi == other.quasi && own.is_of_people() == other.is_of_people();
+        self.measures.iter().all(same)
             && fits(self.individual(), other.individual.as_ref())
             && fits(self.sensitive(), other.sensitive.as_ref())
     }
@@ -96,12 +110,8 @@ impl Branch {
         self.plain = plain;
     }
 
-    /// The plan over the input of `aggregate`, with its groups.
-    pub(super) fn plan(
-        self,
-        aggregate: &Aggregate,
-        functions: &BTreeMap<String, Arc<AggregateUDF>>,
-    ) -> Result<Answered> {
+    /// The layer that groups by all columns, without values.
+    pub(super) fn lowest(&self, aggregate: &Aggregate) -> Layers {
         let mut rows = Layer::new(self.number, 1);
         let groups: Vec<Expr> =
             aggregate.group_expr.iter().map(|key| rows.key(key.clone().unalias())).collect();
@@ -111,6 +121,19 @@ impl Branch {
         let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key.clone())).collect();
         let individual = self.individual().cloned().map(|who| rows.key(who));
         let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
+        Layers { rows, groups, quasi, individual, sensitive }
+    }
+
+    /// The plan over the input of `aggregate`, with its groups.
+    pub(super) fn plan(
+        self,
+        aggregate: &Aggregate,
+        functions: &BTreeMap<String, Arc<AggregateUDF>>,
+    ) -> Result<Answered> {
+        if self.measures.iter().any(Measure::is_of_people) {
+            return self.plan_of_people(aggregate, functions);
+        }
+        let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(aggregate);
         let (mut classes, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
         groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
@@ -165,7 +188,7 @@ impl Branch {
     }
 }
 
-fn missing() -> DataFusionError {
+pub(super) fn missing() -> DataFusionError {
     DataFusionError::Internal("a measure without its functions for the upper layers".into())
 }
 
@@ -190,7 +213,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    fn new(branch: usize, height: usize) -> Self {
+    pub(super) fn new(branch: usize, height: usize) -> Self {
         Self { name: format!("kanon_{branch}_{height}"), keys: Vec::new(), values: Vec::new() }
     }
 
@@ -200,7 +223,7 @@ impl Layer {
     }
 
     /// Groups by a column of the layer below.
-    fn keep(&mut self, column: &Expr) {
+    pub(super) fn keep(&mut self, column: &Expr) {
         if let Expr::Column(Column { name, .. }) = column
             && !self.keys.iter().any(|(_, known)| known == name)
         {
@@ -213,13 +236,19 @@ impl Layer {
         named(&mut self.values, aggregate, &format!("{}_value", self.name))
     }
 
-    fn over(self, input: LogicalPlan) -> Result<LogicalPlan> {
+    /// What it computes, by name.
+    pub(super) fn values(self) -> Vec<Expr> {
+        self.values.into_iter().map(|(expr, name)| expr.alias(name)).collect()
+    }
+
+    /// The layer over another one.
+    pub(super) fn over(self, input: LogicalPlan) -> Result<LogicalPlan> {
         let aliased = |(expr, name): (Expr, String)| match &expr {
             Expr::Column(column) if column.relation.is_none() && column.name == name => expr,
             _ => expr.alias(name),
         };
-        let keys = self.keys.into_iter().map(aliased).collect();
-        let values = self.values.into_iter().map(aliased).collect();
+        let keys = self.keys.iter().cloned().map(aliased).collect();
+        let values = self.values();
         Ok(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), keys, values)?))
     }
 }

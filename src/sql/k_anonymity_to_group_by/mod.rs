@@ -7,7 +7,8 @@
 //! L2  Aggregate G, q..         one value a class, by the model itself
 //! L1  Aggregate G, q.., s      rows
 //! ```
-//! Without a sensitive or an individual column L1 knows the classes, and L2 is not needed.
+//! Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk measures over individuals
+//! look at everybody's smallest class, in a form of their own (`people.rs`).
 //!
 //! # Contract
 //! The answer is the accumulator's ([`udaf`](super::udaf)). An `Aggregate` is rewritten where every measure in it
@@ -15,10 +16,10 @@
 //! `max`, `bool_and`, `bool_or` or `avg` of doubles, without DISTINCT or ORDER BY. FILTER becomes a conditional count
 //! in L1. Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch
 //! each, joined on G (NULL = NULL), where the input gives the same rows each time it is read. Whatever else there is,
-//! the plan stays as it was: the rule never fails. Risk measures over individuals, grouping sets and correlated inputs
-//! are left to the accumulator. `SET kanon.rewrite_measures = false` switches the rule off.
+//! the plan stays as it was: the rule never fails. Grouping sets and correlated inputs are left to the accumulator. `SET kanon.rewrite_measures = false` switches the rule off.
 
 mod branch;
+mod people;
 mod plain;
 mod repeatable;
 
