@@ -3,6 +3,8 @@
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::physical_expr::expressions::Literal;
 
 use crate::decimal::Decimal;
 
@@ -51,6 +53,13 @@ impl Constant<'_> {
         let Self { function, position, name } = self;
         DataFusionError::Plan(format!("{function}: argument {position} ({name}): {why}"))
     }
+}
+
+/// The literals among the arguments of an accumulator.
+pub(super) fn literals<'a>(
+    arguments: &'a AccumulatorArgs<'_>,
+) -> impl Iterator<Item = Option<&'a ScalarValue>> {
+    arguments.exprs.iter().map(|e| e.downcast_ref::<Literal>().map(Literal::value))
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ use hashbrown::HashMap;
 
 use super::answers::{Number, Row};
 use super::class_counts::lists;
+use super::constants::literals;
 use super::interned::passes;
 use super::one_group::{Groups, OneGroup};
-use super::udaf::literals;
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate over sizes.
 pub struct OfSizes {

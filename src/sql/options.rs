@@ -1,20 +1,57 @@
 //! `SET kanon.<key> = <value>`: what a session may be told.
+//!
+//! The engine's macro would show the keys without `kanon.` and name no near one, so the trait is written out.
 
-// The engine's macro makes public items without documentation of its own.
-#![allow(missing_docs, reason = "made by the engine's macro")]
+use std::any::Any;
 
-use datafusion::common::config::{ConfigExtension, ConfigOptions};
-use datafusion::common::extensions_options;
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::error::{DataFusionError, Result};
 
-extensions_options! {
-    /// The options of this crate, under `kanon.` in SQL.
-    pub struct KanonOptions {
-        /// Whether measures become GROUP BYs (the rule `k_anonymity_to_group_by`); the answers are the same without
-        pub rewrite_measures: bool, default = true
-        /// Whether functions may read files that a query names: tables, policies, hierarchies
-        pub allow_files: bool, default = false
-        /// Whether errors may show values that a hierarchy does not cover; they are only counted otherwise
-        pub show_values: bool, default = false
+use crate::error::nearest;
+
+/// The options of this crate, under `kanon.` in SQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KanonOptions {
+    /// Whether measures become GROUP BYs (the rule `k_anonymity_to_group_by`).
+    pub rewrite_measures: bool,
+    /// Whether functions may read files that a query names.
+    pub allow_files: bool,
+    /// Whether errors may show values that a hierarchy does not cover.
+    pub show_values: bool,
+}
+
+impl Default for KanonOptions {
+    fn default() -> Self {
+        Self { rewrite_measures: true, allow_files: false, show_values: false }
+    }
+}
+
+impl KanonOptions {
+    /// The options of a session; the defaults where it has none.
+    pub fn of(options: &ConfigOptions) -> Self {
+        options.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// Every option: its key, its place, what it says.
+    fn all(&mut self) -> [(&'static str, &mut bool, &'static str); 3] {
+        [
+            (
+                "kanon.allow_files",
+                &mut self.allow_files,
+                "Whether functions may read files that a query names: tables, policies, hierarchies",
+            ),
+            (
+                "kanon.rewrite_measures",
+                &mut self.rewrite_measures,
+                "Whether measures become GROUP BYs (the rule k_anonymity_to_group_by); the answers are the same without",
+            ),
+            (
+                "kanon.show_values",
+                &mut self.show_values,
+                "Whether errors of lattice and anonymize may show values that a hierarchy does not cover; they are only \
+                 counted otherwise",
+            ),
+        ]
     }
 }
 
@@ -22,9 +59,42 @@ impl ConfigExtension for KanonOptions {
     const PREFIX: &'static str = "kanon";
 }
 
-impl KanonOptions {
-    /// The options of a session; the defaults where it has none.
-    pub fn of(options: &ConfigOptions) -> Self {
-        options.extensions.get::<Self>().cloned().unwrap_or_default()
+impl ExtensionOptions for KanonOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    /// Sets what stands behind `kanon.`.
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let key = format!("{}.{key}", Self::PREFIX);
+        let all = self.all();
+        let keys = all.each_ref().map(|(known, ..)| *known);
+        let Some((_, place, _)) = all.into_iter().find(|(known, ..)| *known == key) else {
+            let why = format!("there is no option `{key}`; {}", nearest(&key, &keys));
+            return Err(DataFusionError::Configuration(why));
+        };
+        *place = match value.trim().to_ascii_lowercase().as_str() {
+            "true" => true,
+            "false" => false,
+            _ => return Err(DataFusionError::Configuration(format!("{key}: expected true or false"))),
+        };
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |(key, value, description): (&str, &mut bool, &'static str)| ConfigEntry {
+            key: key.to_owned(),
+            value: Some(value.to_string()),
+            description,
+        };
+        self.clone().all().map(entry).into()
     }
 }

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
@@ -24,10 +23,10 @@ use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_na
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Signature, Volatility,
 };
-use datafusion::physical_expr::expressions::Literal;
 
 use super::answers::{Answer, Number, Row};
 use super::class_counts::{ClassCounts, Looks};
+use super::constants::literals;
 use super::documentation;
 use super::of_sizes::OfSizes;
 use super::one_group::{Groups, OneGroup};
@@ -81,13 +80,6 @@ pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
         }
     }
     Ok((all, of_sizes))
-}
-
-/// The literals among the arguments of an accumulator.
-pub(super) fn literals<'a>(
-    arguments: &'a AccumulatorArgs<'_>,
-) -> impl Iterator<Item = Option<&'a ScalarValue>> {
-    arguments.exprs.iter().map(|e| e.downcast_ref::<Literal>().map(Literal::value))
 }
 
 /// The arguments of a call by what they are.

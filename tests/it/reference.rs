@@ -86,7 +86,7 @@ fn page() -> String {
     page += "\n## Options\n\n`SET kanon.<key> = <value>`.\n\n";
     for entry in KanonOptions::default().entries() {
         let value = entry.value.unwrap_or_default();
-        writeln!(page, "- `kanon.{}` (default `{value}`): {}.", entry.key, entry.description).unwrap();
+        writeln!(page, "- `{}` (default `{value}`): {}.", entry.key, entry.description).unwrap();
     }
     page += "\n## In a policy\n\nKeys of `hierarchy`:\n\n";
     for row in GENERALIZERS {

@@ -68,7 +68,7 @@ impl Sql {
             Format::Json => Output::Json,
         });
         let prompt = self.is_prompt();
-        let mut shell = Shell::new(run.resources, output, prompt)?;
+        let mut shell = Shell::new(run, output, prompt)?;
         if prompt {
             prompt::run(&mut shell).await?;
             return Ok(Done::printed());

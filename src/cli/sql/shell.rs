@@ -18,6 +18,7 @@ use super::files::Files;
 use super::print::{Pipe, print};
 use super::script::{Part, Script};
 use crate::error::{Error, Result, nearest};
+use crate::release::Run;
 use crate::release::engine::Resources;
 use crate::sql::options::KanonOptions;
 
@@ -60,20 +61,20 @@ enum Reads {
 }
 
 /// A session in which everything of this crate and every file has a name.
-fn session(resources: &Resources) -> Result<(SessionContext, Files)> {
+fn session(resources: &Resources, show_values: bool) -> Result<(SessionContext, Files)> {
     let session = resources.query_session()?;
     crate::sql::register_all(&session).running("registering the functions")?;
-    allow_files(&session);
+    set_options(&session, show_values);
     let files = Files::enable(&session);
     Ok((session, files))
 }
 
 /// Whoever has a shell may read files anyway.
-fn allow_files(session: &SessionContext) {
+fn set_options(session: &SessionContext, show_values: bool) {
     let state = session.state_ref();
     let mut state = state.write();
     if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<KanonOptions>() {
-        options.allow_files = true;
+        (options.allow_files, options.show_values) = (true, show_values);
     }
 }
 
@@ -82,8 +83,8 @@ impl Shell {
     ///
     /// # Errors
     /// Those of the engine's start.
-    pub(super) fn new(resources: &Resources, output: Output, prompt: bool) -> Result<Self> {
-        let (session, files) = session(resources)?;
+    pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool) -> Result<Self> {
+        let (session, files) = session(run.resources, run.show_values)?;
         Ok(Self { session, files, output, prompt, timing: prompt, noted: false, pipe: Pipe::new() })
     }
 

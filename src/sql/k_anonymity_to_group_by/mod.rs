@@ -19,6 +19,7 @@
 //! the plan stays as it was: the rule never fails. Grouping sets and correlated inputs are left to the accumulator. `SET kanon.rewrite_measures = false` switches the rule off.
 
 mod branch;
+mod layer;
 mod people;
 mod plain;
 mod repeatable;

@@ -16,7 +16,8 @@ use datafusion::functions_aggregate::min_max::min_udaf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
-use super::branch::{Branch, Layer, Layers, call, missing};
+use super::branch::{Branch, Layers, missing};
+use super::layer::{Layer, call};
 use super::{Answered, upper};
 
 impl Branch {

@@ -11,7 +11,7 @@ use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, when};
 
-use super::branch::{Layer, call};
+use super::layer::{Layer, call};
 
 /// An aggregate that is a function of partial aggregates over parts of the rows.
 pub(super) enum Plain {

@@ -15,19 +15,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 
 use super::TableFunctionRow;
 use super::call::Call;
-use super::policy::{Asked, asked, not_repeatable};
+use super::policy::{Asked, Followed, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
-use crate::policy::Policy;
+use crate::error::Error;
 use crate::release::again::table_of_plan;
 use crate::release::engine::{Doing, Resources};
-use crate::release::profile::{by_values, of_values_grouped};
-use crate::release::{Loaded, Run, Silent, anonymized, can_be_searched};
+use crate::release::profile::by_values;
+use crate::release::{Loaded, anonymized};
 use crate::sql::k_anonymity_to_group_by::is_repeatable;
 
 /// The table row of this function.
@@ -51,16 +50,12 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     let schema = anonymized::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
     let profile = by_values(table.clone(), &policy).map_err(refused)?;
     let inputs = vec![profile.into_unoptimized_plan(), table.into_unoptimized_plan()];
-    let task = Anonymize { policy, digest, show_values: call.options().show_values };
+    let task = Anonymize(Followed { policy, digest, show_values: call.options().show_values });
     plan_of(Arc::new(task), inputs, schema)
 }
 
 #[derive(Debug)]
-struct Anonymize {
-    policy: Arc<Policy>,
-    digest: String,
-    show_values: bool,
-}
+struct Anonymize(Followed);
 
 #[async_trait]
 impl Task for Anonymize {
@@ -69,27 +64,17 @@ impl Task for Anonymize {
     }
 
     fn says(&self) -> String {
-        format!("policy sha256:{}", self.digest)
+        self.0.says()
     }
 
     async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
         let resources = Resources::of_task(&inputs.context);
-        let run = Run {
-            resources: &resources,
-            stop: &inputs.stop,
-            listener: &Silent,
-            show_values: self.show_values,
-        };
+        let run = self.0.run(&resources, &inputs.stop);
         let session = resources.session_of(inputs.context.runtime_env());
-        let [profile, table] = inputs.plans.as_slice() else {
-            return Err(crate::error::Error::internal("a table without a profile"));
-        };
-        let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
-        let groups = groups.doing("grouping the table by its quasi-identifiers")?;
-        let classes = of_values_grouped(&session, &self.policy, groups, &run).await?;
-        can_be_searched(&self.policy, &classes)?;
+        let classes = self.0.classes(inputs, &session, &run).await?;
+        let table = inputs.plans.last().ok_or_else(|| Error::internal("no table"))?;
         let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
-        let loaded = Loaded { session, table, policy: Arc::clone(&self.policy) };
+        let loaded = Loaded { session, table, policy: Arc::clone(&self.0.policy) };
         let verified = anonymized::anonymize(&run, inputs.context.runtime_env(), &loaded, classes).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {

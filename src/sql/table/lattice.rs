@@ -16,11 +16,10 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 
 use super::TableFunctionRow;
 use super::call::Call;
-use super::policy::{Asked, asked};
+use super::policy::{Asked, Followed, asked};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::error::Error;
@@ -29,8 +28,8 @@ use crate::method::lattice::exhaustive::for_every_node;
 use crate::model::Needs;
 use crate::policy::Policy;
 use crate::release::engine::{Doing, Resources};
-use crate::release::profile::{by_values, of_values_grouped};
-use crate::release::{Run, Silent, ask, can_be_searched};
+use crate::release::profile::by_values;
+use crate::release::{Run, Silent, ask};
 
 /// The table row of this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
@@ -48,8 +47,8 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     call.finish(&[])?;
     let profile = by_values(table, &policy).map_err(|error| call.refused(error))?;
     let schema = schema(&policy);
-    let task =
-        Lattice { policy, digest, show_values: call.options().show_values, schema: Arc::clone(&schema) };
+    let followed = Followed { policy, digest, show_values: call.options().show_values };
+    let task = Lattice { followed, schema: Arc::clone(&schema) };
     plan_of(Arc::new(task), vec![profile.into_unoptimized_plan()], schema)
 }
 
@@ -79,9 +78,7 @@ fn schema(policy: &Policy) -> SchemaRef {
 
 #[derive(Debug)]
 struct Lattice {
-    policy: Arc<Policy>,
-    digest: String,
-    show_values: bool,
+    followed: Followed,
     schema: SchemaRef,
 }
 
@@ -103,25 +100,17 @@ impl Task for Lattice {
     }
 
     fn says(&self) -> String {
-        format!("policy sha256:{}", self.digest)
+        self.followed.says()
     }
 
     async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
         let resources = Resources::of_task(&inputs.context);
-        let run = Run {
-            resources: &resources,
-            stop: &inputs.stop,
-            listener: &Silent,
-            show_values: self.show_values,
-        };
+        let run = self.followed.run(&resources, &inputs.stop);
         let session = resources.session_of(inputs.context.runtime_env());
-        let [profile] = inputs.plans.as_slice() else { return Err(Error::internal("no profile")) };
-        let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
-        let groups = groups.doing("grouping the table by its quasi-identifiers")?;
-        let classes = of_values_grouped(&session, &self.policy, groups, &run).await?;
-        can_be_searched(&self.policy, &classes)?;
+        let classes = self.followed.classes(inputs, &session, &run).await?;
 
-        let (policy, resources, stop) = (Arc::clone(&self.policy), resources.clone(), inputs.stop.clone());
+        let (policy, resources, stop) =
+            (Arc::clone(&self.followed.policy), resources.clone(), inputs.stop.clone());
         let nodes = tokio::task::spawn_blocking(move || {
             let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
             let mut nodes: Vec<Node> = Vec::new();
@@ -158,7 +147,7 @@ impl Lattice {
             let levels = nodes.iter().map(|node| i32::try_from(node.levels[column]).map_err(Error::internal));
             Ok(Arc::new(levels.collect::<crate::error::Result<Int32Array>>()?))
         };
-        let fields = level_fields(&self.policy);
+        let fields = level_fields(&self.followed.policy);
         let levels = (0..fields.len()).map(level).collect::<crate::error::Result<Vec<_>>>()?;
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(StructArray::try_new(fields, levels, None).doing("showing the nodes")?),

@@ -10,7 +10,7 @@
 //! of `b`. A match is no proof: who is not in `b` may match others.
 
 use datafusion::common::{Column, DFSchemaRef, NullEquality};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
 use datafusion::logical_expr::binary::comparison_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
@@ -30,6 +30,14 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
+/// Says which of the two tables an error is about.
+fn in_table(error: DataFusionError, table: &str) -> DataFusionError {
+    match error {
+        DataFusionError::Plan(why) => DataFusionError::Plan(format!("{why} (table {table})")),
+        other => other,
+    }
+}
+
 const MATCHES: &str = "matches";
 
 fn column(name: &str) -> Expr {
@@ -46,7 +54,8 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
 
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     for (at, said) in said.iter().enumerate() {
-        let ((name, left), (_, right)) = (call.column(said, a.schema())?, call.column(said, b.schema())?);
+        let (name, left) = call.column(said, a.schema()).map_err(|error| in_table(error, "a"))?;
+        let (_, right) = call.column(said, b.schema()).map_err(|error| in_table(error, "b"))?;
         let (left_type, right_type) = (left.get_type(a.schema())?, right.get_type(b.schema())?);
         let Some(common) = comparison_coercion(&left_type, &right_type) else {
             let why = format!(

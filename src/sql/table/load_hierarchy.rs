@@ -71,7 +71,8 @@ impl Task for Load {
         for plan in &inputs.plans {
             batches.extend(collect(Arc::clone(plan), Arc::clone(&inputs.context)).await.doing(doing)?);
         }
-        let table = table_of_batches(&batches)?;
+        let place = || format!("hierarchy `{}`", self.name);
+        let table = table_of_batches(&batches).map_err(|error| error.at(place()))?;
         let values = if let Argument::Table(rows) = &table { rows.len() as u64 } else { 0 };
         self.hierarchies.load(&self.name, table)?;
         let levels = self.hierarchies.get(&self.name)?.hierarchy.levels().len() as u64;

@@ -4,19 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, UnaryOperator, Value};
 
 use super::super::hierarchies::Hierarchies;
 use super::call::{Call, text_of};
+use super::task::Inputs;
+use crate::class::ClassTable;
 use crate::error::Error;
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::csv_of_rows;
 use crate::policy::{Files, Folder, Policy, Said};
-use crate::release::digest;
+use crate::release::engine::{Doing, Resources};
 use crate::release::hierarchy_files::HierarchyFiles;
 use crate::release::input::canonical_table;
+use crate::release::profile::of_values_grouped;
 use crate::release::relative::days_since;
+use crate::release::stop::Stop;
+use crate::release::{Run, Silent, can_be_searched, digest};
 
 /// A policy and the table that it is about.
 pub(super) struct Asked {
@@ -26,6 +32,45 @@ pub(super) struct Asked {
     pub(super) digest: String,
     /// The table as canonical columns.
     pub(super) table: DataFrame,
+}
+
+/// A policy that a task follows.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) policy: Arc<Policy>,
+    pub(super) digest: String,
+    /// Whether errors may show values that a hierarchy does not cover.
+    pub(super) show_values: bool,
+}
+
+impl Followed {
+    /// What EXPLAIN shows.
+    pub(super) fn says(&self) -> String {
+        format!("policy sha256:{}", self.digest)
+    }
+
+    /// What a run of the task may use.
+    pub(super) fn run<'a>(&self, resources: &'a Resources, stop: &'a Stop) -> Run<'a> {
+        Run { resources, stop, listener: &Silent, show_values: self.show_values }
+    }
+
+    /// The classes of the task's first input, a profile.
+    ///
+    /// # Errors
+    /// Those of the profile; whatever no search can satisfy.
+    pub(super) async fn classes(
+        &self,
+        inputs: &Inputs,
+        session: &SessionContext,
+        run: &Run<'_>,
+    ) -> crate::error::Result<ClassTable> {
+        let profile = inputs.plans.first().ok_or_else(|| Error::internal("no profile"))?;
+        let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
+        let groups = groups.doing("grouping the table by its quasi-identifiers")?;
+        let classes = of_values_grouped(session, &self.policy, groups, run).await?;
+        can_be_searched(&self.policy, &classes)?;
+        Ok(classes)
+    }
 }
 
 /// The table and the policy of a call: its next two arguments.

@@ -1,0 +1,72 @@
+//! One GROUP BY of the rewritten plan, and calls of aggregates.
+
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan};
+
+/// A call of an aggregate.
+pub(super) fn call(function: &Arc<AggregateUDF>, arguments: Vec<Expr>, filter: Option<Expr>) -> Expr {
+    let (function, filter) = (Arc::clone(function), filter.map(Box::new));
+    Expr::AggregateFunction(AggregateFunction::new_udf(function, arguments, false, filter, vec![], None))
+}
+
+/// One GROUP BY. Nothing is computed twice.
+pub(super) struct Layer {
+    name: String,
+    keys: Vec<(Expr, String)>,
+    values: Vec<(Expr, String)>,
+}
+
+impl Layer {
+    pub(super) fn new(branch: usize, height: usize) -> Self {
+        Self { name: format!("kanon_{branch}_{height}"), keys: Vec::new(), values: Vec::new() }
+    }
+
+    /// Groups by an expression; returns the column that holds it.
+    pub(super) fn key(&mut self, expr: Expr) -> Expr {
+        named(&mut self.keys, expr, &format!("{}_key", self.name))
+    }
+
+    /// Groups by a column of the layer below.
+    pub(super) fn keep(&mut self, column: &Expr) {
+        if let Expr::Column(Column { name, .. }) = column
+            && !self.keys.iter().any(|(_, known)| known == name)
+        {
+            self.keys.push((column.clone(), name.clone()));
+        }
+    }
+
+    /// Computes an aggregate; returns the column that holds it.
+    pub(super) fn value(&mut self, aggregate: Expr) -> Expr {
+        named(&mut self.values, aggregate, &format!("{}_value", self.name))
+    }
+
+    /// What it computes, by name.
+    pub(super) fn values(self) -> Vec<Expr> {
+        self.values.into_iter().map(|(expr, name)| expr.alias(name)).collect()
+    }
+
+    /// The layer over another one.
+    pub(super) fn over(self, input: LogicalPlan) -> Result<LogicalPlan> {
+        let aliased = |(expr, name): (Expr, String)| match &expr {
+            Expr::Column(column) if column.relation.is_none() && column.name == name => expr,
+            _ => expr.alias(name),
+        };
+        let keys = self.keys.iter().cloned().map(aliased).collect();
+        let values = self.values();
+        Ok(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), keys, values)?))
+    }
+}
+
+fn named(known: &mut Vec<(Expr, String)>, expr: Expr, prefix: &str) -> Expr {
+    let column = |name: &str| Expr::Column(Column::from_name(name));
+    if let Some((_, name)) = known.iter().find(|(other, _)| *other == expr) {
+        return column(name);
+    }
+    let name = format!("{prefix}_{}", known.len());
+    known.push((expr, name.clone()));
+    column(&name)
+}
