@@ -1,4 +1,5 @@
-//! What cannot stand around a measure in SQL: DISTINCT and OVER are errors of the plan. (WITHIN GROUP is one already.)
+//! What cannot stand around a measure in SQL: DISTINCT, OVER and
+//! columns that are constants are errors of the plan. (WITHIN GROUP is one already.)
 
 use datafusion::error::Result;
 use datafusion::logical_expr::WindowFunctionDefinition;
@@ -14,6 +15,7 @@ impl ExprPlanner for Refusals {
     fn plan_aggregate(&self, call: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         if let Some(measure) = call.func.inner().downcast_ref::<ClassAggregate>() {
             measure.no_distinct(call.distinct)?;
+            measure.no_constant_column(&call.args)?;
         }
         Ok(PlannerResult::Original(call))
     }

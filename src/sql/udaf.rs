@@ -155,6 +155,20 @@ impl ClassAggregate {
         }
     }
 
+    /// The plan's error for a column that is a constant: most likely a name in the wrong quotes, and every row would be
+    /// in one class.
+    pub(super) fn no_constant_column(&self, arguments: &[Expr]) -> Result<()> {
+        let mut columns = arguments.iter().enumerate().skip(self.row.constants().len());
+        match columns.find(|(_, column)| column.column_refs().is_empty() && !column.contains_outer()) {
+            None => Ok(()),
+            Some((at, _)) => Err(self.refused(&format!(
+                "argument {} ({}) is a constant, not a column; a column's name stands without quotes or in double ones",
+                at + 1,
+                self.meaning(at)
+            ))),
+        }
+    }
+
     pub(super) fn refused(&self, why: &str) -> DataFusionError {
         DataFusionError::Plan(format!("{}: {why}", self.name))
     }

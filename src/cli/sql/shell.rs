@@ -12,6 +12,8 @@ use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{TableFactor, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, dialect_from_str};
 
+use tempfile::TempDir;
+
 use super::Output;
 use super::errors::Told;
 use super::files::Files;
@@ -42,6 +44,8 @@ const SHOWN_ON_TERMINAL: usize = 40;
 
 /// A session and how its results are shown.
 pub(super) struct Shell {
+    /// Removed with the shell.
+    _spill: TempDir,
     session: SessionContext,
     files: Files,
     output: Output,
@@ -84,8 +88,21 @@ impl Shell {
     /// # Errors
     /// Those of the engine's start.
     pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool) -> Result<Self> {
-        let (session, files) = session(run.resources, run.show_values)?;
-        Ok(Self { session, files, output, prompt, timing: prompt, noted: false, pipe: Pipe::new() })
+        // Rows that spill are cells: tasks that outlive an error or an interrupt must not leave them behind.
+        let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
+        let spill = spill.map_err(|e| Error::data(e.kind()).at("making a folder for spill files"))?;
+        let resources = Resources { spill: Some(spill.path().to_path_buf()), ..run.resources.clone() };
+        let (session, files) = session(&resources, run.show_values)?;
+        Ok(Self {
+            _spill: spill,
+            session,
+            files,
+            output,
+            prompt,
+            timing: prompt,
+            noted: false,
+            pipe: Pipe::new(),
+        })
     }
 
     /// Runs a text to its end or first error; whether to go on after it.

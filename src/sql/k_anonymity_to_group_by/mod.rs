@@ -13,7 +13,7 @@
 //! # Contract
 //! The answer is the accumulator's ([`udaf`](super::udaf)). An `Aggregate` is rewritten where every measure in it
 //! looks at constants, columns and deterministic expressions, and every other aggregate is `count`, `sum`, `min`,
-//! `max`, `bool_and`, `bool_or` or `avg` of doubles, without DISTINCT or ORDER BY. FILTER becomes a conditional count
+//! `max` (not of doubles), `bool_and`, `bool_or` or `avg` of doubles, without DISTINCT or ORDER BY. FILTER becomes a conditional count
 //! in L1. Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch
 //! each, joined on G (NULL = NULL), where the input gives the same rows each time it is read. Whatever else there is,
 //! the plan stays as it was: the rule never fails. Grouping sets and correlated inputs are left to the accumulator. `SET kanon.rewrite_measures = false` switches the rule off.

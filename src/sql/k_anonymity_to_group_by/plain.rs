@@ -26,6 +26,13 @@ pub(super) enum Plain {
 impl Plain {
     /// The aggregate of a call; `None` where its parts cannot be put together.
     pub(super) fn read(said: &AggregateFunction, schema: &DFSchema) -> Result<Option<Self>> {
+        // The engine's grouped minimum of doubles loses NaN, its ungrouped one does not.
+        let is_end = [min_udaf(), max_udaf()].contains(&said.func);
+        for argument in said.params.args.iter().filter(|_| is_end) {
+            if argument.get_type(schema)?.is_floating() {
+                return Ok(None);
+            }
+        }
         let same = [sum_udaf(), min_udaf(), max_udaf(), bool_and_udaf(), bool_or_udaf()];
         if same.contains(&said.func) {
             return Ok(Some(Self::Same(said.clone())));

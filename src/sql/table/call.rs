@@ -193,6 +193,11 @@ impl<'a> Call<'a> {
             Some(name) => Expr::Column(self.column_named(name, schema)?),
             None => self.context.sql_to_expr(said.clone(), schema)?,
         };
+        if expr.column_refs().is_empty() {
+            return Err(self.refused(
+                "a constant is given where a column is expected; a column is named in quotes or not",
+            ));
+        }
         if expr.get_type(schema)?.is_nested() {
             return Err(self.refused("lists, structs and maps cannot be grouped"));
         }
@@ -204,8 +209,12 @@ impl<'a> Call<'a> {
     }
 
     fn column_named(&self, name: &str, schema: &DFSchema) -> Result<Column> {
-        let known = schema.iter().find(|(_, field)| field.name() == name);
-        match known {
+        let mut known = schema.iter().filter(|(_, field)| field.name() == name);
+        let (first, second) = (known.next(), known.next());
+        if second.is_some() {
+            return Err(self.refused(format!("the table has two columns `{name}`; rename one")));
+        }
+        match first {
             Some((qualifier, field)) => Ok(Column::new(qualifier.cloned(), field.name())),
             None => {
                 let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -252,7 +261,8 @@ impl<'a> Call<'a> {
 pub(super) fn text_of(said: &SqlExpr) -> Option<&str> {
     match said {
         SqlExpr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            Value::DollarQuotedString(text) => Some(&text.value),
             _ => None,
         },
         _ => None,

@@ -9,7 +9,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::error::Result;
-use datafusion::functions_aggregate::expr_fn::{count, count_distinct};
+use datafusion::functions_aggregate::expr_fn::{count_distinct, sum};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
 use super::TableFunctionRow;
@@ -39,7 +39,8 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     let keys = columns.iter().map(key).collect::<Result<Vec<Expr>>>()?;
     let size = match individual {
         Some(who) => count_distinct(compared(who, schema)?),
-        None => count(lit(1i64)),
+        // A sum, because the engine makes a GROUP BY of one distinct count beside sums, and not beside counts.
+        None => sum(lit(1i64)),
     };
     let mut counts = vec![size.alias("size")];
     for (name, column) in &sensitive {

@@ -72,15 +72,17 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     // Each group of b: how many there are, and whether they share a value.
     let matches = match individual_of_b {
         Some(who) => count_distinct(compared(who, b.schema())?),
-        None => count(lit(1i64)),
+        // Sums, because the engine makes a GROUP BY of one distinct count beside sums, and not beside counts.
+        None => sum(lit(1i64)),
     };
     let mut counts = vec![matches.alias(MATCHES)];
     for (at, (_, value)) in sensitive.iter().enumerate() {
         let value = compared(value.clone(), b.schema())?;
         counts.push(count_distinct(value.clone()).alias(format!("distinct_{at}")));
-        counts.push(count(value).alias(format!("known_{at}")));
+        let known = when(value.is_null(), lit(0i64)).otherwise(lit(1i64))?;
+        counts.push(sum(known).alias(format!("known_{at}")));
     }
-    counts.push(count(lit(1i64)).alias("rows"));
+    counts.push(sum(lit(1i64)).alias("rows"));
     let groups = LogicalPlanBuilder::from(b).aggregate(of_b, counts)?.build()?;
 
     let mut columns = of_a;
