@@ -24,16 +24,13 @@ skip() {
     printf '\n== %s\n-- %s\n' "$1" "$2"
 }
 
-step "format" cargo fmt --check
-step "lints" cargo clippy --all-targets --locked -- -D warnings
+step "format" cargo fmt --all --check
+step "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "lints, without the engine" cargo clippy --no-default-features --lib --locked -- -D warnings
 step "quick loop: the library without the engine" cargo test --no-default-features --lib --locked
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items --locked
 step "all tests" cargo test --locked
-# A workspace of its own, with our target directory and our profiles (--config): only so does it find the dependencies
-# that the tests have just built.
-step "a foreign program" env CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}" \
-    cargo run --quiet --locked --config Cargo.toml --manifest-path examples/foreign/Cargo.toml
+step "a foreign program" cargo run --quiet --locked -p kanon-foreign
 
 if command -v cargo-deny >/dev/null; then
     step "dependencies: licenses, bans, sources" cargo deny --locked check licenses bans sources
