@@ -71,6 +71,11 @@ impl Error {
         Self::new(Kind::Interrupted, "interrupted; nothing was published")
     }
 
+    /// The user asked to stop what publishes nothing by itself (exit 130).
+    pub(crate) fn interrupted_query() -> Self {
+        Self::new(Kind::Interrupted, "interrupted; a file that COPY was writing may be incomplete")
+    }
+
     fn new(kind: Kind, message: impl Display) -> Self {
         Self { kind, message: message.to_string() }
     }

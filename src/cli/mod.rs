@@ -18,6 +18,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind, Result};
 use crate::release::Run;
@@ -151,6 +152,9 @@ fn run(cli: Cli) -> Result<Done> {
         .enable_all()
         .build()
         .map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))?;
+    // Signals are heard on a thread that never computes: the others may, for long.
+    let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
+    let listening = listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())))?;
     let stop = Stop::default();
     let format = cli.everywhere.format;
     let (prints_itself, is_prompt) = match &cli.command {
@@ -159,23 +163,28 @@ fn run(cli: Cli) -> Result<Done> {
     };
     let shows_progress = std::io::stderr().is_terminal() && format == Format::Text && !prints_itself;
     let progress = Progress::new(shows_progress);
+    let signals = {
+        let _entered = listening.enter();
+        signals(stop.clone(), !is_prompt)?
+    };
+    let stopped = listening.spawn(signals);
     let done = runtime.block_on(async {
-        let stopped = tokio::spawn(signals(stop.clone(), !is_prompt)?);
         let show_values = cli.everywhere.show_values;
         let run = Run { resources: &resources, stop: &stop, listener: &progress, show_values };
         tokio::select! {
             biased;
-            done = command(cli.command, &run, format) => done,
-            _ = stopped => Err(Error::interrupted()),
+            done = command(cli.command, &run, format, listening.handle()) => done,
+            _ = stopped => Err(if prints_itself { Error::interrupted_query() } else { Error::interrupted() }),
         }
     });
     progress.clear();
     // Threads that still compute for a run that was stopped are not waited for.
     runtime.shutdown_background();
+    listening.shutdown_background();
     done
 }
 
-async fn command(command: Command, run: &Run<'_>, format: Format) -> Result<Done> {
+async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Handle) -> Result<Done> {
     match command {
         Command::Init(init) => init.run(run).await,
         Command::Check(check) => check.run(run).await,
@@ -184,7 +193,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format) -> Result<Done
         Command::Verify(verify) => verify.run(run).await,
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
-        Command::Sql(sql) => sql.run(run, format).await,
+        Command::Sql(sql) => sql.run(run, format, listening).await,
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(run).await,
     }

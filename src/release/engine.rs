@@ -160,7 +160,7 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
             "a CSV line does not fit (number of fields, quotes or UTF-8); check [input] delimiter and header"
         }
         ArrowError::ParseError(_) => "a value cannot be parsed as its column's type",
-        ArrowError::IoError(..) => "an I/O error",
+        ArrowError::IoError(_, io) => return format!("I/O error: {}", io.kind()),
         ArrowError::MemoryError(_) => "memory ran out; raise --memory-limit",
         ArrowError::ParquetError(_) => "a Parquet file is damaged or of an unknown form",
         ArrowError::ExternalError(inner) => {

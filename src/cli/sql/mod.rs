@@ -11,6 +11,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tokio::runtime::Handle;
 
 use super::{Done, Format};
 use crate::error::{Error, Result};
@@ -62,7 +63,8 @@ impl Sql {
         self.statements.is_empty() && self.files.is_empty() && std::io::stdin().is_terminal()
     }
 
-    pub(super) async fn run(self, run: &Run<'_>, format: Format) -> Result<Done> {
+    /// `listening` is a runtime that hears signals while others compute.
+    pub(super) async fn run(self, run: &Run<'_>, format: Format, listening: &Handle) -> Result<Done> {
         let output = self.output.unwrap_or(match format {
             Format::Text => Output::Table,
             Format::Json => Output::Json,
@@ -70,7 +72,7 @@ impl Sql {
         let prompt = self.is_prompt();
         let mut shell = Shell::new(run, output, prompt)?;
         if prompt {
-            prompt::run(&mut shell).await?;
+            prompt::run(&mut shell, listening).await?;
             return Ok(Done::printed());
         }
         for (place, text) in self.texts()? {

@@ -6,6 +6,7 @@ use rustyline::config::Behavior;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
+use tokio::runtime::Handle;
 
 use super::script::{End, end, is_command};
 use super::shell::{Shell, tell};
@@ -18,7 +19,7 @@ const KEPT: usize = 1000;
 ///
 /// # Errors
 /// A data error when the terminal cannot be read; errors of statements are told and forgotten.
-pub(super) async fn run(shell: &mut Shell) -> Result<()> {
+pub(super) async fn run(shell: &mut Shell, listening: &Handle) -> Result<()> {
     let mut editor = editor().map_err(|_| unreadable())?;
     let history = history();
     if let Some(path) = &history {
@@ -53,7 +54,7 @@ pub(super) async fn run(shell: &mut Shell) -> Result<()> {
                 if let Some(path) = &history {
                     let _ = editor.append_history(path);
                 }
-                if !run_one(shell, &text).await? {
+                if !run_one(shell, &text, listening).await? {
                     return Ok(());
                 }
             }
@@ -62,15 +63,18 @@ pub(super) async fn run(shell: &mut Shell) -> Result<()> {
 }
 
 /// Runs what was typed unless it is stopped; whether to go on.
-async fn run_one(shell: &mut Shell, text: &str) -> Result<bool> {
+async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bool> {
+    let mut interrupt = listening.spawn(tokio::signal::ctrl_c());
     let done = tokio::select! {
         biased;
-        stopped = tokio::signal::ctrl_c() => {
+        stopped = &mut interrupt => {
+            let stopped = stopped.map_err(|_| Error::internal("listening"))?;
             stopped.map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())))?;
             Err(Error::interrupted())
         }
         done = shell.run(text) => done,
     };
+    interrupt.abort();
     match done {
         Err(error) if error.kind() == Kind::Interrupted => tell("\ncancelled\n"),
         Err(error) => tell(&format!("kanon: {error}\n")),

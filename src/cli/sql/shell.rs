@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use datafusion::common::TableReference;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::physical_plan::common::spawn_buffered;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
@@ -172,23 +175,24 @@ impl Shell {
             LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => Reads::Nothing,
             _ => Reads::Schema,
         };
-        let frame = self.session.execute_logical_plan(plan).await;
-        let frame = match reads {
-            Reads::Nothing => frame.asking()?,
-            Reads::Schema => frame.planning()?,
-            Reads::Rows => frame.running(&doing)?,
-        };
-        if frame.schema().fields().is_empty() {
-            tell(if self.prompt { "done\n" } else { "" });
-        } else {
-            let plan = frame.create_physical_plan().await.planning()?;
-            let rows = execute_stream(plan, frame.task_ctx().into()).running(&doing)?;
-            let pool = &self.session.runtime_env().memory_pool;
-            let most = match self.prompt && std::io::stdout().is_terminal() {
-                true => SHOWN_ON_TERMINAL,
-                false => usize::MAX,
-            };
-            print(rows, self.output, most, pool, &self.pipe, &doing).await?;
+        let session = self.session.clone();
+        let task_doing = doing.clone();
+        // On other threads than the one that hears signals: a join may compute for hours between two rows.
+        let started = SpawnedTask::spawn(async move { start(&session, plan, reads, &task_doing).await });
+        let rows = started
+            .join()
+            .await
+            .map_err(|_| Error::internal(format!("{doing}: the engine failed inside")))??;
+        match rows {
+            None => tell(if self.prompt { "done\n" } else { "" }),
+            Some(rows) => {
+                let pool = &self.session.runtime_env().memory_pool;
+                let most = match self.prompt && std::io::stdout().is_terminal() {
+                    true => SHOWN_ON_TERMINAL,
+                    false => usize::MAX,
+                };
+                print(spawn_buffered(rows, 1), self.output, most, pool, &self.pipe, &doing).await?;
+            }
         }
         if promises {
             self.noted = true;
@@ -252,6 +256,27 @@ impl Shell {
         }
         Ok(())
     }
+}
+
+/// Begins to run a plan: what has no rows is done then, of others the rows follow.
+async fn start(
+    session: &SessionContext,
+    plan: LogicalPlan,
+    reads: Reads,
+    doing: &str,
+) -> Result<Option<SendableRecordBatchStream>> {
+    let frame = session.execute_logical_plan(plan).await;
+    let frame = match reads {
+        Reads::Nothing => frame.asking()?,
+        Reads::Schema => frame.planning()?,
+        Reads::Rows => frame.running(doing)?,
+    };
+    if frame.schema().fields().is_empty() {
+        return Ok(None);
+    }
+    let context = frame.task_ctx().into();
+    let plan = frame.create_physical_plan().await.planning()?;
+    execute_stream(plan, context).running(doing).map(Some)
 }
 
 /// A name that may stand in quotes, as one identifier.
