@@ -147,7 +147,7 @@ fn tables() -> Vec<Table> {
             src: "sql/table",
             sql: "table",
             rows: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "call", "policy", "task"],
+            support: &["mod", "call", "distinct_counts", "policy", "task"],
         },
         Table {
             name: "METHODS",

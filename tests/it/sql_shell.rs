@@ -289,7 +289,7 @@ fn a_reader_may_leave_and_a_user_may_stop_it() {
         "SELECT count(*) AS n FROM range(1000000) a JOIN range(100000000) b ON sin(a.value) > b.value + 10";
     for (index, slow) in [endless.to_owned(), format!("CREATE TABLE t AS {endless}")].iter().enumerate() {
         let begun = format!("begun{index}.csv");
-        place.write("slow.sql", &format!("COPY (SELECT 1 AS n) TO '{begun}'; {slow};"));
+        place.write("slow.sql", format!("COPY (SELECT 1 AS n) TO '{begun}'; {slow};"));
         let mut run = place.start_until("sql --threads 1 -f slow.sql", &begun);
         assert!(run.goes_on());
         run.signal("INT");

@@ -9,11 +9,11 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::error::Result;
-use datafusion::functions_aggregate::expr_fn::{count_distinct, sum};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
 use super::TableFunctionRow;
 use super::call::{Call, compared};
+use super::distinct_counts::{ROWS, distinct, distinct_counts};
 use crate::doc::Doc;
 
 /// The table row of this function.
@@ -35,24 +35,26 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     call.finish(&["sensitive", "individual"])?;
 
     let schema = table.schema();
-    let key = |(name, column): &(String, Expr)| Ok(compared(column.clone(), schema)?.alias(name));
-    let keys = columns.iter().map(key).collect::<Result<Vec<Expr>>>()?;
+    let keys = columns.iter().map(|(_, column)| compared(column.clone(), schema));
+    let keys = keys.collect::<Result<Vec<Expr>>>()?;
+    let values = individual.iter().chain(sensitive.iter().map(|(_, column)| column));
+    let values = values.map(|value| compared(value.clone(), schema)).collect::<Result<Vec<Expr>>>()?;
     let size = match individual {
-        Some(who) => count_distinct(compared(who, schema)?),
-        // A sum, because the engine makes a GROUP BY of one distinct count beside sums, and not beside counts.
-        None => sum(lit(1i64)),
+        Some(_) => distinct(0),
+        None => ROWS.to_owned(),
     };
-    let mut counts = vec![size.alias("size")];
-    for (name, column) in &sensitive {
-        counts.push(count_distinct(compared(column.clone(), schema)?).alias(format!("distinct_{name}")));
-    }
-    let classes = LogicalPlanBuilder::from(table.clone()).aggregate(keys, counts)?.build()?;
+    let before = usize::from(individual.is_some());
+    let classes = distinct_counts(table.clone(), "key", keys, values)?;
 
-    let column = |name: &str| Expr::Column(Column::from_name(name));
-    let risk =
-        when(column("size").gt(lit(0i64)), lit(1.0) / cast(column("size"), DataType::Float64)).end()?;
-    let mut shown: Vec<Expr> = columns.iter().map(|(name, _)| column(name)).collect();
-    shown.extend([column("size"), risk.alias("risk")]);
-    shown.extend(sensitive.iter().map(|(name, _)| column(&format!("distinct_{name}"))));
+    let column = |name: String| Expr::Column(Column::from_name(name));
+    let size = column(size);
+    let risk = when(size.clone().gt(lit(0i64)), lit(1.0) / cast(size.clone(), DataType::Float64)).end()?;
+    let keys = columns.iter().enumerate();
+    let mut shown: Vec<Expr> = keys.map(|(at, (name, _))| column(format!("key_{at}")).alias(name)).collect();
+    shown.extend([size.alias("size"), risk.alias("risk")]);
+    let counts = sensitive.iter().enumerate();
+    shown.extend(
+        counts.map(|(at, (name, _))| column(distinct(at + before)).alias(format!("distinct_{name}"))),
+    );
     LogicalPlanBuilder::from(classes).project(shown)?.build()
 }

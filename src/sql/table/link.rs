@@ -11,12 +11,13 @@
 
 use datafusion::common::{Column, DFSchemaRef, NullEquality};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
+use datafusion::functions_aggregate::expr_fn::{count, max, min, sum};
 use datafusion::logical_expr::binary::comparison_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 use super::TableFunctionRow;
 use super::call::{Call, compared};
+use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
 use crate::doc::Doc;
 
 /// The table row of this function.
@@ -65,25 +66,19 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
         };
         let key = |key: Expr, schema: &DFSchemaRef| compared(key.cast_to(&common, schema)?, schema);
         of_a.push(key(left, a.schema())?.alias(format!("a_{at}")));
-        of_b.push(key(right, b.schema())?.alias(format!("b_{at}")));
+        of_b.push(key(right, b.schema())?);
     }
     let keys = |prefix: &str| (0..said.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 
     // Each group of b: how many there are, and whether they share a value.
     let matches = match individual_of_b {
-        Some(who) => count_distinct(compared(who, b.schema())?),
-        // Sums, because the engine makes a GROUP BY of one distinct count beside sums, and not beside counts.
-        None => sum(lit(1i64)),
+        Some(_) => distinct(0),
+        None => ROWS.to_owned(),
     };
-    let mut counts = vec![matches.alias(MATCHES)];
-    for (at, (_, value)) in sensitive.iter().enumerate() {
-        let value = compared(value.clone(), b.schema())?;
-        counts.push(count_distinct(value.clone()).alias(format!("distinct_{at}")));
-        let known = when(value.is_null(), lit(0i64)).otherwise(lit(1i64))?;
-        counts.push(sum(known).alias(format!("known_{at}")));
-    }
-    counts.push(sum(lit(1i64)).alias("rows"));
-    let groups = LogicalPlanBuilder::from(b).aggregate(of_b, counts)?.build()?;
+    let before = usize::from(individual_of_b.is_some());
+    let values = individual_of_b.iter().chain(sensitive.iter().map(|(_, value)| value));
+    let values = values.map(|value| compared(value.clone(), b.schema())).collect::<Result<Vec<Expr>>>()?;
+    let groups = distinct_counts(b, "b", of_b, values)?;
 
     let mut columns = of_a;
     columns.extend(match &individual {
@@ -101,11 +96,11 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     let linked = groups.join_detailed(people, JoinType::Right, on, None, NullEquality::NullEqualsNull)?;
 
     let zero = |value: Expr| when(value.clone().is_null(), lit(0i64)).otherwise(value);
-    let mut columns = vec![zero(column(MATCHES))?.alias(MATCHES)];
+    let mut columns = vec![zero(column(&matches))?.alias(MATCHES)];
     columns.extend(individual.iter().map(|_| column("who")));
     for at in 0..sensitive.len() {
-        let one = column(&format!("distinct_{at}")).eq(lit(1i64));
-        let all_known = column(&format!("known_{at}")).eq(column("rows"));
+        let one = column(&distinct(at + before)).eq(lit(1i64));
+        let all_known = column(&known(at + before)).eq(column(ROWS));
         let learnt = when(one.and(all_known), lit(1i64)).otherwise(lit(0i64))?;
         columns.push(learnt.alias(format!("learnt_{at}")));
     }

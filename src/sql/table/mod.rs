@@ -6,6 +6,7 @@
 //! operator that searches when it is executed, never for EXPLAIN.
 
 mod call;
+mod distinct_counts;
 mod policy;
 mod task;
 
