@@ -141,6 +141,9 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The stack of a thread that plans queries: what main threads usually have, for expressions of many terms.
+const STACK: usize = 8 << 20;
+
 fn run(cli: Cli) -> Result<Done> {
     let mut resources = Resources::default_of_machine();
     resources.memory = cli.everywhere.memory_limit;
@@ -149,6 +152,7 @@ fn run(cli: Cli) -> Result<Done> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(resources.threads)
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))?;

@@ -15,6 +15,7 @@ use crate::method::{Found, Outcome};
 use crate::model::{Counted, Needs};
 use crate::policy::Policy;
 use crate::release::input::Input;
+use crate::release::roles::each_counts_once;
 use crate::release::{Run, load, open, search, search_minimal};
 use crate::role::Role;
 
@@ -45,6 +46,7 @@ impl Search {
         let policy = PolicyFile::open(&self.policy)?;
         let input = Input::find(&self.input)?;
         let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
+        each_counts_once(run, &loaded).await?;
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
         if self.minimal {

@@ -11,38 +11,52 @@ use super::profile::class_sizes;
 use super::{Loaded, Run};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
+use crate::policy::Policy;
 use crate::role::Role;
 
 /// The part of the rows that may hold a value which occurs once: one in so many.
 const UNIQUE_IN: u64 = 10;
 
+/// The identifiers that must not repeat: those of a policy that does not say whose row a row is.
+pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
+    let is_said = policy.individual().is_some() || policy.rows_are_individuals;
+    let columns = policy.columns.iter().filter(move |(_, role)| !is_said && *role == Role::Identifier);
+    columns.map(|(name, _)| name.as_str())
+}
+
+/// Refuses a policy under which people would count several times.
+///
+/// # Errors
+/// A policy error: an identifier repeats and nobody says who is counted. A data error when reading fails.
+pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
+    for name in must_not_repeat(&loaded.policy) {
+        run.stop.check()?;
+        if loaded.schema().field_with_name(name).is_ok_and(|field| field.data_type().is_nested()) {
+            return Err(Error::policy(format!(
+                "`{name}` holds lists or objects, in which no repeated identifier can be found; give it the role `text`"
+            )));
+        }
+        let values = values(run, &loaded.table, name).await?;
+        let repeated = values.individuals() - alone(&values);
+        if repeated > 0 {
+            return Err(Error::policy(format!(
+                "`{name}` repeats in {repeated} rows: people seem to have several rows each, and would count several \
+                 times; give the column that tells whose row it is the role `individual`, or say \
+                 `rows_are_individuals = true` if each row is a person"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a policy whose roles the data contradict; returns how many rows are exact copies of another row.
 ///
 /// # Errors
-/// A policy error: an identifier repeats and nobody says who is counted, or a column that is released as it is has
-/// a value of its own in more than a tenth of the rows. A data error when reading fails.
-pub async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
+/// As [`each_counts_once`]; a policy error when a column that is released as it is has a value of its own in more than
+/// a tenth of the rows.
+pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
+    each_counts_once(run, loaded).await?;
     let policy = &loaded.policy;
-    if policy.individual().is_none() && !policy.rows_are_individuals {
-        for (name, _) in policy.columns.iter().filter(|(_, role)| *role == Role::Identifier) {
-            run.stop.check()?;
-            if loaded.schema().field_with_name(name).is_ok_and(|field| field.data_type().is_nested()) {
-                return Err(Error::policy(format!(
-                    "`{name}` holds lists or objects, in which no repeated identifier can be found; give it the role \
-                     `text`"
-                )));
-            }
-            let values = values(run, &loaded.table, name).await?;
-            let repeated = values.individuals() - alone(&values);
-            if repeated > 0 {
-                return Err(Error::policy(format!(
-                    "`{name}` repeats in {repeated} rows: people seem to have several rows each, and would count \
-                     several times; give the column that tells whose row it is the role `individual`, or say \
-                     `rows_are_individuals = true` if each row is a person"
-                )));
-            }
-        }
-    }
     let equal_rows = equal_rows(run, &loaded.table).await?;
     let rows = equal_rows.individuals();
     for (name, role) in policy.released().filter(|(_, role)| *role != Role::Quasi) {

@@ -43,6 +43,9 @@ fn an_identifier_that_repeats_asks_who_is_counted() {
                 column that tells whose row it is the role `individual`, or say `rows_are_individuals = true` if each row \
                 is a person";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
+    // Nor are nodes shown under which people count several times.
+    let refused = place.run("search in.parquet --policy p.toml").exit(2);
+    assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     place.write("who.toml", POLICY.replace("identifier", "individual"));
     place.run("release in.parquet --policy who.toml --to out").exit(0);
     place.write("rows.toml", format!("rows_are_individuals = true\n{POLICY}"));

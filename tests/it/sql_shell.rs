@@ -58,6 +58,9 @@ fn empty_results_null_and_odd_values() {
     );
     assert_eq!(ask(&place, "--output csv", nothing).exit(0).out, "a,b\n");
     assert_eq!(ask(&place, "--output json", nothing).exit(0).json(), json!([]));
+    // A cell does not command the terminal.
+    let ran = ask(&place, "", "SELECT chr(27) || '[2J' AS a").exit(0);
+    assert_eq!(ran.out, "+------+\n| a    |\n+------+\n| \u{FFFD}[2J |\n+------+\n(1 row)\n");
 
     let columns: [(&str, ArrayRef); 4] = [
         (
@@ -171,6 +174,11 @@ fn files_are_tables_by_their_names() {
     let text = "CREATE VIEW v AS SELECT n FROM lake; CREATE TABLE lake AS SELECT 1 AS n; \
                 SELECT sum(v.n + t.n) AS n FROM v CROSS JOIN 'n.arrow' AS t CROSS JOIN lake;";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "n\n198\n");
+    // A folder without data has a name by chance.
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let text = "CREATE TABLE empty AS SELECT 2 AS n; SELECT n FROM empty";
+    assert_eq!(ask(&place, "--output csv", text).exit(0).out, "n\n2\n");
+    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
     // Cells are text, as in `kanon check`; the functions of this crate are there.
     let text = "SELECT k_anonymity(generalize_prefix(zip, 2)) AS k FROM 'patients_age.csv'";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "k\n3\n");

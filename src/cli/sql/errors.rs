@@ -9,6 +9,8 @@ use crate::release::engine::map_error;
 pub(super) trait Told<T> {
     /// The error of a query that has read no row: what is about its text is told whole.
     fn planning(self) -> Result<T>;
+    /// The error of something that looked into files to learn their columns.
+    fn opening(self) -> Result<T>;
     /// The error of something that never reads a row, told whole.
     fn asking(self) -> Result<T>;
     /// The error of a query that reads rows, without its text.
@@ -17,10 +19,15 @@ pub(super) trait Told<T> {
 
 impl<T> Told<T> for std::result::Result<T, DataFusionError> {
     fn planning(self) -> Result<T> {
-        self.map_err(|error| match about_text(&error) {
-            Some(error) => error,
-            None => map_error(&error, "planning the query"),
+        self.map_err(|error| match error.find_root() {
+            // Of an expression of constants.
+            DataFusionError::Execution(text) => Error::policy(text),
+            _ => told(&error),
         })
+    }
+
+    fn opening(self) -> Result<T> {
+        self.map_err(|error| told(&error))
     }
 
     fn asking(self) -> Result<T> {
@@ -30,6 +37,10 @@ impl<T> Told<T> for std::result::Result<T, DataFusionError> {
     fn running(self, doing: &str) -> Result<T> {
         self.map_err(|error| map_error(&error, doing))
     }
+}
+
+fn told(error: &DataFusionError) -> Error {
+    about_text(error).unwrap_or_else(|| map_error(error, "planning the query"))
 }
 
 /// The error if it is about the query's text, or our own.

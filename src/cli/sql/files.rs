@@ -48,10 +48,13 @@ impl Files {
 
     /// A name is a file's if there is one, or if it looks like a path; never if a table function has it.
     fn is_file(&self, name: &str) -> bool {
-        let looks_like_path = name.contains(['.', '/', '\\', '*', '?', '[']);
         let is_function = self.session.state_ref().read().table_functions().contains_key(name);
-        looks_like_path || (!is_function && Path::new(name).exists())
+        looks_like_path(name) || (!is_function && Path::new(name).exists())
     }
+}
+
+fn looks_like_path(name: &str) -> bool {
+    name.contains(['.', '/', '\\', '*', '?', '['])
 }
 
 impl std::fmt::Debug for Files {
@@ -66,7 +69,12 @@ impl UrlTableFactory for Files {
         if self.opened().is_none() || !self.is_file(name) {
             return Ok(None);
         }
-        let input = Input::find(name).map_err(into_engine)?;
+        let input = match Input::find(name) {
+            Ok(input) => input,
+            // A folder without data that has the name by chance.
+            Err(_) if !looks_like_path(name) => return Ok(None),
+            Err(error) => return Err(into_engine(error)),
+        };
         let table = input.table(&self.session, &CsvOptions::default(), &|_| CsvType::Text).await;
         let table = table.map_err(into_engine)?;
         if let Some(opened) = &mut *self.opened() {

@@ -164,11 +164,17 @@ impl Printer<'_> {
                     0 => String::new(),
                     _ => format!("; the first {shown} are shown"),
                 };
+                let drawn = without_controls(&drawn.to_string());
                 let _ = writeln!(pipe, "{drawn}\n({counted}{more})");
                 Ok(())
             }
         }
     }
+}
+
+/// A cell must not command the terminal that shows it.
+fn without_controls(drawn: &str) -> String {
+    drawn.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{FFFD}")
 }
 
 fn held_rows(held: &[RecordBatch]) -> usize {

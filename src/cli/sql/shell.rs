@@ -268,7 +268,7 @@ async fn start(
     let frame = session.execute_logical_plan(plan).await;
     let frame = match reads {
         Reads::Nothing => frame.asking()?,
-        Reads::Schema => frame.planning()?,
+        Reads::Schema => frame.opening()?,
         Reads::Rows => frame.running(doing)?,
     };
     if frame.schema().fields().is_empty() {

@@ -56,5 +56,13 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     shown.extend(
         counts.map(|(at, (name, _))| column(distinct(at + before)).alias(format!("distinct_{name}"))),
     );
+    let names: Vec<String> = shown.iter().map(|expr| expr.schema_name().to_string()).collect();
+    if let Some(twice) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+        let name = &names[twice];
+        return Err(call.refused(format!(
+            "two columns of the result would be named `{name}`; give the table's another name: (SELECT {name} AS \
+             other, ... FROM ...)"
+        )));
+    }
     LogicalPlanBuilder::from(classes).project(shown)?.build()
 }

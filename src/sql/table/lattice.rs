@@ -5,7 +5,9 @@
 //! levels: `levels` (a struct, for each quasi-identifier its level as INTEGER), `anonymous` (no more than the limit is
 //! suppressed), `minimal` (anonymous, and no node below it is), `suppressed_rows`, `suppressed_individuals`, `classes`
 //! (kept ones), `min_class` (NULL when nothing is kept), then a column for each loss measure (DOUBLE; NULL for one that
-//! looks at a sensitive column where the policy counts none). Lattices of more than two million nodes are refused.
+//! looks at a sensitive column where the policy counts none). Lattices of more than two million nodes are refused, and
+//! tables in which an identifier repeats while the policy does not say who is counted. A policy with identifiers that
+//! does not say it reads the table again: the table must give the same rows each time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::TableFunctionRow;
 use super::call::Call;
-use super::policy::{Asked, Followed, asked};
+use super::policy::{Asked, Followed, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::error::Error;
@@ -27,9 +29,12 @@ use crate::measure::LOSSES;
 use crate::method::lattice::exhaustive::for_every_node;
 use crate::model::Needs;
 use crate::policy::Policy;
-use crate::release::engine::{Doing, Resources};
+use crate::release::again::table_of_plan;
+use crate::release::engine::{Doing, Resources, column};
 use crate::release::profile::by_values;
-use crate::release::{Run, Silent, ask};
+use crate::release::roles::{each_counts_once, must_not_repeat};
+use crate::release::{Loaded, Run, Silent, ask};
+use crate::sql::k_anonymity_to_group_by::is_repeatable;
 
 /// The table row of this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
@@ -45,11 +50,19 @@ const DOC: &Doc = &Doc {
 fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     let Asked { policy, digest, table } = asked(&mut call)?;
     call.finish(&[])?;
-    let profile = by_values(table, &policy).map_err(|error| call.refused(error))?;
+    let profile = by_values(table.clone(), &policy).map_err(|error| call.refused(error))?;
+    let mut inputs = vec![profile.into_unoptimized_plan()];
+    let identifiers: Vec<_> = must_not_repeat(&policy).map(column).collect();
+    if !identifiers.is_empty() {
+        if !is_repeatable(table.logical_plan())? {
+            return Err(not_repeatable(&call));
+        }
+        inputs.push(table.select(identifiers)?.into_unoptimized_plan());
+    }
     let schema = schema(&policy);
     let followed = Followed { policy, digest, show_values: call.options().show_values };
     let task = Lattice { followed, schema: Arc::clone(&schema) };
-    plan_of(Arc::new(task), vec![profile.into_unoptimized_plan()], schema)
+    plan_of(Arc::new(task), inputs, schema)
 }
 
 fn level_fields(policy: &Policy) -> Fields {
@@ -107,6 +120,11 @@ impl Task for Lattice {
         let resources = Resources::of_task(&inputs.context);
         let run = self.followed.run(&resources, &inputs.stop);
         let session = resources.session_of(inputs.context.runtime_env());
+        if let Some(identifiers) = inputs.plans.get(1) {
+            let table = table_of_plan(&session, Arc::clone(identifiers), Arc::clone(&inputs.context))?;
+            let policy = Arc::clone(&self.followed.policy);
+            each_counts_once(&run, &Loaded { session: session.clone(), table, policy }).await?;
+        }
         let classes = self.followed.classes(inputs, &session, &run).await?;
 
         let (policy, resources, stop) =
