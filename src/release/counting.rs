@@ -13,8 +13,8 @@ use datafusion::prelude::DataFrame;
 
 use super::distinct::{self, Distinct};
 use super::engine::{Doing, column};
-use super::functions::{OfValues, of_values, row_hash};
-use super::per_class::{by_class, individual, individual_columns, nobody, random_keys};
+use super::functions::{OfValues, of_values, random_keys, row_hash};
+use super::per_class::{by_class, individual, individual_columns, nobody};
 use super::verify::Expected;
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};

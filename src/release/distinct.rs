@@ -14,10 +14,10 @@ use arrow::error::ArrowError;
 use hashbrown::HashMap;
 
 /// The distinct values of an array, NULL being one, and for each row the place of its value among them.
-pub(super) type Distinct = (ArrayRef, Int32Array);
+pub(crate) type Distinct = (ArrayRef, Int32Array);
 
 /// See the [module](self). For types that have no quick way, Arrow's way.
-pub(super) fn of_batch(values: &ArrayRef) -> Result<Distinct, ArrowError> {
+pub(crate) fn of_batch(values: &ArrayRef) -> Result<Distinct, ArrowError> {
     let (firsts, places) = match values.data_type() {
         DataType::Utf8View => of_texts(values),
         other => match other.primitive_width() {

@@ -16,6 +16,7 @@ use siphasher::sip::SipHasher13;
 
 use super::distinct::{self, Distinct};
 use super::engine::into_engine;
+use crate::error::Error;
 
 /// Computes something of the values of one column, once for each distinct value of a batch.
 pub(super) trait OfValues: Send + Sync {
@@ -99,6 +100,19 @@ impl ScalarUDFImpl for OfColumn {
     }
 }
 
+/// Two random keys of a hash.
+///
+/// # Errors
+/// A data error when the system has no random numbers.
+pub(crate) fn random_keys(doing: &str) -> crate::error::Result<[[u64; 2]; 2]> {
+    let mut random = [0u8; 32];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut random)
+        .map_err(|_| Error::data("no random numbers can be had from the system").at(doing))?;
+    let word =
+        |at: usize| random.iter().skip(at * 8).take(8).fold(0u64, |w, byte| (w << 8) | u64::from(*byte));
+    Ok([[word(0), word(1)], [word(2), word(3)]])
+}
+
 /// `hash(columns...)`: 64 bits of every row, equal for equal rows whatever their encoding; 0 for no columns.
 pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
     if columns.is_empty() {
@@ -150,8 +164,12 @@ impl ScalarUDFImpl for RowHash {
 
 /// `canonical(float)`: -0.0 becomes 0.0 and every NaN the same NaN, so that equal means equal bits.
 pub fn canonical_float(value: Expr) -> Expr {
+    canonical_float_function().call(vec![value])
+}
+
+/// [`canonical_float`], as workers know it.
+pub(crate) fn canonical_float_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(CanonicalFloat { signature: Signature::any(1, Volatility::Immutable) })
-        .call(vec![value])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

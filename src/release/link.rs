@@ -28,10 +28,9 @@ use futures::StreamExt;
 
 use super::Run;
 use super::engine::{Doing, column};
-use super::functions::row_hash;
+use super::functions::{random_keys, row_hash};
 use super::input::{Format, Input};
 use super::known::{Key, Recoding, csv_type};
-use super::per_class::random_keys;
 use super::record::{ColumnRecord, PrivateRecord, PublicRecord};
 use crate::error::{Error, Result, nearest};
 use crate::policy::{CsvType, Files, Said};

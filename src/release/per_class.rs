@@ -18,19 +18,6 @@ use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::model::ValueCount;
 
-/// Two random keys of a hash.
-///
-/// # Errors
-/// A data error when the system has no random numbers.
-pub(super) fn random_keys(doing: &str) -> Result<[[u64; 2]; 2]> {
-    let mut random = [0u8; 32];
-    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut random)
-        .map_err(|_| Error::data("no random numbers can be had from the system").at(doing))?;
-    let word =
-        |at: usize| random.iter().skip(at * 8).take(8).fold(0u64, |w, byte| (w << 8) | u64::from(*byte));
-    Ok([[word(0), word(1)], [word(2), word(3)]])
-}
-
 const POSITION: [&str; 2] = ["kanon_class_a", "kanon_class_b"];
 
 /// The rows of `table` with equal `labels` side by side: the position of the class, then `columns`.

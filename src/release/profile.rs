@@ -11,10 +11,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use super::Run;
+use super::class_key::keyed;
 use super::engine::{Doing, PoolBudget, column};
-use super::functions::{OfValues, of_values};
+use super::functions::{OfValues, of_values, random_keys};
 use super::homogeneous::{Counting, Homogeneous};
-use super::per_class::{self, Ended, PerClass, Position, by_class, random_keys};
+use super::per_class::{self, Ended, PerClass, Position, by_class};
 use super::stop::Stop;
 use crate::class::{Budget, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
 use crate::error::{Error, Result};
@@ -151,9 +152,9 @@ fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
 /// # Errors
 /// A data error when reading fails or memory runs out.
 pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop, doing: &str) -> Result<ClassSizes> {
-    let sizes = grouped(table.clone(), names.iter().map(|name| column(*name)), doing)?
-        .select(vec![column(ROWS)])
-        .doing(doing)?;
+    let columns = names.iter().map(|name| column(*name)).collect();
+    let keys = keyed(columns, random_keys(doing)?[0], table.schema()).doing(doing)?;
+    let sizes = grouped(table.clone(), keys.into_iter(), doing)?.select(vec![column(ROWS)]).doing(doing)?;
     let mut stream = sizes.execute_stream().await.doing(doing)?;
     let mut all = ClassSizes::default();
     while let Some(batch) = stream.next().await {

@@ -5,8 +5,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
 
 use super::engine::{Doing, column};
-use super::functions::row_hash;
-use super::per_class::random_keys;
+use super::functions::{random_keys, row_hash};
 use super::profile::class_sizes;
 use super::{Loaded, Run};
 use crate::error::{Error, Result};

@@ -43,6 +43,8 @@ use datafusion::optimizer::Optimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::generalize::GENERALIZERS;
+use crate::release::class_key::class_key_function;
+use crate::release::functions::canonical_float_function;
 pub use hierarchies::{load_hierarchy, load_hierarchy_file};
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
 use options::KanonOptions;
@@ -66,6 +68,9 @@ use udf::GeneralizeFunction;
 pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in GENERALIZERS.iter().filter_map(GeneralizeFunction::new) {
         registry.register_udf(Arc::new(function.into()))?;
+    }
+    for function in [canonical_float_function(), class_key_function()] {
+        registry.register_udf(Arc::new(function))?;
     }
     let loaded = hierarchies::hierarchies(&*registry).unwrap_or_default();
     registry.register_udf(Arc::new(generalize::GeneralizeLoaded::new(loaded).into()))?;
@@ -213,7 +218,9 @@ mod tests {
         let once = names(&session);
         let (aggregates, of_sizes) = aggregates().unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
-        assert_eq!(once.len() - before, GENERALIZERS.len() + aggregates.len() + of_sizes.len());
+        // Two that only plans of ours call.
+        let scalar = GENERALIZERS.len() + 2;
+        assert_eq!(once.len() - before, scalar + aggregates.len() + of_sizes.len());
         register_all(&session).unwrap();
         assert_eq!(names(&session), once);
     }

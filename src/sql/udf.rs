@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options};
+use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -37,7 +37,8 @@ use super::constants::Constant;
 use super::documentation;
 use crate::error::Error;
 use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply};
-use crate::release::engine::into_engine;
+use crate::release::distinct;
+use crate::release::engine::{Doing, into_engine};
 use crate::release::input::canonical_type;
 
 /// A row of [`GENERALIZERS`](crate::generalize::GENERALIZERS) as a SQL function.
@@ -214,6 +215,11 @@ pub(super) fn labels_of(
             DataType::Null => apply(generalizer, &new_null_array(&seen, values.len())),
             // Encodings of text are the generalizer's own business.
             DataType::Dictionary(..) => apply(generalizer, values),
+            // Texts repeat, and labels of texts are dear.
+            DataType::Utf8View => {
+                let (distinct, places) = distinct::of_batch(values).doing("reading the values")?;
+                take(&apply(generalizer, &distinct)?, &places, None).doing("generalizing the values")
+            }
             other if other.is_string() || *other == seen => apply(generalizer, values),
             // What `seen` cannot hold must not become NULL, and Arrow's error would show it.
             _ => {

@@ -1,22 +1,22 @@
 //! The measures over one set of quasi-identifiers, at most one sensitive and one individual column, as GROUP BYs.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use datafusion::common::DFSchema;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, lit};
 
 use super::super::answers::Row;
 use super::super::udaf::ClassAggregate;
 use super::layer::{Layer, call};
 use super::plain::Plain;
-use super::{Answered, upper};
+use super::{Answered, KAnonymityToGroupBy};
 use crate::model::Worst;
+use crate::release::class_key::{Seed, keyed};
 use crate::release::functions::canonical_float;
 
 /// A call of a measure.
@@ -112,29 +112,27 @@ impl Branch {
     }
 
     /// The layer that groups by all columns, without values.
-    pub(super) fn lowest(&self, aggregate: &Aggregate) -> Layers {
+    pub(super) fn lowest(&self, aggregate: &Aggregate, seed: Seed) -> Result<Layers> {
         let mut rows = Layer::new(self.number, 1);
         let groups: Vec<Expr> =
             aggregate.group_expr.iter().map(|key| rows.key(key.clone().unalias())).collect();
         // In the order of the call, which a set does not keep.
         let mut quasi: Vec<&Expr> = self.measures.iter().flat_map(|measure| &measure.quasi).collect();
         quasi.sort_by_cached_key(ToString::to_string);
-        let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key.clone())).collect();
+        quasi.dedup();
+        let quasi = keyed(quasi.into_iter().cloned().collect(), seed, aggregate.input.schema())?;
+        let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
         let individual = self.individual().cloned().map(|who| rows.key(who));
         let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
-        Layers { rows, groups, quasi, individual, sensitive }
+        Ok(Layers { rows, groups, quasi, individual, sensitive })
     }
 
     /// The plan over the input of `aggregate`, with its groups.
-    pub(super) fn plan(
-        self,
-        aggregate: &Aggregate,
-        functions: &BTreeMap<String, Arc<AggregateUDF>>,
-    ) -> Result<Answered> {
+    pub(super) fn plan(self, aggregate: &Aggregate, rule: &KAnonymityToGroupBy) -> Result<Answered> {
         if self.measures.iter().any(Measure::is_of_people) {
-            return self.plan_of_people(aggregate, functions);
+            return self.plan_of_people(aggregate, rule);
         }
-        let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(aggregate);
+        let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(aggregate, rule.seed)?;
         let (mut classes, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
         groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
@@ -153,7 +151,7 @@ impl Branch {
             let mut arguments = measure.constants.clone();
             let value = if measure.sensitive.is_some() {
                 let end = if measure.individual.is_some() { "_individuals_of_class" } else { "_of_class" };
-                let of_class = upper(functions, measure.row, end).ok_or_else(missing)?;
+                let of_class = rule.upper(measure.row, end)?;
                 arguments.extend(individual.iter().filter(|_| measure.individual.is_some()).cloned());
                 arguments.extend(sensitive.iter().cloned());
                 arguments.push(counted);
@@ -164,7 +162,7 @@ impl Branch {
                 };
                 call(&end, vec![value], None)
             } else {
-                let of_sizes = upper(functions, measure.row, "_of_sizes").ok_or_else(missing)?;
+                let of_sizes = rule.upper(measure.row, "_of_sizes")?;
                 let people = match individual.iter().find(|_| measure.individual.is_some()) {
                     None => size.clone(),
                     Some(who) => classes.value(distinct(who.clone(), sensitive.is_some(), only(&counted))),
@@ -187,10 +185,6 @@ impl Branch {
         }
         Ok(Answered { plan: answers.over(plan)?, keys: groups, values })
     }
-}
-
-pub(super) fn missing() -> DataFusionError {
-    DataFusionError::Internal("a measure without its functions for the upper layers".into())
 }
 
 /// The people of a class, from rows that tell them apart, and maybe values, too.

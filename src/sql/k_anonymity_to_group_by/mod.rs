@@ -7,7 +7,8 @@
 //! L2  Aggregate G, q..         one value a class, by the model itself
 //! L1  Aggregate G, q.., s      rows
 //! ```
-//! Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk measures over individuals
+//! Three quasi-identifiers and more become one [key](crate::release::class_key) of 122 bits, because nobody asks for the
+//! labels of a class. Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk measures over individuals
 //! look at everybody's smallest class, in a form of their own (`people.rs`).
 //!
 //! # Contract
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, NullEquality};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder,
@@ -39,6 +40,9 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use super::answers::Row;
 use super::options::KanonOptions;
 use super::udaf::{ClassAggregate, Over, aggregates};
+use crate::release::class_key::Seed;
+use crate::release::engine::into_engine;
+use crate::release::functions::random_keys;
 use branch::{Branch, Measure};
 use plain::Plain;
 pub(super) use repeatable::is_repeatable;
@@ -51,19 +55,30 @@ pub const NAME: &str = "k_anonymity_to_group_by";
 pub struct KAnonymityToGroupBy {
     /// The functions of the upper layers by name.
     functions: BTreeMap<String, Arc<AggregateUDF>>,
+    /// Of the keys of classes.
+    seed: Seed,
 }
 
 impl KAnonymityToGroupBy {
     /// The rule.
     ///
     /// # Errors
-    /// When a model cannot be made with every parameter 1.
+    /// When a model cannot be made with every parameter 1, or the system has no random numbers.
     pub fn new() -> Result<Self> {
         let (aggregates, of_sizes) = aggregates()?;
         let of_class = aggregates.into_iter().filter(|function| function.over() == Over::OneClass);
         let all = of_class.map(AggregateUDF::from).chain(of_sizes.into_iter().map(AggregateUDF::from));
         let functions = all.map(|function| (function.name().to_owned(), Arc::new(function))).collect();
-        Ok(Self { functions })
+        let [seed, _] = random_keys(NAME).map_err(into_engine)?;
+        Ok(Self { functions, seed })
+    }
+
+    /// The function of an upper layer for a row.
+    fn upper(&self, row: Row, end: &str) -> Result<Arc<AggregateUDF>> {
+        let function = self.functions.get(&format!("{}{end}", row.doc().name)).cloned();
+        function.ok_or_else(|| {
+            DataFusionError::Internal("a measure without its functions for the upper layers".into())
+        })
     }
 
     /// The rewritten plan; `None` where the accumulator must answer.
@@ -95,9 +110,7 @@ impl KAnonymityToGroupBy {
         let joinable = || {
             let keys = aggregate.group_expr.iter().map(|key| key.get_type(schema));
             let keys = keys.collect::<Result<Vec<_>>>()?;
-            Ok::<_, datafusion::error::DataFusionError>(
-                keys.iter().all(|key| !key.is_nested() && !key.is_floating()),
-            )
+            Ok::<_, DataFusionError>(keys.iter().all(|key| !key.is_nested() && !key.is_floating()))
         };
         if several && !(is_repeatable(&aggregate.input)? && joinable()?) {
             return Ok(None);
@@ -105,9 +118,9 @@ impl KAnonymityToGroupBy {
         let mut branches = branches.into_iter();
         let Some(mut first) = branches.next() else { return Ok(None) };
         first.add_plain(plain);
-        let mut answered = first.plan(aggregate, &self.functions)?;
+        let mut answered = first.plan(aggregate, self)?;
         for branch in branches {
-            answered = joined(answered, branch.plan(aggregate, &self.functions)?)?;
+            answered = joined(answered, branch.plan(aggregate, self)?)?;
         }
         // The names, qualifiers and types of before.
         let keys = answered.keys.into_iter().zip(0..);
@@ -200,9 +213,4 @@ impl OptimizerRule for KAnonymityToGroupBy {
         }
         Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)))
     }
-}
-
-/// The function of the rule's layers for a row.
-fn upper(functions: &BTreeMap<String, Arc<AggregateUDF>>, row: Row, end: &str) -> Option<Arc<AggregateUDF>> {
-    functions.get(&format!("{}{end}", row.doc().name)).cloned()
 }

@@ -7,28 +7,25 @@
 //! L1  Aggregate G, q.., id     rows
 //! ```
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::min_udaf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
-use super::branch::{Branch, Layers, missing};
+use super::branch::{Branch, Layers};
 use super::layer::{Layer, call};
-use super::{Answered, upper};
+use super::{Answered, KAnonymityToGroupBy};
 
 impl Branch {
     /// As [`plan`](Branch::plan), for risk measures over individuals.
     pub(super) fn plan_of_people(
         self,
         aggregate: &Aggregate,
-        functions: &BTreeMap<String, Arc<AggregateUDF>>,
+        rule: &KAnonymityToGroupBy,
     ) -> Result<Answered> {
-        let Layers { mut rows, groups, quasi, individual, .. } = self.lowest(aggregate);
-        let individual = individual.ok_or_else(missing)?;
+        let Layers { mut rows, groups, quasi, individual, .. } = self.lowest(aggregate, rule.seed)?;
+        let individual = individual.ok_or_else(|| DataFusionError::Internal("nobody to count".into()))?;
         let mut windows = Layer::new(self.number, 0);
         let (mut people, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
         groups.iter().chain([&individual]).for_each(|key| people.keep(key));
@@ -42,7 +39,7 @@ impl Branch {
             let only = || filter.is_some().then(|| counted.clone().gt(lit(0i64)));
             let size = windows.value(count_over(&individual, only(), &class));
             let smallest = people.value(call(&min_udaf(), vec![size], only()));
-            let of_people = upper(functions, measure.row, "_of_people").ok_or_else(missing)?;
+            let of_people = rule.upper(measure.row, "_of_people")?;
             let mut arguments = measure.constants;
             arguments.push(smallest);
             let value = call(&of_people, arguments, Some(individual.clone().is_not_null()));
