@@ -72,7 +72,7 @@ impl Error {
     }
 
     /// The user asked to stop what publishes nothing by itself (exit 130).
-    pub(crate) fn interrupted_query() -> Self {
+    pub fn interrupted_query() -> Self {
         Self::new(Kind::Interrupted, "interrupted; a file that COPY was writing may be incomplete")
     }
 

@@ -351,7 +351,8 @@ impl Query {
             .into_iter()
             .filter(|_| random.chance(3))
             .collect();
-        let quasi: Vec<Column> = (0..=random.below(3)).map(|_| random.of(QUASI)).collect();
+        // From three different ones on, the rule groups by one key.
+        let quasi: Vec<Column> = (0..=random.below(6)).map(|_| random.of(QUASI)).collect();
         let measures: Vec<Measure> = (0..=random.below(3)).map(|_| Measure::random(random, &quasi)).collect();
         let plain: Vec<Plain> = (0..random.below(3)).map(|_| random.of(PLAIN)).collect();
         let condition = random.chance(3).then(|| random.of(CONDITIONS));
@@ -489,6 +490,9 @@ async fn one_set_of_quasi_identifiers_is_one_scan() {
         let left =
             plan.lines().skip(1).any(|line| line.contains("k_anonymity(") || line.contains("l_diversity("));
         assert!(!left, "{plan}");
+        // Three columns are one key.
+        let has_three = measures.contains("sex, zip") || measures.contains("race, dob, sex");
+        assert_eq!(plan.contains("kanon_class_key("), has_three, "{plan}");
     }
 }
 
