@@ -7,7 +7,7 @@
 //! L2  Aggregate G, q..         one value a class, by the model itself
 //! L1  Aggregate G, q.., s      rows
 //! ```
-//! Three quasi-identifiers and more become one [key](crate::release::class_key) of 122 bits, because nobody asks for the
+//! Three quasi-identifiers and more become one key of 122 bits (`src/release/class_key.rs`), because nobody asks for the
 //! labels of a class. Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk measures over individuals
 //! look at everybody's smallest class, in a form of their own (`people.rs`).
 //!
