@@ -104,6 +104,14 @@ impl Error {
     }
 }
 
+/// Why a file that somebody named cannot be read.
+pub fn of_file(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        kind => kind.to_string(),
+    }
+}
+
 /// ` (did you mean "x"?)` when one of `valid` is close to `said`, else the list of all valid names.
 pub fn nearest(said: &str, valid: &[&str]) -> String {
     let close = valid

@@ -18,7 +18,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::error::{Error, Kind, Result};
 use crate::release::Run;
@@ -115,7 +115,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(done) => {
             let text = match format {
-                Format::Text => done.text,
+                Format::Text => without_controls(&done.text),
                 Format::Json if done.json.is_null() => String::new(),
                 Format::Json => format!("{:#}\n", done.json),
             };
@@ -132,7 +132,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => {
             let text = match format {
-                Format::Text => format!("kanon: {error}\n"),
+                Format::Text => format!("kanon: {}\n", without_controls(&error.to_string())),
                 Format::Json => format!("{:#}\n", serde_json::json!({ "error": error.to_string() })),
             };
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -144,18 +144,20 @@ pub fn main() -> ExitCode {
 /// The stack of a thread that plans queries: what main threads usually have, for expressions of many terms.
 const STACK: usize = 8 << 20;
 
+/// Threads that compute.
+fn workers(threads: usize) -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(threads).thread_stack_size(STACK).enable_all().build();
+    runtime.map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))
+}
+
 fn run(cli: Cli) -> Result<Done> {
     let mut resources = Resources::default_of_machine();
     resources.memory = cli.everywhere.memory_limit;
     if let Some(threads) = cli.everywhere.threads {
         resources.threads = threads.into();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(resources.threads)
-        .thread_stack_size(STACK)
-        .enable_all()
-        .build()
-        .map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))?;
+    let runtime = workers(resources.threads)?;
     // Signals are heard on a thread that never computes: the others may, for long.
     let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
     let listening = listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())))?;
@@ -235,6 +237,12 @@ fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
         }
         stop.now();
     })
+}
+
+/// A cell or the name of a column must not command the terminal that shows it.
+fn without_controls(text: &str) -> String {
+    let turns = |c| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.replace(|c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || turns(c), "\u{FFFD}")
 }
 
 /// A word of a command line that is shown to be copied.

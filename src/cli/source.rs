@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::decimal::Decimal;
 use crate::doc::find;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 use crate::model::{MODELS, Model, Needs, Parameters, Requirement};
 use crate::policy::{Folder, Said};
 use crate::release::hierarchy_files::HierarchyFiles;
@@ -28,7 +28,7 @@ impl PolicyFile {
     /// A policy error that names the file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let place = format!("policy {}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| Error::policy(e.kind()).at(&place))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Error::policy(of_file(&e)).at(&place))?;
         let said = Said::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self { said, text, folder: HierarchyFiles(Folder(folder)) })

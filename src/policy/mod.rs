@@ -22,7 +22,7 @@ pub use said::{CsvOptions, CsvType, Said, SaidColumn, SaidHierarchy};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 use crate::generalize::Hierarchy;
 use crate::measure::LossRow;
 use crate::method::Effort;
@@ -136,7 +136,7 @@ impl Files for Folder {
     fn read(&self, name: &str) -> Result<String> {
         let path = self.0.join(name);
         std::fs::read_to_string(&path)
-            .map_err(|e| Error::policy(format!("hierarchy file {}: {}", path.display(), e.kind())))
+            .map_err(|e| Error::policy(format!("hierarchy file {}: {}", path.display(), of_file(&e))))
     }
 }
 

@@ -67,12 +67,14 @@ impl Resources {
         self.bounded(config, runtime)
     }
 
-    /// A fresh session with the engine's own settings, for the queries of people; nothing may be released from it.
+    /// A fresh session for the queries of people; nothing may be released from it. The engine's own settings, but that no
+    /// statistics of files are believed: they leave NaN out, and rows with it would be lost or get another value.
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
     pub fn query_session(&self) -> Result<SessionContext> {
-        Ok(self.bounded(SessionConfig::new().with_information_schema(true), self.runtime()?))
+        let config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
+        Ok(self.bounded(config.with_information_schema(true), self.runtime()?))
     }
 
     fn bounded(&self, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionContext {

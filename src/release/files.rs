@@ -175,6 +175,12 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
+/// Whether a folder has no file that could be read.
+pub(crate) fn has_no_data(folder: &Path) -> bool {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths).is_ok() && paths.iter().all(|path| format_of(path).is_err())
+}
+
 fn is_pattern(part: &std::ffi::OsStr) -> bool {
     part.to_string_lossy().contains(['*', '?', '['])
 }

@@ -224,7 +224,7 @@ fn documented(name: &str, doc: &mut Doc, row: Row, looks: Looks, over: Over) -> 
 }
 
 /// The type in which columns of type `said` are compared.
-fn compared(said: &DataType) -> DataType {
+pub(super) fn compared(said: &DataType) -> DataType {
     match said {
         DataType::Dictionary(_, values) => compared(values),
         DataType::Float16 => DataType::Float32,

@@ -212,7 +212,7 @@ async fn tables_that_are_no_hierarchy_are_refused() {
         assert!(error.contains(expected) && !error.contains("SECRET"), "{error}");
     }
     let error = load_hierarchy_file(&session, "zip", "no/such.csv").unwrap_err().strip_backtrace();
-    assert!(error.contains("hierarchy `zip`: hierarchy file no/such.csv: entity not found"), "{error}");
+    assert!(error.contains("hierarchy `zip`: hierarchy file no/such.csv: there is no such file"), "{error}");
     // What was loaded stays.
     assert_eq!(texts(&session, "SELECT generalize('zip', 2138, 1)").await, some(&["Cambridge"]));
 }

@@ -58,7 +58,9 @@ fn empty_results_null_and_odd_values() {
     );
     assert_eq!(ask(&place, "--output csv", nothing).exit(0).out, "a,b\n");
     assert_eq!(ask(&place, "--output json", nothing).exit(0).json(), json!([]));
-    // A cell does not command the terminal.
+    // Neither a cell nor a name commands the terminal.
+    let ran = ask(&place, "", "SELECT a FROM (SELECT 1 AS \"b\u{1b}[2J\")").exit(2);
+    assert!(ran.err.contains("b\u{FFFD}[2J") && !ran.err.contains('\u{1b}'), "{}", ran.err);
     let ran = ask(&place, "", "SELECT chr(27) || '[2J' AS a").exit(0);
     assert_eq!(ran.out, "+------+\n| a    |\n+------+\n| \u{FFFD}[2J |\n+------+\n(1 row)\n");
 
@@ -140,7 +142,7 @@ fn the_first_error_ends_it() {
     assert_eq!((ran.code, ran.out.as_str()), (2, "a\n1\n"));
     place.write("wrong.sql", "SELECT 1 +;");
     place.run("sql -f wrong.sql").exit(2).says("kanon: wrong.sql: sql parser error");
-    place.run("sql -f nothing.sql").exit(3).says("nothing.sql: entity not found");
+    place.run("sql -f nothing.sql").exit(3).says("nothing.sql: there is no such file");
     place.run_on("sql", None, "\\x\n").exit(2).says("`\\x` is no command; expected \\d");
     place.run_on("sql", None, "\\o xml\n").exit(2).says("`\\o xml` is no command");
     let error = ask(&place, "--format json", "SELECT x").exit(2).err;
@@ -179,6 +181,11 @@ fn files_are_tables_by_their_names() {
     let text = "CREATE TABLE empty AS SELECT 2 AS n; SELECT n FROM empty";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "n\n2\n");
     ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
+    place.write("empty/notes.md", "none");
+    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
+    place.write("mixed/a.csv", "n\n1\n");
+    place.parquet("mixed/a.parquet", &one(1));
+    ask(&place, "", "SELECT * FROM mixed").exit(3).says("input `mixed`: CSV and Parquet files are mixed");
     // Cells are text, as in `kanon check`; the functions of this crate are there.
     let text = "SELECT k_anonymity(generalize_prefix(zip, 2)) AS k FROM 'patients_age.csv'";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "k\n3\n");
@@ -190,6 +197,23 @@ fn files_are_tables_by_their_names() {
     ask(&place, "", "SELECT nothing FROM 'scores.csv'").exit(2).says("No field named nothing");
     place.write("broken.parquet", "PAR1 no PAR1");
     ask(&place, "", "SELECT * FROM 'broken.parquet'").exit(3).says("input file broken.parquet: ");
+}
+
+/// Statistics of Parquet files leave NaN out: a column of 1.5 and NaN looks like one of 1.5 only.
+#[test]
+fn nan_is_not_lost() {
+    let place = place();
+    let floats = |values: Vec<f64>| table([("x", Arc::new(Float64Array::from(values)) as ArrayRef)]);
+    place.parquet("nan/a.parquet", &floats(vec![1.5, 1.5, f64::NAN]));
+    place.parquet("nan/b.parquet", &floats(vec![0.5; 3]));
+    let made = "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'nan/'; ";
+    for (table, text) in [("nan", ""), ("t", made)] {
+        let text = format!(
+            "{text} SELECT k_anonymity(x) AS k FROM {table}; SELECT count(*) AS n FROM {table} WHERE x > 1; \
+             SELECT min(size) AS n FROM classes({table}, 'x');"
+        );
+        assert_eq!(ask(&place, "--output csv", &text).exit(0).out, "k\n1\nn\n3\nn\n1\n", "{table}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::policy::{CsvOptions, CsvType};
 use crate::release::engine::into_engine;
+use crate::release::files::has_no_data;
 use crate::release::input::Input;
 
 /// Opens files for a session, as every other command reads them.
@@ -25,8 +26,10 @@ pub(super) struct Files {
 impl Files {
     /// Lets a session find files where no table has the name.
     pub(super) fn enable(session: &SessionContext) -> Self {
-        let state = session.state();
+        let mut state = session.state();
         let known = Arc::clone(state.catalog_list());
+        // Files prune: their floats, which statistics say wrong things of, are seen through a function only.
+        state.config_mut().options_mut().execution.parquet.pruning = true;
         let files = Self { session: SessionContext::new_with_state(state), opened: Arc::default() };
         session.register_catalog_list(Arc::new(DynamicFileCatalog::new(known, Arc::new(files.clone()))));
         files
@@ -71,8 +74,8 @@ impl UrlTableFactory for Files {
         }
         let input = match Input::find(name) {
             Ok(input) => input,
-            // A folder without data that has the name by chance.
-            Err(_) if !looks_like_path(name) => return Ok(None),
+            // A folder that has the name by chance.
+            Err(_) if !looks_like_path(name) && has_no_data(Path::new(name)) => return Ok(None),
             Err(error) => return Err(into_engine(error)),
         };
         let table = input.table(&self.session, &CsvOptions::default(), &|_| CsvType::Text).await;

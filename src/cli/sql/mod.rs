@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
 use super::{Done, Format};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 use crate::release::Run;
 use shell::Shell;
 
@@ -98,7 +98,7 @@ impl Sql {
         }
         for path in self.files {
             let place = path.display().to_string();
-            let text = std::fs::read_to_string(&path).map_err(|e| Error::data(e.kind()).at(&place))?;
+            let text = std::fs::read_to_string(&path).map_err(|e| Error::data(of_file(&e)).at(&place))?;
             texts.push((Some(place), text));
         }
         texts.extend(self.statements.into_iter().map(|text| (None, text)));

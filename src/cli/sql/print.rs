@@ -18,7 +18,7 @@ use futures::StreamExt;
 
 use super::Output;
 use super::errors::Told;
-use crate::cli::numbers;
+use crate::cli::{numbers, without_controls};
 use crate::error::{Error, Result};
 
 /// How much more room a drawn table takes than its columns.
@@ -170,11 +170,6 @@ impl Printer<'_> {
             }
         }
     }
-}
-
-/// A cell must not command the terminal that shows it.
-fn without_controls(drawn: &str) -> String {
-    drawn.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{FFFD}")
 }
 
 fn held_rows(held: &[RecordBatch]) -> usize {

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use super::script::{End, end, is_command};
 use super::shell::{Shell, tell};
+use crate::cli::without_controls;
 use crate::error::{Error, Kind, Result};
 
 /// Lines that the history keeps.
@@ -76,8 +77,10 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
     };
     interrupt.abort();
     match done {
-        Err(error) if error.kind() == Kind::Interrupted => tell("\ncancelled\n"),
-        Err(error) => tell(&format!("kanon: {error}\n")),
+        Err(error) if error.kind() == Kind::Interrupted => {
+            tell("\ncancelled; a COPY or INSERT that was running may be half done, or end later\n");
+        }
+        Err(error) => tell(&format!("kanon: {}\n", without_controls(&error.to_string()))),
         Ok(goes_on) => return Ok(goes_on),
     }
     Ok(true)

@@ -2,20 +2,22 @@
 
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
+use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
-use datafusion::common::runtime::SpawnedTask;
+use datafusion::datasource::MemTable;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, LogicalPlanBuilder, UNNAMED_TABLE};
 use datafusion::physical_plan::common::spawn_buffered;
 use datafusion::physical_plan::execute_stream;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{TableFactor, Visit, Visitor};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, dialect_from_str};
-
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use super::Output;
 use super::errors::Told;
@@ -50,6 +52,7 @@ pub(super) struct Shell {
     /// Removed with the shell.
     _spill: TempDir,
     session: SessionContext,
+    threads: usize,
     files: Files,
     output: Output,
     /// Whether a person types.
@@ -64,15 +67,17 @@ pub(super) struct Shell {
 enum Reads {
     Nothing,
     Schema,
+    /// Those of which a table is made.
     Rows,
 }
 
 /// A session in which everything of this crate and every file has a name.
 fn session(resources: &Resources, show_values: bool) -> Result<(SessionContext, Files)> {
     let session = resources.query_session()?;
+    // First, so that table functions find files, too.
+    let files = Files::enable(&session);
     crate::sql::register_all(&session).running("registering the functions")?;
     set_options(&session, show_values);
-    let files = Files::enable(&session);
     Ok((session, files))
 }
 
@@ -99,6 +104,7 @@ impl Shell {
         Ok(Self {
             _spill: spill,
             session,
+            threads: resources.threads,
             files,
             output,
             prompt,
@@ -165,7 +171,10 @@ impl Shell {
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
-                Reads::Rows
+                match table.if_not_exists && self.session.table_exist(table.name.clone()).asking()? {
+                    true => Reads::Nothing,
+                    false => Reads::Rows,
+                }
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
@@ -175,14 +184,18 @@ impl Shell {
             LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => Reads::Nothing,
             _ => Reads::Schema,
         };
-        let session = self.session.clone();
-        let task_doing = doing.clone();
-        // On other threads than the one that hears signals: a join may compute for hours between two rows.
-        let started = SpawnedTask::spawn(async move { start(&session, plan, reads, &task_doing).await });
-        let rows = started
-            .join()
-            .await
-            .map_err(|_| Error::internal(format!("{doing}: the engine failed inside")))??;
+        let workers = Workers::begin(self.threads)?;
+        let (session, of_task) = (self.session.clone(), doing.clone());
+        let started = workers.run(async move { start(&session, plan, reads, &of_task).await });
+        let rows = match started.await.map_err(|error| error.at(&doing))?? {
+            Started::Done => None,
+            Started::Rows(rows) => Some(rows),
+            // Only now: a statement that was interrupted before makes no table.
+            Started::Table(plan) => {
+                self.session.execute_logical_plan(plan).await.running(&doing)?;
+                None
+            }
+        };
         match rows {
             None => tell(if self.prompt { "done\n" } else { "" }),
             Some(rows) => {
@@ -191,7 +204,7 @@ impl Shell {
                     true => SHOWN_ON_TERMINAL,
                     false => usize::MAX,
                 };
-                print(spawn_buffered(rows, 1), self.output, most, pool, &self.pipe, &doing).await?;
+                print(rows, self.output, most, pool, &self.pipe, &doing).await?;
             }
         }
         if promises {
@@ -258,25 +271,64 @@ impl Shell {
     }
 }
 
-/// Begins to run a plan: what has no rows is done then, of others the rows follow.
-async fn start(
-    session: &SessionContext,
-    plan: LogicalPlan,
-    reads: Reads,
-    doing: &str,
-) -> Result<Option<SendableRecordBatchStream>> {
-    let frame = session.execute_logical_plan(plan).await;
-    let frame = match reads {
-        Reads::Nothing => frame.asking()?,
-        Reads::Schema => frame.opening()?,
-        Reads::Rows => frame.running(doing)?,
+/// Threads for one statement. They hear of nothing while an operator computes, for hours where a join is large, so that
+/// those of a statement that was interrupted are left behind.
+struct Workers(Option<Runtime>);
+
+impl Workers {
+    fn begin(threads: usize) -> Result<Self> {
+        crate::cli::workers(threads).map(|runtime| Self(Some(runtime)))
+    }
+
+    /// Runs on them.
+    async fn run<T: Send + 'static>(&self, what: impl Future<Output = T> + Send + 'static) -> Result<T> {
+        let gone = || Error::internal("the engine failed inside");
+        self.0.as_ref().ok_or_else(gone)?.spawn(what).await.map_err(|_| gone())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// What came of a statement.
+enum Started {
+    /// It has no rows.
+    Done,
+    /// They follow.
+    Rows(SendableRecordBatchStream),
+    /// What makes a table of the rows that it had.
+    Table(LogicalPlan),
+}
+
+/// Begins to run a plan.
+async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing: &str) -> Result<Started> {
+    let frame = match (reads, plan) {
+        (Reads::Rows, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table))) => {
+            let input = DataFrame::new(session.state(), Arc::unwrap_or_clone(table.input));
+            let schema = Arc::clone(input.schema().inner());
+            let rows = input.collect_partitioned().await.running(doing)?;
+            let rows = provider_as_source(Arc::new(MemTable::try_new(schema, rows).running(doing)?));
+            let rows =
+                LogicalPlanBuilder::scan(UNNAMED_TABLE, rows, None).and_then(LogicalPlanBuilder::build);
+            table.input = Arc::new(rows.running(doing)?);
+            return Ok(Started::Table(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table))));
+        }
+        (Reads::Nothing, plan) => session.execute_logical_plan(plan).await.asking()?,
+        (_, plan) => session.execute_logical_plan(plan).await.opening()?,
     };
     if frame.schema().fields().is_empty() {
-        return Ok(None);
+        return Ok(Started::Done);
     }
     let context = frame.task_ctx().into();
     let plan = frame.create_physical_plan().await.planning()?;
-    execute_stream(plan, context).running(doing).map(Some)
+    let rows = execute_stream(plan, context).running(doing)?;
+    // On these threads, too.
+    Ok(Started::Rows(spawn_buffered(rows, 1)))
 }
 
 /// A name that may stand in quotes, as one identifier.

@@ -8,15 +8,15 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 
 use super::super::answers::Row;
 use super::super::udaf::ClassAggregate;
 use super::layer::{Layer, call};
 use super::plain::Plain;
-use super::{Answered, KAnonymityToGroupBy};
+use super::{Answered, Rewrite};
 use crate::model::Worst;
-use crate::release::class_key::{Seed, keyed};
+use crate::release::class_key::keyed;
 use crate::release::functions::canonical_float;
 
 /// A call of a measure.
@@ -112,15 +112,16 @@ impl Branch {
     }
 
     /// The layer that groups by all columns, without values.
-    pub(super) fn lowest(&self, aggregate: &Aggregate, seed: Seed) -> Result<Layers> {
+    pub(super) fn lowest(&self, rewrite: &Rewrite<'_>) -> Result<Layers> {
         let mut rows = Layer::new(self.number, 1);
         let groups: Vec<Expr> =
-            aggregate.group_expr.iter().map(|key| rows.key(key.clone().unalias())).collect();
+            rewrite.aggregate.group_expr.iter().map(|key| rows.key(key.clone().unalias())).collect();
         // In the order of the call, which a set does not keep.
         let mut quasi: Vec<&Expr> = self.measures.iter().flat_map(|measure| &measure.quasi).collect();
         quasi.sort_by_cached_key(ToString::to_string);
         quasi.dedup();
-        let quasi = keyed(quasi.into_iter().cloned().collect(), seed, aggregate.input.schema())?;
+        let quasi =
+            keyed(quasi.into_iter().cloned().collect(), rewrite.seed, rewrite.aggregate.input.schema())?;
         let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
         let individual = self.individual().cloned().map(|who| rows.key(who));
         let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
@@ -128,11 +129,11 @@ impl Branch {
     }
 
     /// The plan over the input of `aggregate`, with its groups.
-    pub(super) fn plan(self, aggregate: &Aggregate, rule: &KAnonymityToGroupBy) -> Result<Answered> {
+    pub(super) fn plan(self, rewrite: &Rewrite<'_>) -> Result<Answered> {
         if self.measures.iter().any(Measure::is_of_people) {
-            return self.plan_of_people(aggregate, rule);
+            return self.plan_of_people(rewrite);
         }
-        let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(aggregate, rule.seed)?;
+        let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(rewrite)?;
         let (mut classes, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
         groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
@@ -151,7 +152,7 @@ impl Branch {
             let mut arguments = measure.constants.clone();
             let value = if measure.sensitive.is_some() {
                 let end = if measure.individual.is_some() { "_individuals_of_class" } else { "_of_class" };
-                let of_class = rule.upper(measure.row, end)?;
+                let of_class = rewrite.rule.upper(measure.row, end)?;
                 arguments.extend(individual.iter().filter(|_| measure.individual.is_some()).cloned());
                 arguments.extend(sensitive.iter().cloned());
                 arguments.push(counted);
@@ -162,7 +163,7 @@ impl Branch {
                 };
                 call(&end, vec![value], None)
             } else {
-                let of_sizes = rule.upper(measure.row, "_of_sizes")?;
+                let of_sizes = rewrite.rule.upper(measure.row, "_of_sizes")?;
                 let people = match individual.iter().find(|_| measure.individual.is_some()) {
                     None => size.clone(),
                     Some(who) => classes.value(distinct(who.clone(), sensitive.is_some(), only(&counted))),
@@ -179,7 +180,7 @@ impl Branch {
             };
             values.push((at, value));
         }
-        let mut plan = rows.over(LogicalPlan::clone(&aggregate.input))?;
+        let mut plan = rows.over(LogicalPlan::clone(&rewrite.aggregate.input))?;
         if has_classes {
             plan = classes.over(plan)?;
         }

@@ -8,16 +8,17 @@
 //! L1  Aggregate G, q.., s      rows
 //! ```
 //! Three quasi-identifiers and more become one key of 122 bits (`src/release/class_key.rs`), because nobody asks for the
-//! labels of a class. Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk measures over individuals
-//! look at everybody's smallest class, in a form of their own (`people.rs`).
+//! labels of a class. Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk
+//! measures over individuals look at everybody's smallest class, in a form of their own (`people.rs`).
 //!
 //! # Contract
 //! The answer is the accumulator's ([`udaf`](super::udaf)). An `Aggregate` is rewritten where every measure in it
 //! looks at constants, columns and deterministic expressions, and every other aggregate is `count`, `sum`, `min`,
-//! `max` (not of doubles), `bool_and`, `bool_or` or `avg` of doubles, without DISTINCT or ORDER BY. FILTER becomes a conditional count
-//! in L1. Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch
+//! `max` (not of doubles), `bool_and`, `bool_or` or `avg` of doubles, without DISTINCT or ORDER BY. FILTER becomes a
+//! conditional count in L1. Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch
 //! each, joined on G (NULL = NULL), where the input gives the same rows each time it is read. Whatever else there is,
-//! the plan stays as it was: the rule never fails. Grouping sets and correlated inputs are left to the accumulator. `SET kanon.rewrite_measures = false` switches the rule off.
+//! the plan stays as it was: the rule never fails. Grouping sets and correlated inputs are left to the accumulator.
+//! `SET kanon.rewrite_measures = false` switches the rule off.
 
 mod branch;
 mod layer;
@@ -55,22 +56,19 @@ pub const NAME: &str = "k_anonymity_to_group_by";
 pub struct KAnonymityToGroupBy {
     /// The functions of the upper layers by name.
     functions: BTreeMap<String, Arc<AggregateUDF>>,
-    /// Of the keys of classes.
-    seed: Seed,
 }
 
 impl KAnonymityToGroupBy {
     /// The rule.
     ///
     /// # Errors
-    /// When a model cannot be made with every parameter 1, or the system has no random numbers.
+    /// When a model cannot be made with every parameter 1.
     pub fn new() -> Result<Self> {
         let (aggregates, of_sizes) = aggregates()?;
         let of_class = aggregates.into_iter().filter(|function| function.over() == Over::OneClass);
         let all = of_class.map(AggregateUDF::from).chain(of_sizes.into_iter().map(AggregateUDF::from));
         let functions = all.map(|function| (function.name().to_owned(), Arc::new(function))).collect();
-        let [seed, _] = random_keys(NAME).map_err(into_engine)?;
-        Ok(Self { functions, seed })
+        Ok(Self { functions })
     }
 
     /// The function of an upper layer for a row.
@@ -118,9 +116,12 @@ impl KAnonymityToGroupBy {
         let mut branches = branches.into_iter();
         let Some(mut first) = branches.next() else { return Ok(None) };
         first.add_plain(plain);
-        let mut answered = first.plan(aggregate, self)?;
+        // New for every query, so that nobody who saw one can choose rows for another.
+        let [seed, _] = random_keys(NAME).map_err(into_engine)?;
+        let rewrite = Rewrite { rule: self, aggregate, seed };
+        let mut answered = first.plan(&rewrite)?;
         for branch in branches {
-            answered = joined(answered, branch.plan(aggregate, self)?)?;
+            answered = joined(answered, branch.plan(&rewrite)?)?;
         }
         // The names, qualifiers and types of before.
         let keys = answered.keys.into_iter().zip(0..);
@@ -136,6 +137,14 @@ impl KAnonymityToGroupBy {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(Some(LogicalPlanBuilder::from(answered.plan).project(columns)?.build()?))
     }
+}
+
+/// What is being rewritten.
+struct Rewrite<'a> {
+    rule: &'a KAnonymityToGroupBy,
+    aggregate: &'a Aggregate,
+    /// Of the keys of classes.
+    seed: Seed,
 }
 
 /// A plan with a row for each outer group: columns for its keys, and by their places values for the aggregates.

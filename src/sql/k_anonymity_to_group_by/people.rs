@@ -11,20 +11,16 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::min_udaf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::branch::{Branch, Layers};
 use super::layer::{Layer, call};
-use super::{Answered, KAnonymityToGroupBy};
+use super::{Answered, Rewrite};
 
 impl Branch {
     /// As [`plan`](Branch::plan), for risk measures over individuals.
-    pub(super) fn plan_of_people(
-        self,
-        aggregate: &Aggregate,
-        rule: &KAnonymityToGroupBy,
-    ) -> Result<Answered> {
-        let Layers { mut rows, groups, quasi, individual, .. } = self.lowest(aggregate, rule.seed)?;
+    pub(super) fn plan_of_people(self, rewrite: &Rewrite<'_>) -> Result<Answered> {
+        let Layers { mut rows, groups, quasi, individual, .. } = self.lowest(rewrite)?;
         let individual = individual.ok_or_else(|| DataFusionError::Internal("nobody to count".into()))?;
         let mut windows = Layer::new(self.number, 0);
         let (mut people, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
@@ -39,7 +35,7 @@ impl Branch {
             let only = || filter.is_some().then(|| counted.clone().gt(lit(0i64)));
             let size = windows.value(count_over(&individual, only(), &class));
             let smallest = people.value(call(&min_udaf(), vec![size], only()));
-            let of_people = rule.upper(measure.row, "_of_people")?;
+            let of_people = rewrite.rule.upper(measure.row, "_of_people")?;
             let mut arguments = measure.constants;
             arguments.push(smallest);
             let value = call(&of_people, arguments, Some(individual.clone().is_not_null()));
@@ -48,7 +44,7 @@ impl Branch {
         for (at, plain) in self.plain {
             values.push((at, plain.lay(&mut [&mut rows, &mut people, &mut answers])?));
         }
-        let plan = rows.over(LogicalPlan::clone(&aggregate.input))?;
+        let plan = rows.over(LogicalPlan::clone(&rewrite.aggregate.input))?;
         let plan = LogicalPlanBuilder::from(plan).window(windows.values())?.build()?;
         Ok(Answered { plan: answers.over(people.over(plan)?)?, keys: groups, values })
     }

@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::hierarchies::Hierarchies;
 use super::super::options::KanonOptions;
+use super::super::udaf;
 use super::TableFunctions;
 use crate::doc::Doc;
 use crate::error::nearest;
@@ -269,9 +270,11 @@ pub(super) fn text_of(said: &SqlExpr) -> Option<&str> {
     }
 }
 
-/// A column as it is compared: one zero, one NaN.
+/// A column as it is compared: without encoding, one zero, one NaN.
 pub(super) fn compared(column: Expr, schema: &DFSchema) -> Result<Expr> {
-    Ok(if column.get_type(schema)?.is_floating() { canonical_float(column) } else { column })
+    let plain = udaf::compared(&column.get_type(schema)?);
+    let column = column.cast_to(&plain, schema)?;
+    Ok(if plain.is_floating() { canonical_float(column) } else { column })
 }
 
 fn factor(name: ObjectName, args: Option<TableFunctionArgs>) -> TableFactor {

@@ -12,7 +12,7 @@ use super::super::hierarchies::Hierarchies;
 use super::call::{Call, text_of};
 use super::task::Inputs;
 use crate::class::ClassTable;
-use crate::error::Error;
+use crate::error::{Error, of_file};
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::csv_of_rows;
 use crate::policy::{Files, Folder, Policy, Said};
@@ -113,7 +113,7 @@ fn read(call: &mut Call<'_>) -> Result<(String, PathBuf)> {
     }
     call.file_is_allowed()?;
     let read = std::fs::read_to_string(text);
-    let read = read.map_err(|error| call.refused(format!("policy {text}: {}", error.kind())))?;
+    let read = read.map_err(|error| call.refused(format!("policy {text}: {}", of_file(&error))))?;
     Ok((read, Path::new(text).parent().map(Path::to_path_buf).unwrap_or_default()))
 }
 
