@@ -87,6 +87,11 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// Teaches a session everything this crate adds to SQL: functions, the optimizer's rule, options. A second time changes
 /// nothing.
 ///
+/// DataFusion 55 believes Parquet statistics, which leave NaN out: a column of 1.5 and NaN is read as one of 1.5, and
+/// `WHERE x > 2` loses rows with NaN (apache/datafusion#24804). Where quasi-identifiers are floats with NaN, give the session
+/// `datafusion.execution.collect_statistics = false` and `datafusion.execution.parquet.pruning = false` before tables are
+/// registered, as `kanon sql` does.
+///
 /// ```
 /// use datafusion::prelude::SessionContext;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> datafusion::error::Result<()> {
