@@ -569,7 +569,7 @@ fn inputs_that_are_refused() {
             table([("age", numbers([1])), ("ZIP", strings(["1"]))]),
             "column `ZIP` is here but not in two/a.parquet",
         ),
-        (table([("age", strings(["1"]))]), "column `age` is Utf8 here and Int64"),
+        (table([("age", strings(["1"]))]), "column `age` is Utf8View here and Int64"),
     ] {
         place.parquet("two/part.parquet", &other);
         refused(&place, &release("two"), 3, part);
