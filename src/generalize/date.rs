@@ -135,7 +135,8 @@ impl Date {
             Period::Decade => day_of(year - year.rem_euclid(10), 1),
             Period::Century => day_of(year - year.rem_euclid(100), 1),
         };
-        civil(first).map(|_| first)
+        // Only near its ends can a period begin outside the calendar.
+        if day.abs() < 90_000_000 { Some(first) } else { civil(first).map(|_| first) }
     }
 
     /// The same with chrono, the obvious way.
