@@ -123,7 +123,7 @@ impl Date {
         Self { period }
     }
 
-    /// The first day of the period of `day`, both counted from 1970-01-01; `None` outside the calendar.
+    /// The first day of the period of `day`, both since 1970-01-01; `None` outside the calendar, so only near its ends.
     fn first(&self, day: i64) -> Option<i64> {
         let (year, month) = civil(day)?;
         let first = match self.period {
@@ -135,8 +135,7 @@ impl Date {
             Period::Decade => day_of(year - year.rem_euclid(10), 1),
             Period::Century => day_of(year - year.rem_euclid(100), 1),
         };
-        // Only near its ends can a period begin outside the calendar.
-        if day.abs() < 90_000_000 { Some(first) } else { civil(first).map(|_| first) }
+        (day.abs() < 90_000_000 || civil(first).is_some()).then_some(first)
     }
 
     /// The same with chrono, the obvious way.

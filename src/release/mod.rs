@@ -6,6 +6,7 @@
 pub(crate) mod again;
 pub(crate) mod anonymized;
 pub mod apply;
+mod check_release;
 pub mod chosen;
 pub(crate) mod class_key;
 mod counting;
@@ -35,8 +36,6 @@ pub mod stop;
 mod typed;
 pub mod verify;
 pub mod write;
-
-mod check_release;
 
 use std::collections::BTreeMap;
 use std::path::Path;
