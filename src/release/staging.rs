@@ -7,11 +7,15 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::engine::Doing;
 use super::input::Input;
 use super::record::{PrivateRecord, PublicRecord, RECORD, name_of};
 use crate::error::{Error, Result};
+
+/// How many times 10 ms pass before a work directory without a lock is one of a killed run.
+const PATIENCE: usize = 50;
 
 /// The work directory of one run. Dropped, it is removed with all it holds.
 #[derive(Debug)]
@@ -108,7 +112,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next run.
-        let _ = fs::remove_dir_all(&self.work);
+        let _ = remove(&self.work);
     }
 }
 
@@ -209,14 +213,49 @@ fn claim(work: &Path, out: &Path, place: &str) -> Result<File> {
         kind => Error::data(kind).at(place),
     })?;
     lock.try_lock().map_err(|_| another_run(out))?;
-    Ok(lock)
+    // A lock that its run has removed meanwhile is no lock of what may be there by now.
+    if is_at(&lock, &work.join("lock")) { Ok(lock) } else { Err(another_run(out)) }
+}
+
+/// Whether an open file is the one that has a name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |facts: fs::Metadata| (facts.dev(), facts.ino());
+    matches!((file.metadata().map(id), fs::metadata(path).map(id)), (Ok(own), Ok(there)) if own == there)
+}
+
+/// Whether an open file is the one that has a name: one that is open cannot be removed here.
+#[cfg(not(unix))]
+fn is_at(_file: &File, _path: &Path) -> bool {
+    true
+}
+
+/// Removes a work directory, its lock last.
+fn remove(work: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(work)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if entry.file_name() != "lock" {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir_all(work)
 }
 
 /// Removes the work directory of a killed run. A release that it had moved aside is put back, a private
 /// record that it had not yet moved is moved.
 fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
-    if !work.exists() {
-        return Ok(());
+    // While a run begins or ends, its directory is there for a moment without its lock.
+    for _ in 0..PATIENCE {
+        if !work.exists() {
+            return Ok(());
+        }
+        if work.join("lock").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
     let place = format!("work directory {} of an earlier run", work.display());
     let _lock = claim(work, out, &place)?;
@@ -231,7 +270,7 @@ fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
             fs::rename(&private, PrivateRecord::path(out)?).doing(&place)?;
         }
     }
-    fs::remove_dir_all(work).doing(&place)
+    remove(work).doing(&place)
 }
 
 fn sync(folder: &Path) -> std::io::Result<()> {
