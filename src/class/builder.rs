@@ -119,22 +119,27 @@ impl ClassTableBuilder {
         for (column, coding) in self.columns.drain(..).zip(&mut self.coding) {
             let values = coding.finish()?;
             let values = values.unwrap_or_else(|| new_empty_array(column.hierarchy.input_type()));
+            codes_held.at_least(codes_of(&columns) + values.len() * size_of::<u64>())?;
             let mut frequency = vec![0; values.len()];
             coding.codes.iter().zip(&self.rows).for_each(|(code, rows)| frequency[*code as usize] += rows);
             let name = column.name.clone();
             let uncovered =
                 if self.show_values { uncovered(&column.hierarchy, &values)? } else { String::new() };
-            let coded = CodedColumn::new(column, values, &frequency, heaviest)
+            let coded = CodedColumn::new(column, values, &frequency, heaviest, &budget)
                 .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")).and(&uncovered))?;
             // A base class stands at level 0, whose labels need not sort like the values: "10" < "9".
             let level_0 = coded.level(0).of_value();
             coding.codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);
             columns.push(coded);
-            codes_held.at_least(columns.iter().map(CodedColumn::bytes).sum())?;
+            codes_held.at_least(codes_of(&columns))?;
         }
         let packing = Packing::new(columns.iter().map(CodedColumn::distinct)).ok_or_else(|| {
             Error::policy(format!("{} quasi-identifiers are too many to be grouped together", columns.len()))
         })?;
+        let mut who_held = Held::new(&budget);
+        if self.counts_individuals {
+            who_held.at_least(self.rows.len() * 3 * size_of::<u64>())?;
+        }
         let who = self.who()?;
         let individuals = who.as_ref().map(|who| who.individuals(&self.rows));
         let merges = columns.iter().any(CodedColumn::merges_values);
@@ -180,7 +185,11 @@ impl ClassTableBuilder {
             }
         }
         // In the order of their keys, so that a roll-up finds again what it has just touched.
-        held.at_least(2 * entries.len() * size_of::<u64>() + groups * size_of::<(u128, u32)>())?;
+        let of_groups = 2 * entries.len() * size_of::<u64>() + groups * size_of::<(u128, u32)>();
+        // For each sensitive column its counts; where individuals are counted, the members of each group as well.
+        let counts = (self.coding.len() - quasi) * groups * (size_of::<ValueCount>() + size_of::<usize>());
+        let members = who.map_or(0, |_| (1 + self.coding.len() - quasi) * groups * 2 * size_of::<u64>());
+        held.at_least(of_groups + counts + members)?;
         let order = in_order(&entries, words)?;
         let sorted = order.iter().flat_map(|group| &entries[*group as usize * (words + 1)..][..=words]);
         let entries: Vec<u64> = sorted.copied().collect();
@@ -199,7 +208,7 @@ impl ClassTableBuilder {
             let counts = order.iter().map(count).collect();
             let values = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
             if let (Some(people), Some(who)) = (&mut people, who) {
-                held.at_least(held.bytes + groups * size_of::<(u64, u32)>())?;
+                held.at_least(held.bytes + groups * (size_of::<(u64, u32)>() + 2 * size_of::<u64>()))?;
                 people.having.push(who.having(&coding.codes, null, &order, values)?);
             }
             sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values });
@@ -215,6 +224,10 @@ impl ClassTableBuilder {
         let merged = roll_up(&groups, &vec![u64::MAX; words], &[], usize::MAX, &mut Scratch::new(budget))?;
         merged.ok_or_else(|| Error::internal("base classes without a bound"))
     }
+}
+
+fn codes_of(columns: &[CodedColumn]) -> usize {
+    columns.iter().map(CodedColumn::bytes).sum()
 }
 
 /// The individual of every group.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef};
 
 use super::intern::Coder;
-use super::{Budget, QuasiColumn, Unlimited};
+use super::{Budget, Held, QuasiColumn};
 use crate::decimal::ratio;
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
@@ -76,12 +76,26 @@ impl CodedColumn {
         values: ArrayRef,
         frequency: &[u64],
         heaviest: f64,
+        budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
         let QuasiColumn { name, hierarchy, weight } = column;
+        // Until the caller accounts for the finished column.
+        let mut held = Held::new(budget);
+        let mut bytes = 0;
         let mut coded: Vec<(ArrayRef, Vec<u32>)> = Vec::new();
         for level in hierarchy.levels() {
-            coded.push(code(&apply(&**level, &values)?)?);
+            let labels = apply(&**level, &values)?;
+            let (distinct, codes) = code(&labels, budget)?;
+            bytes += distinct.get_array_memory_size() + codes.capacity() * size_of::<u32>();
+            held.at_least(bytes + labels.get_array_memory_size())?;
+            coded.push((distinct, codes));
         }
+        // For each pair of levels a map of label codes, and per label its leaves and rows.
+        let maps = coded
+            .iter()
+            .zip(1..)
+            .map(|((labels, _), levels)| labels.len() * (levels * size_of::<u32>() + 40));
+        held.at_least(bytes + maps.sum::<usize>() + values.len() * size_of::<u64>())?;
         // A leaf is a label of level 0: values that a clip makes one are one leaf.
         let leaf_count = coded.first().map_or(0, |(leaves, _)| leaves.len());
         let of_leaf = |level: usize| map_codes(&coded[0].1, &coded[level].1, leaf_count);
@@ -91,7 +105,7 @@ impl CodedColumn {
         let (leaf_counts, total) = leaf_counts(&hierarchy, &coded, &of_leaf);
         let mut levels: Vec<CodedLevel> = Vec::new();
         for (level, leaves) in leaf_counts.into_iter().enumerate() {
-            let (labels, of_value) = (coded[level].0.clone(), coded[level].1.clone());
+            let (labels, of_value) = (ArrayRef::clone(&coded[level].0), coded[level].1.clone());
             let to_coarser = (level..coded.len())
                 .map(|coarser| map_codes(&of_value, &coded[coarser].1, labels.len()))
                 .collect::<Result<_>>()?;
@@ -199,8 +213,8 @@ impl CodedColumn {
 }
 
 /// The distinct labels in order and the code of each label given.
-fn code(labels: &ArrayRef) -> Result<(ArrayRef, Vec<u32>)> {
-    let coder = Coder::new(&(Arc::new(Unlimited) as Arc<dyn Budget>));
+fn code(labels: &ArrayRef, budget: &Arc<dyn Budget>) -> Result<(ArrayRef, Vec<u32>)> {
+    let coder = Coder::new(budget);
     let mut codes = coder.code(labels)?;
     let Some((distinct, ranks)) = coder.finish()? else { return Ok((ArrayRef::clone(labels), codes)) };
     codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);

@@ -80,6 +80,17 @@ impl Held {
         &self.budget
     }
 
+    /// Takes what is missing to `bytes`, or gives back what is more.
+    ///
+    /// # Errors
+    /// A data error when there is no more.
+    pub fn exactly(&mut self, bytes: usize) -> Result<()> {
+        self.at_least(bytes)?;
+        self.budget.shrink(self.bytes - bytes);
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Takes what is missing to `bytes`.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 
 use super::classes::{Classes, Histograms};
 use super::packing::Field;
-use super::people::Grouping;
+use super::people::{Grouping, People};
 use super::{Budget, Held, too_many_classes};
 use crate::error::Result;
 use crate::model::ValueCount;
@@ -71,15 +71,20 @@ pub(super) fn roll_up(
         16 => merge::<16>,
         _ => merge::<32>,
     };
-    if merge(&source.entries, keep, steps, at_most, needs_target, scratch).is_none() {
-        scratch.account()?;
+    if merge(&source.entries, keep, steps, at_most, needs_target, scratch)?.is_none() {
         if at_most == EMPTY as usize - 1 {
             return Err(too_many_classes());
         }
         return Ok(None);
     }
+    let classes = scratch.entries.len() / (source.words + 1);
+    // What is made now is no larger than what it is made of.
+    let mut held = Held::new(source.held.budget());
+    let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
+    let of_people = source.people.as_ref().map_or(0, People::bytes);
+    let grouping = if of_source + of_people > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
+    held.at_least(scratch.entries.len() * size_of::<u64>() + of_source + of_people + grouping)?;
     let entries = scratch.entries.clone();
-    let classes = entries.len() / (source.words + 1);
     let sensitive =
         source.sensitive.iter().map(|histograms| histograms.regrouped(&scratch.target, classes)).collect();
     let people = source.people.as_ref().map(|people| {
@@ -87,8 +92,10 @@ pub(super) fn roll_up(
         people.regrouped(&groups, &mut scratch.seen)
     });
     scratch.account()?;
-    let held = Held::new(source.held.budget());
-    Classes { entries, words: source.words, sensitive, people, held }.accounted().map(Some)
+    let mut classes = Classes { entries, words: source.words, sensitive, people, held };
+    let bytes = classes.bytes();
+    classes.held.exactly(bytes)?;
+    Ok(Some(classes))
 }
 
 impl Classes {
@@ -108,10 +115,14 @@ fn merge<const W: usize>(
     at_most: usize,
     needs_target: bool,
     scratch: &mut Scratch,
-) -> Option<()> {
-    let Scratch { slots, entries, target, .. } = scratch;
-    entries.clear();
-    target.clear();
+) -> Result<Option<()>> {
+    scratch.entries.clear();
+    scratch.target.clear();
+    if needs_target {
+        scratch.target.reserve(source.len() / (W + 1));
+    }
+    scratch.account()?;
+    let Scratch { slots, entries, target, held, .. } = scratch;
     let used = slots.len().clamp(LEAST_SLOTS, LEAST_SLOTS * 16);
     slots.clear();
     slots.resize(used, EMPTY);
@@ -144,7 +155,7 @@ fn merge<const W: usize>(
             let slot = slots[at];
             if slot == EMPTY {
                 if count == at_most {
-                    return None;
+                    return Ok(None);
                 }
                 // `count` is at most EMPTY - 1, by the bound on `at_most`.
                 let class = u32::try_from(count).unwrap_or(EMPTY);
@@ -153,6 +164,9 @@ fn merge<const W: usize>(
                 entries.push(entry[W]);
                 count += 1;
                 if count * 2 > slots.len() {
+                    // Four times the slots, and room for as many entries as half of them.
+                    let bytes = slots.len() * 4 * (size_of::<u32>() + (W + 1) * size_of::<u64>() / 2);
+                    held.at_least(bytes + target.capacity() * size_of::<u32>())?;
                     grow::<W>(slots, entries);
                 }
                 break class;
@@ -169,7 +183,7 @@ fn merge<const W: usize>(
             target.push(class);
         }
     }
-    Some(())
+    Ok(Some(()))
 }
 
 /// Four times the slots.

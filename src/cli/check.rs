@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, rows, said_homogeneous};
+use super::numbers::{counted, grouped, rows, said_homogeneous, warning_line};
 use super::source::{Columns, parse_requirement};
 use crate::error::{Error, Result, nearest};
 use crate::measure::plain_number;
@@ -76,6 +76,9 @@ impl Check {
             counted(classes, "class", "classes"),
             names.join(", ")
         );
+        // Quasi-identifiers named on the command line make no policy that a release could follow.
+        let warning = if self.columns.has_policy() { loaded.policy.promises_nothing() } else { None };
+        text += &warning_line(warning.as_deref());
         let all_hold = judged.iter().all(Judged::holds);
         judged.iter().for_each(|judged| text += &judged.told());
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
@@ -95,6 +98,7 @@ impl Check {
             "rows": all_rows,
             "individuals": individuals.unwrap_or(all_rows),
             "homogeneous": homogeneous,
+            "warning": warning,
         });
         Ok(Done { text, json, holds: all_hold })
     }

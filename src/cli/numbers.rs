@@ -1,5 +1,6 @@
 //! Numbers as people read and write them.
 
+use crate::release::as_is::{AsIsColumn, UniqueTogether};
 use crate::release::homogeneous::Homogeneous;
 
 /// `1,234,567`.
@@ -80,6 +81,64 @@ pub(super) fn said_homogeneous(all: &[Homogeneous], individuals: bool) -> String
         ),
     };
     all.iter().map(line).collect()
+}
+
+/// Who is unique on the quasi-identifiers, and together with the columns that are released as they are; above a tenth
+/// a warning names the columns that single them out.
+pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals: bool) -> String {
+    let noun = if individuals { "individuals" } else { "rows" };
+    let share = percent_of(together.count, together.of);
+    let mut text = format!(
+        "unique    {} of {noun} on their quasi-identifiers; {share} together with the columns released as they are\n",
+        percent(on_quasi)
+    );
+    if together.is_alarming() {
+        let names: Vec<String> = together.columns.iter().map(|name| format!("`{name}`")).collect();
+        let what = if names.is_empty() { "the quasi-identifiers".to_owned() } else { names.join(", ") };
+        text += &format!(
+            "warning   {what} single out more than a tenth of {noun} within their class: whoever knows the values finds \
+             the row; make them quasi-identifiers, or leave them out\n"
+        );
+    }
+    text
+}
+
+/// What a release shows of the columns that are released as they are, where there is anything to show.
+pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> String {
+    let noun = if individuals { ("individual", "individuals") } else { ("row", "rows") };
+    let line = |column: &AsIsColumn| {
+        let holding = |n: u64| {
+            let verb = if n == 1 { "holds" } else { "hold" };
+            format!("{} {verb}", counted(n, noun.0, noun.1))
+        };
+        let mut found = Vec::new();
+        if column.of_few > 0 {
+            found.push(format!("{} a value that fewer than {q} {} hold", holding(column.of_few), noun.1));
+        }
+        if column.alone_in_class > 0 {
+            found.push(format!("{} theirs alone in the class", holding(column.alone_in_class)));
+        }
+        if column.linked > 0 {
+            found.push(format!(
+                "the rows of {} are linked by a value of their own",
+                counted(column.linked, noun.0, noun.1)
+            ));
+        }
+        for reveal in &column.reveals {
+            let rows = rows(reveal.rows);
+            found.push(format!("gives away `{}` to the level {} in {rows}", reveal.column, reveal.by));
+        }
+        match found.as_slice() {
+            [] => String::new(),
+            found => format!("as is     `{}`: {}\n", column.column, found.join("; ")),
+        }
+    };
+    columns.iter().map(line).collect()
+}
+
+/// The line of a warning that `kanon release` would refuse this policy, and why.
+pub(super) fn warning_line(why: Option<&str>) -> String {
+    why.map(|why| format!("warning   {why}; `kanon release` refuses this policy\n")).unwrap_or_default()
 }
 
 /// The nodes of a lattice; more than can be counted are told as such.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::numbers::{counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous};
+use super::numbers::{
+    as_is_lines, counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous, unique_lines,
+};
 use super::source::PolicyFile;
 use super::{Done, in_shell};
 use crate::error::{Error, Result};
@@ -63,7 +65,7 @@ impl Release {
 
     /// The story of a release.
     fn told(&self, released: &Released) -> Result<String> {
-        let Released { public, private, before, after, costs, chosen } = released;
+        let Released { public, private, before, after, costs, chosen, least_holders } = released;
         let search = &private.search;
         let costs = said_costs(chosen, costs);
         let chosen: Vec<String> =
@@ -91,6 +93,9 @@ impl Release {
                 None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
         );
+        let individuals = public.individuals.is_some();
+        text += &unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals);
+        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         if private.duplicate_rows > 0 {
             line(
                 "copies",
@@ -147,7 +152,8 @@ impl Release {
                 percent(risk(after, "sample_uniqueness")?),
             ),
         );
-        text += &said_homogeneous(&public.homogeneous, public.individuals.is_some());
+        text += &said_homogeneous(&public.homogeneous, individuals);
+        text += &as_is_lines(&private.as_is, *least_holders, individuals);
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         let files = match public.files.as_slice() {
             [one] => format!("{out}/{}", one.name),
@@ -198,7 +204,8 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
+/// A risk measure of these classes.
+pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
     let row = RISKS.iter().find(|row| row.doc.name == name);
     let row = row.ok_or_else(|| Error::internal("a risk measure is gone"))?;
     Ok((row.make)(row.defaults)?.value(sizes).unwrap_or(0.0))

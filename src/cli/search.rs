@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, nodes_of, percent_of};
+use super::numbers::{counted, grouped, nodes_of, percent_of, warning_line};
 use super::source::PolicyFile;
 use crate::class::{ClassTable, Judged};
 use crate::error::{Error, Result};
@@ -69,6 +69,8 @@ impl Search {
             grouped(outcome.evaluated),
             proven(&outcome),
         );
+        let warning = policy.promises_nothing();
+        text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
             text +=
                 if outcome.proven { NOTHING } else { "found     nothing within the effort: raise effort\n" };
@@ -85,6 +87,7 @@ impl Search {
             "evaluated": outcome.evaluated,
             "optimal": outcome.proven,
             "bound": outcome.bound,
+            "warning": warning,
             "best": best,
         });
         Ok(Done { text, json, holds: !outcome.best.is_empty() })
@@ -106,6 +109,8 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
         grouped(evaluated),
         grouped(found.len() as u64),
     );
+    let warning = policy.promises_nothing();
+    text += &warning_line(warning.as_deref());
     if found.is_empty() {
         text += NOTHING;
     }
@@ -121,6 +126,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
         "objective": policy.objective.doc().name,
         "nodes": nodes,
         "evaluated": evaluated,
+        "warning": warning,
         "minimal": minimal,
     });
     Ok(Done { text, json, holds: !found.is_empty() })

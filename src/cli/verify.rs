@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, rows, said_homogeneous};
-use super::release::said_level;
+use super::numbers::{counted, rows, said_homogeneous, unique_lines};
+use super::release::{risk, said_level};
 use super::source::PolicyFile;
 use crate::error::Result;
 use crate::policy::Files;
@@ -51,6 +51,9 @@ impl Verify {
             counted(public.classes, "class", "classes"),
             counted(public.files.len() as u64, "file", "files"),
         );
+        let individuals = public.individuals.is_some() && checked.with_input;
+        let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
+        text += &unique_lines(on_quasi, &checked.unique, individuals);
         for model in &public.models {
             text += &format!(
                 "holds     {} {} required, {} reached\n",
@@ -59,10 +62,7 @@ impl Verify {
                 model.reached
             );
         }
-        text += &said_homogeneous(
-            &checked.verified.homogeneous,
-            public.individuals.is_some() && checked.with_input,
-        );
+        text += &said_homogeneous(&checked.verified.homogeneous, individuals);
         text += &said_levels(public);
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
@@ -86,6 +86,7 @@ impl Verify {
             "individuals": checked.verified.individuals.and(public.individuals),
             "suppressed_rows": checked.verified.suppressed_rows,
             "suppressed_individuals": checked.verified.individuals.map(|people| people.suppressed),
+            "unique": checked.unique,
             "homogeneous": checked.verified.homogeneous,
             "models": public.models,
         });

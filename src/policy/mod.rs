@@ -52,7 +52,7 @@ pub struct Policy {
     pub effort: Effort,
     /// Whether the policy says that each row is a person.
     pub rows_are_individuals: bool,
-    /// The columns of which more than a tenth of the rows may hold a value that occurs once.
+    /// The columns of which more than a tenth of the individuals may hold a value that few hold.
     pub allow_unique: Vec<String>,
     /// The columns that hold the days since the date in another column, with that column's name.
     pub days_since: BTreeMap<String, String>,
@@ -79,6 +79,20 @@ impl Quasi {
 }
 
 impl Policy {
+    /// Why a release under this policy would protect nobody: no requirement refuses a class of one individual. `None`
+    /// for a policy that a release may follow.
+    pub fn promises_nothing(&self) -> Option<String> {
+        if self.requirements.iter().any(|requirement| requirement.model.min_size() > 1) {
+            return None;
+        }
+        let required: Vec<String> = self.requirements.iter().map(Requirement::said).collect();
+        Some(format!(
+            "{} holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
+             l_diversity with l of at least 2",
+            required.join(" with ")
+        ))
+    }
+
     /// The columns of the release in the table's order.
     pub fn released(&self) -> impl Iterator<Item = (&str, Role)> {
         self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))

@@ -15,6 +15,7 @@ use futures::StreamExt;
 
 use super::again::table_of_partitions;
 use super::apply::{self, ClassNumbers};
+use super::as_is::ReleasedRows;
 use super::chosen::released_schema;
 use super::engine::{Doing, PoolBudget, into_engine};
 use super::input::canonical_floats_as_they_are;
@@ -90,6 +91,7 @@ pub(crate) async fn anonymize(
 ) -> Result<Verified> {
     let policy = &loaded.policy;
     roles::check(run, loaded).await?;
+    roles::check_as_is(run, loaded, &classes).await?;
     // On a thread of its own: the caller's may be the only one.
     let (resources, stop, asked) = (run.resources.clone(), run.stop.clone(), Arc::clone(policy));
     let (classes, outcome) = tokio::task::spawn_blocking(move || {
@@ -127,6 +129,9 @@ pub(crate) async fn anonymize(
     let output = table_of_partitions(&loaded.session, vec![Arc::new(verified.clone())])?;
     let output = canonical_floats_as_they_are(output)?;
     let expected = expected(policy, &chosen.generalizers);
-    verify(&loaded.session, output, Some(loaded.table.clone()), &expected, run.stop).await?;
+    let table = || Some(loaded.table.clone());
+    let found = verify(&loaded.session, output.clone(), table(), &expected, run.stop).await?;
+    let rows = ReleasedRows::new(&loaded.session, output, table(), &expected, &found, run.stop).await?;
+    rows.check(policy).await?;
     Ok(verified)
 }

@@ -12,6 +12,7 @@ use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, par
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::as_is::{ReleasedRows, UniqueTogether};
 use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
 use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
@@ -22,7 +23,7 @@ use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
 use super::{Run, expected, open, said_models};
 use crate::decimal::Decimal;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::generalize::{AsIs, Generalizer};
 use crate::model::{Model, Needs, Parameters, Requirement, make};
 use crate::policy::{Files, Policy, Said};
@@ -35,6 +36,8 @@ pub struct Checked {
     pub public: PublicRecord,
     /// What was counted.
     pub verified: Verified,
+    /// Who is unique on all released columns together; rows are counted without the input.
+    pub unique: UniqueTogether,
     /// Whether the input was compared.
     pub with_input: bool,
 }
@@ -63,7 +66,7 @@ pub async fn check_release(
             return Err(refused(format!("{} is not the file that the record describes", file.name)));
         }
     }
-    let verified = match input {
+    let (verified, unique) = match input {
         None => alone(run, out, &public, &parts).await?,
         Some(input) => {
             let private = PrivateRecord::read_for(out, &public)?;
@@ -86,8 +89,11 @@ pub async fn check_release(
     // The rows alone do not tell whose they are.
     if input.is_some() || public.individuals.is_none() {
         check_counts(&public, &verified)?;
+        if public.unique != unique {
+            return Err(refused("who is unique on all columns is not what the record says"));
+        }
     }
-    Ok(Checked { public, verified, with_input: input.is_some() })
+    Ok(Checked { public, verified, unique, with_input: input.is_some() })
 }
 
 /// Checks what a record says of sizes against what was counted.
@@ -128,7 +134,12 @@ fn check_words(public: &PublicRecord) -> Result<()> {
 }
 
 /// Judges rows by themselves: the models of the record on the classes of the quasi-identifiers it names.
-async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Verified> {
+async fn alone(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    parts: &[Part],
+) -> Result<(Verified, UniqueTogether)> {
     let models = recorded_models(public)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&said_models(&models)));
     check_files(out, parts, &schema, &footer)?;
@@ -150,11 +161,13 @@ async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord, parts: &[Part])
         individual: None,
         suppression_limit: None,
     };
-    let verified = verify(&session, output, None, &expected, run.stop).await?;
+    let verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
+    let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
+    let unique = rows.unique_together().await?;
     let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
     let quasi = quasi.map(|column| column.name.as_str()).collect();
     order::check(out, parts, &order::Classes::Together(quasi), run.stop)?;
-    Ok(verified)
+    Ok((verified, unique))
 }
 
 /// Judges rows against the input's.
@@ -166,7 +179,7 @@ async fn against(
     input: &Input,
     said: &Said,
     files: &dyn Files,
-) -> Result<Verified> {
+) -> Result<(Verified, UniqueTogether)> {
     let loaded = open(run.resources, input, said, files).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
@@ -185,10 +198,17 @@ async fn against(
         return Err(refused("the record counts something else than the policy says"));
     }
     let expected = expected(policy, &generalizers);
-    let verified = verify(&loaded.session, output, Some(loaded.table), &expected, run.stop).await?;
+    let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
+    let verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
+    let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
+    rows.check(policy).await.map_err(|error| match error.kind() {
+        Kind::Policy => refused(error),
+        _ => error,
+    })?;
+    let unique = rows.unique_together().await?;
     let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
     order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
-    Ok(verified)
+    Ok((verified, unique))
 }
 
 /// The generalizers of the levels that the record names, padded as the released labels demand.

@@ -1,8 +1,7 @@
 //! The one plan of a verification: `GROUP BY` over input and output together, labels as numbers.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::datatypes::{DataType, TimeUnit, i256};
@@ -10,12 +9,15 @@ use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::DataFrame;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::distinct::{self, Distinct};
 use super::engine::{Doing, column};
 use super::functions::{OfValues, of_values, random_keys, row_hash};
 use super::per_class::{by_class, individual, individual_columns, nobody};
 use super::verify::Expected;
+use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};
 
@@ -36,9 +38,9 @@ pub(super) fn counting_plan(
     if let Some(input) = input {
         rows = rows.union(side(input, expected, Some(people), labels, keys)?).doing(doing)?;
     }
-    let labels: Vec<Expr> = expected.quasi().map(|index| column(label_name(index))).collect();
+    let labels: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
     let mut values: Vec<Expr> =
-        expected.sensitive().into_iter().map(|index| column(label_name(index))).collect();
+        expected.sensitive().into_iter().map(|index| column(column_name(index))).collect();
     if expected.individual.is_some() {
         values.extend(individual_columns());
     }
@@ -51,6 +53,38 @@ pub(super) fn counting_plan(
     by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
 }
 
+/// The columns of a release, under the names of [`column_name`]: numbers of labels, the others as they are. Values of
+/// the input are recoded before.
+pub(super) fn numbered(
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+    from_input: bool,
+) -> Vec<Expr> {
+    let columns = expected.columns.iter().zip(labels).enumerate();
+    let columns = columns.map(|(index, ((name, generalizer), labels))| {
+        let value = match (generalizer, labels) {
+            (Some(generalizer), Some(labels)) => {
+                number_of("kanon_label", name, from_input.then_some(generalizer), labels)
+            }
+            _ => column(name),
+        };
+        value.alias(column_name(index))
+    });
+    columns.collect()
+}
+
+/// The number of the label of each value of the column `name`, recoded before where there is a generalizer;
+/// `function` is what plans show.
+pub(super) fn number_of(
+    function: &'static str,
+    name: &str,
+    recode: Option<&Arc<dyn Generalizer>>,
+    labels: &Arc<Labels>,
+) -> Expr {
+    let number = Number { name: function, recode: recode.map(Arc::clone), labels: Arc::clone(labels) };
+    of_values(Arc::new(number), name, column(name))
+}
+
 /// One side of the comparison: labels, then the counts that this side contributes. Only the input, which has keys for
 /// its individuals, knows whose rows they are.
 fn side(
@@ -61,18 +95,7 @@ fn side(
     keys: [[u64; 2]; 2],
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
-    let columns = expected.columns.iter().zip(labels).enumerate();
-    let columns = columns.map(|(index, ((name, generalizer), labels))| {
-        let value = match (generalizer, labels) {
-            (Some(generalizer), Some(labels)) => {
-                let recode = from_input.map(|_| Arc::clone(generalizer));
-                of_values(Arc::new(Number { recode, labels: Arc::clone(labels) }), name, column(name))
-            }
-            _ => column(name),
-        };
-        value.alias(label_name(index))
-    });
-    let mut columns: Vec<Expr> = columns.collect();
+    let mut columns = numbered(expected, labels, from_input.is_some());
     if let Some(name) = &expected.individual {
         columns.extend(match from_input {
             Some(keys) => individual(column(name), keys)?,
@@ -82,7 +105,7 @@ fn side(
     let rows = table.select(columns).doing(doing)?;
     // Within a class the labels are equal: what else a row holds is hashed.
     let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
-    let others: Vec<Expr> = others.map(|index| column(label_name(index))).collect();
+    let others: Vec<Expr> = others.map(|index| column(column_name(index))).collect();
     let hash = |key: [u64; 2]| row_hash(key, others.clone());
     let nothing = || lit(0u64);
     let counts = match from_input {
@@ -90,7 +113,7 @@ fn side(
         None => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
     };
     let grouped = expected.quasi().chain(expected.sensitive());
-    let mut columns: Vec<Expr> = grouped.map(|index| column(label_name(index))).collect();
+    let mut columns: Vec<Expr> = grouped.map(|index| column(column_name(index))).collect();
     if expected.individual.is_some() {
         columns.extend(individual_columns());
     }
@@ -101,13 +124,15 @@ fn side(
 /// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
 /// recoded by the naive generalizer before.
 struct Number {
+    /// Two numberings of one column in one plan need two names: the engine takes calls that print alike for the same.
+    name: &'static str,
     recode: Option<Arc<dyn Generalizer>>,
     labels: Arc<Labels>,
 }
 
 impl OfValues for Number {
     fn name(&self) -> &'static str {
-        "kanon_label"
+        self.name
     }
 
     fn of_type(&self, _values: &DataType) -> Result<DataType> {
@@ -129,30 +154,39 @@ impl OfValues for Number {
 }
 
 /// The labels of one quasi-identifier on both sides, in the order of arrival.
-#[derive(Default)]
-pub(super) struct Labels(Mutex<(HashMap<Exact, u32>, Vec<Value>)>);
+pub(super) struct Labels(Mutex<Known>);
+
+struct Known {
+    labels: Vec<Value>,
+    /// The places of the labels, by their hash.
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// The bytes of the texts.
+    texts: usize,
+    held: Held,
+}
 
 /// A label by kind and bits: what is not the same to the last bit is another label.
 #[derive(PartialEq, Eq, Hash)]
-enum Exact {
+enum Exact<'a> {
     Null,
     Bool(bool),
     Int(i128),
     Float(u64),
-    Text(String),
+    Text(&'a str),
     Date(i32),
     Timestamp(i64, TimeUnit),
     Decimal(i256, i8),
 }
 
-impl Exact {
-    fn of(value: &Value) -> Self {
+impl<'a> Exact<'a> {
+    fn of(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
             Value::Int(value) => Self::Int(*value),
             Value::Float(value) => Self::Float(value.to_bits()),
-            Value::Text(value) => Self::Text(value.clone()),
+            Value::Text(value) => Self::Text(value),
             Value::Date(value) => Self::Date(*value),
             Value::Timestamp(value, unit, _) => Self::Timestamp(*value, *unit),
             Value::Decimal(digits, scale) => Self::Decimal(*digits, *scale),
@@ -161,27 +195,55 @@ impl Exact {
 }
 
 impl Labels {
+    /// None yet; memory comes out of `budget`.
+    pub(super) fn new(budget: &Arc<dyn Budget>) -> Self {
+        let (index, hasher) = (HashTable::new(), DefaultHashBuilder::default());
+        Self(Mutex::new(Known { labels: Vec::new(), index, hasher, texts: 0, held: Held::new(budget) }))
+    }
+
+    fn known(&self) -> Result<MutexGuard<'_, Known>> {
+        self.0.lock().map_err(|_| Error::internal("another thread panicked while it numbered labels"))
+    }
+
     fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
-        let mut known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
-        let (numbers, all) = &mut *known;
-        let number = |label: Value| match numbers.entry(Exact::of(&label)) {
-            Entry::Occupied(number) => Ok(*number.get()),
-            Entry::Vacant(free) => {
-                let number = u32::try_from(all.len()).map_err(|_| Error::data("too many labels"))?;
-                all.push(label);
-                Ok(*free.insert(number))
-            }
-        };
-        labels.into_iter().map(number).collect()
+        let mut known = self.known()?;
+        let numbers = labels.into_iter().map(|label| known.number(label)).collect();
+        known.account()?;
+        numbers
     }
 
     /// Whether each label so far is one of the generalizer's.
     pub(super) fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
-        let known = self.0.lock().map_err(|_| Error::internal("a thread failed while it verified"))?;
-        Ok(known.1.iter().map(|label| generalizer.is_label(label)).collect())
+        Ok(self.known()?.labels.iter().map(|label| generalizer.is_label(label)).collect())
     }
 }
 
-fn label_name(index: usize) -> String {
+impl Known {
+    fn number(&mut self, label: Value) -> Result<u32> {
+        let Self { labels, index, hasher, texts, .. } = self;
+        let hash = |label: &Value| hasher.hash_one(Exact::of(label));
+        let same = |at: &u32| Exact::of(&labels[*at as usize]) == Exact::of(&label);
+        match index.entry(hash(&label), same, |at| hash(&labels[*at as usize])) {
+            Entry::Occupied(number) => Ok(*number.get()),
+            Entry::Vacant(free) => {
+                let number = u32::try_from(labels.len()).map_err(|_| Error::data("too many labels"))?;
+                free.insert(number);
+                if let Value::Text(text) = &label {
+                    *texts += text.capacity();
+                }
+                labels.push(label);
+                Ok(number)
+            }
+        }
+    }
+
+    fn account(&mut self) -> Result<()> {
+        let labels = self.labels.capacity() * size_of::<Value>() + self.index.allocation_size();
+        self.held.at_least(labels + self.texts)
+    }
+}
+
+/// The column of a counting plan that holds the released column at `index`.
+pub(super) fn column_name(index: usize) -> String {
     format!("kanon_column_{index}")
 }

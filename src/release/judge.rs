@@ -1,11 +1,14 @@
 //! The judge of a verification: class after class, what was released of it against what it is in the input.
 
+use std::sync::Arc;
+
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::UInt64Type;
 
 use super::homogeneous::{Counting, Homogeneous};
 use super::per_class::Ended;
 use super::verify::Expected;
+use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 use crate::model::{Class, Quantity, Requirement};
@@ -34,6 +37,8 @@ pub struct People {
     pub all: u64,
     /// Those with at least one suppressed row.
     pub suppressed: u64,
+    /// The most rows that one of them has.
+    pub most_rows: u64,
 }
 
 /// Counts of classes by what is wrong with them.
@@ -122,6 +127,7 @@ pub(super) struct Judge<'a> {
     kept_rows: u64,
     /// By the number of an individual.
     people: Vec<Person>,
+    held: Held,
 }
 
 /// What is known of one individual.
@@ -134,7 +140,11 @@ struct Person {
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn new(expected: &'a Expected<'a>, with_input: bool) -> Result<Self> {
+    pub(super) fn new(
+        expected: &'a Expected<'a>,
+        with_input: bool,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Self> {
         let requirements = expected.requirements;
         let sensitive = expected.sensitive();
         let looks_at = requirements.iter().map(|requirement| match &requirement.sensitive {
@@ -160,10 +170,15 @@ impl<'a> Judge<'a> {
             input_rows: 0,
             kept_rows: 0,
             people: Vec::new(),
+            held: Held::new(budget),
         })
     }
 
-    pub(super) fn judge(&mut self, class: &Counts, ended: &Ended) {
+    /// Judges a class that ended.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn judge(&mut self, class: &Counts, ended: &Ended) -> Result<()> {
         let Counts { in_rows, out_rows, .. } = *class;
         self.input_rows += in_rows;
         let truth = if self.with_input { in_rows } else { out_rows };
@@ -181,7 +196,7 @@ impl<'a> Judge<'a> {
         match (truth, out_rows) {
             (0, _) => self.wrong.not_in_input += 1,
             (_, 0) if holds => self.wrong.rows_missing += 1,
-            (_, 0) => self.each(ended, |person| person.suppressed = true),
+            (_, 0) => self.each(ended, |person| person.suppressed = true)?,
             _ if !holds => self.wrong.fails_a_model += 1,
             _ if out_rows < truth => self.wrong.rows_missing += 1,
             _ if out_rows > truth => self.wrong.rows_added += 1,
@@ -191,7 +206,7 @@ impl<'a> Judge<'a> {
                 if ended.individuals.is_some() {
                     self.sizes.add_class(size);
                     let least = |known: Option<u64>| Some(known.map_or(size, |known| known.min(size)));
-                    self.each(ended, |person| person.smallest = least(person.smallest));
+                    self.each(ended, |person| person.smallest = least(person.smallest))?;
                 } else {
                     self.sizes.add(size);
                 }
@@ -199,9 +214,10 @@ impl<'a> Judge<'a> {
                 self.values.iter_mut().zip(quantities).for_each(|(all, value)| all.push(value));
             }
         }
+        Ok(())
     }
 
-    fn each(&mut self, ended: &Ended, change: impl Fn(&mut Person)) {
+    fn each(&mut self, ended: &Ended, change: impl Fn(&mut Person)) -> Result<()> {
         for individual in ended.individuals.iter().flatten() {
             let at = *individual as usize;
             if self.people.len() <= at {
@@ -209,13 +225,19 @@ impl<'a> Judge<'a> {
             }
             change(&mut self.people[at]);
         }
+        self.held.at_least(self.people.capacity() * size_of::<Person>())
     }
 
-    /// What was counted, when all is right; `individuals` are all of the input, where they are counted.
+    /// What was counted, when all is right; `individuals` are all of the input, where they are counted, and the most
+    /// rows of one of them.
     ///
     /// # Errors
     /// An unmet error that says what is wrong.
-    pub(super) fn verdict(mut self, expected: &Expected<'_>, individuals: Option<u64>) -> Result<Verified> {
+    pub(super) fn verdict(
+        mut self,
+        expected: &Expected<'_>,
+        individuals: Option<(u64, u64)>,
+    ) -> Result<Verified> {
         self.reduce();
         self.wrong.into_result()?;
         if self.kept_rows == 0 {
@@ -224,7 +246,7 @@ impl<'a> Judge<'a> {
         let suppressed_rows = self.with_input.then(|| self.input_rows - self.kept_rows);
         let suppressed_people = self.people.iter().filter(|person| person.suppressed).count() as u64;
         let suppressed = match (individuals, suppressed_rows) {
-            (Some(all), _) => Some((suppressed_people, all, "individuals")),
+            (Some((all, _)), _) => Some((suppressed_people, all, "individuals")),
             (None, Some(rows)) => Some((rows, self.input_rows, "rows")),
             (None, None) => None,
         };
@@ -243,7 +265,11 @@ impl<'a> Judge<'a> {
             sizes: self.sizes,
             homogeneous: self.homogeneous.finish(),
             suppressed_rows,
-            individuals: individuals.map(|all| People { all, suppressed: suppressed_people }),
+            individuals: individuals.map(|(all, most_rows)| People {
+                all,
+                suppressed: suppressed_people,
+                most_rows,
+            }),
             reached: self.values.into_iter().map(|all| all.first().copied()).collect(),
         })
     }

@@ -6,6 +6,7 @@
 pub(crate) mod again;
 pub(crate) mod anonymized;
 pub mod apply;
+pub mod as_is;
 mod check_release;
 pub mod chosen;
 pub(crate) mod class_key;
@@ -16,6 +17,7 @@ pub mod engine;
 pub mod files;
 pub mod functions;
 pub mod hierarchy_files;
+mod holders;
 pub mod homogeneous;
 pub mod input;
 mod judge;
@@ -55,6 +57,7 @@ use crate::method::{self, Found, Outcome, Problem, Watch};
 use crate::model::{Class, ClassModel, Counted, Merge, Requirement};
 use crate::policy::{Files, Policy, Said};
 use crate::release::apply::ClassNumbers;
+use crate::release::as_is::{Finer, ReleasedRows};
 use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources};
 use crate::release::input::Input;
@@ -317,6 +320,8 @@ pub struct Released {
     pub costs: Vec<f64>,
     /// The quasi-identifiers in policy order: name, level, top level, generalizer.
     pub chosen: Vec<(String, LevelRecord)>,
+    /// q, the holders below which a value names people: the largest class size that a requirement implies.
+    pub least_holders: u64,
 }
 
 /// Releases `input` under a policy to the folder `out`: profile, choose, apply, verify, publish.
@@ -337,6 +342,7 @@ pub async fn release(
     let policy = &loaded.policy;
     let duplicates = roles::check(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
+    roles::check_as_is(run, &loaded, &classes).await?;
     let before = Before {
         sizes: ClassSizes::of(&classes, classes.base()),
         rows: classes.total_rows(),
@@ -361,31 +367,50 @@ pub async fn release(
     let rows = plan.execute_stream().await.doing("planning the release")?;
     let footer = write::footer(&said_models(&policy.requirements));
     let listener = run.listener;
-    let parts = write::write(rows, policy, &chosen, &kept, &footer, &staging.release(), run.stop, &|n| {
-        listener.done(n);
-    })
-    .await?;
+    let folder = staging.release();
+    let progress = |rows| listener.done(rows);
+    let parts = write::write(rows, policy, &chosen, &kept, &footer, &folder, &memory, run.stop, &progress);
+    let parts = parts.await?;
 
     run.listener.begin(Phase::Verify, 0);
     let expected = expected(policy, &chosen.generalizers);
     check_release::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
-    let verified = {
+    let (verified, unique, as_is) = {
         let again = open(&resources, input, source.said, source.files).await?;
-        let output = check_release::read_parts(&again.session, &staging.release(), &parts)?;
-        verify::verify(&again.session, output, Some(again.table), &expected, run.stop).await?
+        let (session, table) = (&again.session, again.table);
+        let output = check_release::read_parts(session, &staging.release(), &parts)?;
+        let verified =
+            verify::verify(session, output.clone(), Some(table.clone()), &expected, run.stop).await?;
+        let rows =
+            ReleasedRows::new(session, output.clone(), Some(table.clone()), &expected, &verified, run.stop);
+        let rows = rows.await?;
+        let (mut as_is, unique) = (rows.shown(policy).await?, rows.unique_together().await?);
+        let finer = finer(policy, &chosen.levels);
+        as_is::reveals(session, output, table, &expected, &finer, &mut as_is, run.stop).await?;
+        (verified, unique, as_is)
     };
     input.still_the_same()?;
 
-    let public = public_record(policy, &chosen, &verified, &parts, &staging.release())?;
+    let public = public_record(policy, &chosen, &verified, unique, &parts, &staging.release())?;
     staging.write_record(&public)?;
-    let private = private_record(source, policy, input, &public, &before, &verified, method, &outcome)?;
+    let before = &before;
+    let private = private_record(source, policy, input, &public, before, &verified, as_is, method, &outcome)?;
     run.stop.check()?;
     run.listener.begin(Phase::Publish, 0);
     staging.publish(&private)?;
 
     let levels = public_levels(policy, &chosen);
     let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
-    Ok(Released { public, private, before: before.sizes, after: verified.sizes, costs, chosen })
+    let least_holders = verify::least_holders(&policy.requirements);
+    Ok(Released {
+        public,
+        private,
+        before: before.sizes.clone(),
+        after: verified.sizes,
+        costs,
+        chosen,
+        least_holders,
+    })
 }
 
 fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
@@ -433,6 +458,17 @@ fn choose(
     }
     let (chosen, kept) = chosen::choose(policy, schema, &node)?;
     Ok((chosen, kept, granularity::of_columns(&node)))
+}
+
+/// The level below the released one of each quasi-identifier that is generalized.
+fn finer(policy: &Policy, levels: &[usize]) -> Vec<Finer> {
+    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
+        let quasi = policy.quasi_index(name)?;
+        let level = levels.get(quasi)?.checked_sub(1)?;
+        let generalizer = policy.quasi[quasi].hierarchy.levels().get(level)?;
+        Some((index, Arc::clone(generalizer)))
+    });
+    columns.collect()
 }
 
 fn expected<'a>(policy: &'a Policy, generalizers: &[Arc<dyn Generalizer>]) -> Expected<'a> {

@@ -80,12 +80,16 @@ pub(super) struct PerClass {
     class: Option<(u64, u64)>,
     columns: Vec<Column>,
     people: Option<People>,
+    /// What the numbers of values take.
+    held: Held,
 }
 
 #[derive(Default)]
 struct Column {
     converter: Option<RowConverter>,
     numbers: HashMap<Box<[u8]>, u32>,
+    /// The bytes of all values that have numbers.
+    value_bytes: usize,
     counts: HashMap<Option<u32>, u64>,
     /// Which individuals of the class have which value.
     known: HashSet<(Option<u32>, u32)>,
@@ -96,6 +100,8 @@ struct People {
     numbers: HashMap<(u64, u64), u32>,
     /// The class in which each was seen last.
     last_class: Vec<u32>,
+    /// The rows of each.
+    rows: Vec<u64>,
     class: u32,
     here: Vec<u32>,
     held: Held,
@@ -124,16 +130,18 @@ impl Ended {
 }
 
 impl PerClass {
-    /// For so many sensitive columns; individuals are counted where there is a budget for what is known of them.
-    pub(super) fn new(columns: usize, individuals: Option<Arc<dyn Budget>>) -> Self {
-        let people = individuals.map(|budget| People {
+    /// For so many sensitive columns; memory comes out of `budget`.
+    pub(super) fn new(columns: usize, counts_individuals: bool, budget: &Arc<dyn Budget>) -> Self {
+        let people = counts_individuals.then(|| People {
             numbers: HashMap::new(),
             last_class: Vec::new(),
+            rows: Vec::new(),
             class: 0,
             here: Vec::new(),
-            held: Held::new(&budget),
+            held: Held::new(budget),
         });
-        Self { class: None, columns: (0..columns).map(|_| Column::default()).collect(), people }
+        let columns = (0..columns).map(|_| Column::default()).collect();
+        Self { class: None, columns, people, held: Held::new(budget) }
     }
 
     /// How many columns of a batch [`values`](Self::values) takes.
@@ -146,6 +154,11 @@ impl PerClass {
         self.people.as_ref().map(|people| people.numbers.len() as u64)
     }
 
+    /// The most rows that one individual has.
+    pub(super) fn most_rows(&self) -> u64 {
+        self.people.iter().flat_map(|people| &people.rows).copied().max().unwrap_or(0)
+    }
+
     /// Whether a new class begins here, after another one.
     pub(super) fn begins(&mut self, class: (u64, u64)) -> bool {
         self.class.replace(class).is_some_and(|before| before != class)
@@ -154,6 +167,7 @@ impl PerClass {
     /// The values of a batch, one array a sensitive column, then those of the individual.
     pub(super) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
         let doing = "counting sensitive values";
+        self.held.at_least(self.columns.iter().map(Column::bytes).sum())?;
         let (arrays, who) = arrays.split_at(self.columns.len());
         let rows = self.columns.iter_mut().zip(arrays).map(|(column, array)| {
             let converter = match &mut column.converter {
@@ -190,7 +204,7 @@ impl PerClass {
                 // Nobody has these values.
                 return Ok(());
             }
-            who = Some(people.number((a.value(row), b.value(row)))?);
+            who = Some(people.number((a.value(row), b.value(row)), rows)?);
         }
         for (column, (values, array)) in self.columns.iter_mut().zip(&values.sensitive) {
             let value = (!array.is_null(row)).then(|| column.number(values.row(row).data()));
@@ -225,15 +239,19 @@ impl PerClass {
 }
 
 impl People {
-    /// The number of an individual, who is in this class.
-    fn number(&mut self, hashes: (u64, u64)) -> Result<u32> {
+    /// The number of an individual, who has `rows` more rows, all in this class.
+    fn number(&mut self, hashes: (u64, u64), rows: u64) -> Result<u32> {
         let next = u32::try_from(self.numbers.len()).map_err(|_| Error::data("too many individuals"))?;
         let number = *self.numbers.entry(hashes).or_insert(next);
         if number == next {
             self.last_class.push(u32::MAX);
+            self.rows.push(0);
             let known = self.numbers.capacity() * size_of::<((u64, u64), u32, u8)>();
-            self.held.at_least(known + self.last_class.capacity() * size_of::<u32>())?;
+            let each =
+                self.last_class.capacity() * size_of::<u32>() + self.rows.capacity() * size_of::<u64>();
+            self.held.at_least(known + each)?;
         }
+        self.rows[number as usize] += rows;
         let last = &mut self.last_class[number as usize];
         if *last != self.class {
             *last = self.class;
@@ -244,12 +262,19 @@ impl People {
 }
 
 impl Column {
+    fn bytes(&self) -> usize {
+        let numbers = self.numbers.capacity() * size_of::<(Box<[u8]>, u32, u8)>();
+        let counts = self.counts.capacity() * size_of::<(Option<u32>, u64, u8)>();
+        numbers + self.value_bytes + counts + self.known.capacity() * size_of::<(Option<u32>, u32, u8)>()
+    }
+
     fn number(&mut self, value: &[u8]) -> u32 {
         if let Some(number) = self.numbers.get(value) {
             return *number;
         }
         // More values than numbers would be told apart no more, which can only refuse.
         let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        self.value_bytes += value.len();
         self.numbers.insert(value.into(), number);
         number
     }

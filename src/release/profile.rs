@@ -137,7 +137,11 @@ async fn finished(builder: ClassTableBuilder) -> Result<ClassTable> {
     finish.await.map_err(|_| Error::internal("coding the classes"))?
 }
 
-fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
+/// The counts of a GROUP BY.
+///
+/// # Errors
+/// An internal error for a count that is negative or no `BIGINT`.
+pub(super) fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
     let counts =
         counts.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("a count that is no BIGINT"))?;
     counts
@@ -217,9 +221,8 @@ pub async fn for_every_class(
     let (labels, values) = (keys(0..names.len()), keys(names.len()..all));
     let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
     let mut stream = sorted.execute_stream().await.doing(doing)?;
-    let budget: Option<Arc<dyn Budget>> =
-        individual.map(|_| Arc::new(PoolBudget::new(session, "individuals")) as Arc<dyn Budget>);
-    let mut fold = PerClass::new(sensitive.len(), budget);
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "counts of classes"));
+    let mut fold = PerClass::new(sensitive.len(), individual.is_some(), &budget);
     let mut rows = 0u64;
     let mut show = |rows: u64, ended: Ended| {
         let size = ended.size(rows);

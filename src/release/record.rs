@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::as_is::{AsIsColumn, UniqueTogether};
 use super::digest;
 use super::engine::Doing;
 use super::homogeneous::Homogeneous;
@@ -50,6 +51,8 @@ pub struct PublicRecord {
     pub individuals: Option<u64>,
     /// The released classes.
     pub classes: u64,
+    /// Who is unique on the quasi-identifiers together with all columns that are released as they are.
+    pub unique: UniqueTogether,
     /// For each sensitive column the released classes that share one value of it.
     pub homogeneous: Vec<Homogeneous>,
     /// The risk measures of the release.
@@ -243,6 +246,8 @@ pub struct PrivateRecord {
     pub suppression_limit: u64,
     /// The risk measures of the input as it is.
     pub risk_before: BTreeMap<String, f64>,
+    /// What the columns that are released as they are say of people.
+    pub as_is: Vec<AsIsColumn>,
     /// The search.
     pub search: SearchRecord,
 }

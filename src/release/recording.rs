@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::as_is::{AsIsColumn, UniqueTogether};
 use super::chosen::Chosen;
 use super::engine::Doing;
 use super::input::Input;
@@ -37,6 +38,7 @@ pub(super) fn public_record(
     policy: &Policy,
     chosen: &Chosen,
     verified: &Verified,
+    unique: UniqueTogether,
     parts: &[write::Part],
     folder: &Path,
 ) -> Result<PublicRecord> {
@@ -65,6 +67,7 @@ pub(super) fn public_record(
         rows: verified.rows,
         individuals: policy.individual().map(|_| verified.sizes.individuals()),
         classes: verified.sizes.classes(),
+        unique,
         homogeneous: verified.homogeneous.clone(),
         risk: risks(&verified.sizes)?,
         files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
@@ -82,6 +85,7 @@ pub(super) fn private_record(
     public: &PublicRecord,
     before: &Before,
     verified: &Verified,
+    as_is: Vec<AsIsColumn>,
     method: &str,
     outcome: &Outcome,
 ) -> Result<PrivateRecord> {
@@ -109,6 +113,7 @@ pub(super) fn private_record(
         suppressed_individuals: verified.individuals.map(|people| people.suppressed),
         suppression_limit: before.limit,
         risk_before: risks(&before.sizes)?,
+        as_is,
         search: SearchRecord {
             method: method.to_owned(),
             objective: policy.objective.doc().name.to_owned(),

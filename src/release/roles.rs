@@ -4,17 +4,19 @@
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
 
+use super::as_is::{is_above_a_tenth, names_people};
 use super::engine::{Doing, column};
 use super::functions::{random_keys, row_hash};
+use super::holders::{HolderCounter, Holders, Question};
+use super::per_class::individual;
 use super::profile::class_sizes;
-use super::{Loaded, Run};
+use super::verify::least_holders;
+use super::{Loaded, Run, limit};
+use crate::class::ClassTable;
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 use crate::policy::Policy;
 use crate::role::Role;
-
-/// The part of the rows that may hold a value which occurs once: one in so many.
-const UNIQUE_IN: u64 = 10;
 
 /// The identifiers that must not repeat: those of a policy that does not say whose row a row is.
 pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
@@ -48,34 +50,56 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
     Ok(())
 }
 
-/// Refuses a policy whose roles the data contradict; returns how many rows are exact copies of another row.
+/// Refuses a policy that promises nothing, and one under which people would count several times; returns how many rows
+/// are exact copies of another row.
 ///
 /// # Errors
-/// As [`each_counts_once`]; a policy error when a column that is released as it is has a value of its own in more than
-/// a tenth of the rows.
+/// As [`each_counts_once`]; a policy error when no requirement protects anybody.
 pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
+    if let Some(why) = loaded.policy.promises_nothing() {
+        return Err(Error::policy(why));
+    }
     each_counts_once(run, loaded).await?;
-    let policy = &loaded.policy;
     let equal_rows = equal_rows(run, &loaded.table).await?;
-    let rows = equal_rows.individuals();
-    for (name, role) in policy.released().filter(|(_, role)| *role != Role::Quasi) {
-        if policy.allow_unique.iter().any(|allowed| allowed == name) {
-            continue;
+    Ok(equal_rows.individuals() - equal_rows.classes())
+}
+
+/// Refuses, before a search, a column that no release under the policy can hold as it is: even without all individuals
+/// (rows, where none are counted) that may be suppressed, more than a tenth hold a value of few. What a release really
+/// holds is judged by its [verification](super::as_is).
+///
+/// # Errors
+/// A policy error that names the column; a data error when reading fails.
+pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
+    let (policy, table) = (&loaded.policy, &loaded.table);
+    let doing = "counting the holders of values";
+    let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
+    let judged = as_is.filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name));
+    let judged: Vec<&str> = judged.collect();
+    let mut columns: Vec<Expr> = judged.iter().map(|name| column(*name)).collect();
+    let most_rows = match policy.individual() {
+        Some(name) => {
+            columns.extend(individual(column(name), random_keys(doing)?)?);
+            Some(classes.most_rows_of(1))
         }
-        run.stop.check()?;
-        let alone = alone(&values(run, &loaded.table, name).await?);
-        if alone > rows / UNIQUE_IN {
-            return Err(Error::policy(format!(
-                "{alone} of {rows} rows hold a value that no other row has, and the column is released as it is (role \
-                 `{}`): whoever knows the value finds the row, whatever the quasi-identifiers say; make it a \
-                 quasi-identifier with a hierarchy, leave it out (`identifier`, `text`), or say `allow_unique = true` \
-                 in its line if nobody can know its values",
-                role.word()
-            ))
-            .at(format!("columns.{name}")));
+        None => None,
+    };
+    if judged.is_empty() {
+        return Ok(());
+    }
+    let rows = table.clone().select(columns).doing(doing)?;
+    let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop)?;
+    let (all, limit) = (classes.total_individuals(), limit(policy, classes));
+    let q = least_holders(&policy.requirements);
+    let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true });
+    let holders = counter.count(&questions.collect::<Vec<_>>(), q).await?;
+    for (name, Holders { few, .. }) in judged.into_iter().zip(holders) {
+        // A suppressed individual takes one holder away at most.
+        if is_above_a_tenth(few.saturating_sub(limit), all) {
+            return Err(names_people(policy, name, few, all, q));
         }
     }
-    Ok(rows - equal_rows.classes())
+    Ok(())
 }
 
 /// The rows that have a value in a column, by how many have the same.

@@ -53,8 +53,14 @@ impl Expected<'_> {
     }
 
     /// A numbering of labels for each quasi-identifier.
-    fn labels(&self) -> Vec<Option<Arc<Labels>>> {
-        self.columns.iter().map(|(_, quasi)| quasi.as_ref().map(|_| Arc::default())).collect()
+    pub(super) fn labels(&self, budget: &Arc<dyn Budget>) -> Vec<Option<Arc<Labels>>> {
+        let columns = self.columns.iter();
+        columns.map(|(_, quasi)| quasi.as_ref().map(|_| Arc::new(Labels::new(budget)))).collect()
+    }
+
+    /// The places of the columns that are released as they are.
+    pub(super) fn as_is(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|index| self.columns[*index].1.is_none())
     }
 
     /// The places of the sensitive columns.
@@ -65,6 +71,11 @@ impl Expected<'_> {
             .map(|(index, _)| index)
             .collect()
     }
+}
+
+/// The largest class size that a requirement implies, at least 2: a value that fewer individuals hold names people.
+pub(super) fn least_holders(requirements: &[Requirement]) -> u64 {
+    requirements.iter().map(|requirement| requirement.model.min_size()).fold(2, u64::max)
 }
 
 /// Judges the rows of `output`, with `input` against the input's, without it by themselves.
@@ -80,12 +91,12 @@ pub async fn verify(
 ) -> Result<Verified> {
     let doing = "verifying the release";
     let with_input = input.is_some();
-    let labels = expected.labels();
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
+    let labels = expected.labels(&budget);
     let plan = counting_plan(output, input, expected, &labels)?;
-    let memory = || Arc::new(PoolBudget::new(session, "individuals")) as Arc<dyn Budget>;
     let mut stream = plan.execute_stream().await.doing(doing)?;
-    let mut judge = Judge::new(expected, with_input)?;
-    let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.as_ref().map(|_| memory()));
+    let mut judge = Judge::new(expected, with_input, &budget)?;
+    let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.is_some(), &budget);
     let mut class = Counts::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
@@ -103,7 +114,7 @@ pub async fn verify(
             // Where nothing else was grouped by, every row is a class.
             let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
             if begins && class.any() {
-                judge.judge(&std::mem::take(&mut class), &fold.take());
+                judge.judge(&std::mem::take(&mut class), &fold.take())?;
             }
             let group = Counts::read(counts, row);
             class.no_label |= group.out_rows > 0 && wrong;
@@ -113,9 +124,9 @@ pub async fn verify(
         judge.reduce();
     }
     if class.any() {
-        judge.judge(&class, &fold.take());
+        judge.judge(&class, &fold.take())?;
     }
-    judge.verdict(expected, fold.individuals())
+    judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
 }
 
 /// For each row of a batch whether one of its labels is none of its level.
@@ -242,7 +253,8 @@ mod tests {
             individual: None,
             suppression_limit: None,
         };
-        let plan = counting_plan(rows(), Some(rows()), &expected, &expected.labels())
+        let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);
+        let plan = counting_plan(rows(), Some(rows()), &expected, &expected.labels(&budget))
             .unwrap()
             .create_physical_plan()
             .await

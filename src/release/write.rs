@@ -20,6 +20,7 @@ use super::chosen::{Chosen, KeptClasses};
 use super::digest;
 use super::engine::Doing;
 use super::stop::Stop;
+use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 
@@ -57,11 +58,13 @@ pub async fn write(
     kept: &KeptClasses,
     footer: &[(String, String)],
     folder: &Path,
+    memory: &Arc<dyn Budget>,
     stop: &Stop,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
     let labels = labels(policy, chosen, kept)?;
-    let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new() };
+    let held = Held::new(memory);
+    let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new(), held };
     let mut even = BatchCoalescer::new(Arc::clone(&chosen.schema), BATCH_ROWS);
     let mut written = 0;
     let mut last = (0, 0);
@@ -183,6 +186,8 @@ struct Parts<'a> {
     footer: &'a [(String, String)],
     open: Option<(ArrowWriter<File>, Part)>,
     done: Vec<Part>,
+    /// The buffers of the open row group.
+    held: Held,
 }
 
 impl Parts<'_> {
@@ -192,6 +197,7 @@ impl Parts<'_> {
             None => self.begin()?,
         };
         writer.write(batch).doing("writing the release")?;
+        self.held.exactly(writer.memory_size())?;
         part.rows += batch.num_rows() as u64;
         if writer.bytes_written() >= FILE_BYTES {
             self.end(writer, part)

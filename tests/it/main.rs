@@ -7,6 +7,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     clippy::semicolon_if_nothing_returned,
     clippy::type_complexity,
     clippy::unwrap_used,
@@ -27,6 +28,7 @@ mod kill;
 mod laws;
 mod link;
 mod loaded_hierarchies;
+mod memory;
 mod mutants;
 mod mutants_sensitive;
 mod papers;

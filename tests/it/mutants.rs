@@ -952,7 +952,9 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let out = tempfile::tempdir().unwrap();
         let footer = write::footer("k_anonymity(5)");
         let rows = plan.execute_stream().await.unwrap();
-        write::write(rows, policy, &right, &labelled, &footer, out.path(), &stop, &|_| {}).await.unwrap();
+        write::write(rows, policy, &right, &labelled, &footer, out.path(), &budget, &stop, &|_| {})
+            .await
+            .unwrap();
 
         let session = resources.session().unwrap();
         let parts = Input::find(out.path().to_str().unwrap()).unwrap();

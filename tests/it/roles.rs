@@ -69,10 +69,10 @@ fn a_released_column_whose_values_name_their_rows() {
     place.run("release tenth.parquet --policy p.toml --to tenth").exit(0);
     place.parquet("in.parquet", &of(5));
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "columns.diagnosis: 5 of 40 rows hold a value that no other row has, and the column is released as it is \
-                (role `insensitive`): whoever knows the value finds the row, whatever the quasi-identifiers say; make it \
-                a quasi-identifier with a hierarchy, leave it out (`identifier`, `text`), or say `allow_unique = true` in \
-                its line if nobody can know its values";
+    let says = "columns.diagnosis: 5 of 40 rows hold a value that fewer than 5 rows hold, and the column is released as \
+                it is (role `insensitive`): its values name people, whatever the quasi-identifiers say; make it a \
+                quasi-identifier with a hierarchy, leave it out (`identifier`, `text`), or say `allow_unique = true` in \
+                its line if its values are unknown to everybody";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     let allowed = POLICY.replace(
         "diagnosis = { role = \"insensitive\" }",
@@ -130,4 +130,183 @@ fn homogeneous_classes_are_always_shown() {
         let said = place.run(command).exit(0).out;
         assert!(said.contains(line), "{command}: {said}");
     }
+}
+
+/// Three hundred people with two visits each; every person has a member number as well.
+fn members() -> RecordBatch {
+    let visit = |of: &dyn Fn(usize, usize) -> String| -> ArrayRef {
+        let visits = (0..600).map(|row| Some(of(row / 2, row % 2)));
+        Arc::new(visits.collect::<StringArray>())
+    };
+    table([
+        ("pid", visit(&|person, _| person.to_string())),
+        ("sex", visit(&|person, _| ["M", "F"][person % 2].to_owned())),
+        ("member_no", visit(&|person, _| format!("M{person:05}"))),
+        ("dx", visit(&|person, visit| ["A", "B", "C", "D", "E"][(person + visit) % 5].to_owned())),
+    ])
+}
+
+const MEMBERS: &str = "k = 5\nothers = \"drop\"\naccept_homogeneity = [\"dx\"]\n[columns]\n\
+                       pid = { role = \"individual\" }\nsex = { role = \"quasi\" }\n\
+                       member_no = { role = \"insensitive\" }\ndx = { role = \"sensitive\" }\n";
+
+#[test]
+fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
+    let place = Place::new();
+    place.parquet("in.parquet", &members());
+    place.write("p.toml", MEMBERS);
+    let says = "columns.member_no: 300 of 300 individuals hold a value that fewer than 5 individuals hold";
+    place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
+    assert!(!place.path("out").exists() && !place.path("out.private.json").exists());
+    let anonymize = "SELECT * FROM anonymize('in.parquet', 'p.toml')";
+    place.run_on("sql -c", Some(anonymize), "").exit(2).says(says);
+    // Allowed, it is shown as loudly as can be: every person is unique, and all rows of each are linked.
+    let allowed = MEMBERS.replace(
+        "member_no = { role = \"insensitive\"",
+        "member_no = { role = \"insensitive\", allow_unique = true",
+    );
+    place.write("allowed.toml", allowed);
+    let released = place.run("release in.parquet --policy allowed.toml --to out").exit(0);
+    let verified = place.run("verify out --input in.parquet").exit(0);
+    for said in [&released.out, &verified.out] {
+        let lines: Vec<&str> = said.lines().take(3).collect();
+        assert_eq!(
+            lines[1],
+            "unique    0 % of individuals on their quasi-identifiers; 100 % together with the columns released as they are"
+        );
+        assert!(lines[2].starts_with("warning   `member_no` single out more than a tenth"), "{said}");
+    }
+    let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 individuals \
+                 hold theirs alone in the class; the rows of 300 individuals are linked by a value of their own\n";
+    assert!(released.out.contains(as_is), "{}", released.out);
+    let public: Value =
+        serde_json::from_slice(&std::fs::read(place.path("out/_kanon.json")).unwrap()).unwrap();
+    assert_eq!(public["unique"], serde_json::json!({ "count": 300, "of": 300, "columns": ["member_no"] }));
+    // Without the input only rows can be counted, and a person's two differ in their diagnosis.
+    let alone = place.run("verify out").exit(0);
+    let rows = "unique    0 % of rows on their quasi-identifiers; 100 % together with the columns released as they are";
+    assert!(alone.out.contains(rows), "{}", alone.out);
+    // An edited record shows.
+    let json = place.run("verify out --input in.parquet --format json").exit(0).json();
+    assert_eq!(json["unique"], public["unique"]);
+}
+
+/// Five hundred rows of one class, and the twins of their values in classes that are suppressed.
+#[test]
+fn a_column_is_judged_by_the_rows_that_are_kept() {
+    let place = Place::new();
+    let texts = |of: &dyn Fn(usize) -> String| -> ArrayRef {
+        Arc::new((0..1_000).map(|row| Some(of(row))).collect::<StringArray>())
+    };
+    let kept = |row: usize| if row < 500 { "keep".to_owned() } else { format!("lone{row}") };
+    place.parquet(
+        "in.parquet",
+        &table([("q", texts(&kept)), ("ref", texts(&|row| format!("R{}", row % 500)))]),
+    );
+    let policy = "k = 2\nrows_are_individuals = true\nsuppression_limit = 0.5\n[columns]\n\
+                  q = { role = \"quasi\", max_level = 0 }\nref = { role = \"insensitive\" }\n";
+    place.write("p.toml", policy);
+    // No value of the input is held by one row only: all names come with the suppression.
+    let says = "columns.ref: 500 of 500 rows hold a value that fewer than 2 rows hold";
+    place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
+    place.run_on("sql -c", Some("SELECT * FROM anonymize('in.parquet', 'p.toml')"), "").exit(2).says(says);
+    assert!(!place.path("out").exists());
+    // A release that was allowed is refused by the verification under a policy that does not allow it.
+    place.write("allowed.toml", policy.replace("\"insensitive\"", "\"insensitive\", allow_unique = true"));
+    place.run("release in.parquet --policy allowed.toml --to out").exit(0);
+    place.run("verify out --input in.parquet").exit(0);
+    place.run("verify out --input in.parquet --policy p.toml").exit(1).says(says);
+}
+
+/// Harmless columns, each with two values: together they make every row unique.
+#[test]
+fn columns_that_are_harmless_alone_are_counted_together() {
+    let place = Place::new();
+    let bit = |at: usize| -> ArrayRef {
+        Arc::new((0..200).map(|row: usize| Some(["x", "y"][row >> at & 1])).collect::<StringArray>())
+    };
+    let names: Vec<String> = (0..8).map(|at| format!("b{at}")).collect();
+    let mut columns: Vec<(&str, ArrayRef)> =
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), bit(at))).collect();
+    columns.push(("sex", Arc::new((0..200).map(|_| Some("f")).collect::<StringArray>())));
+    place.parquet("in.parquet", &table(columns));
+    let policy = |columns: &[String]| {
+        let lines = columns.iter().map(|name| format!("{name} = {{ role = \"insensitive\" }}\n"));
+        "k = 5\nrows_are_individuals = true\nothers = \"drop\"\n[columns]\nsex = { role = \"quasi\" }\n"
+            .to_owned()
+            + &lines.collect::<String>()
+    };
+    place.write("all.toml", policy(&names));
+    let released = place.run("release in.parquet --policy all.toml --to out").exit(0);
+    let share = "unique    0 % of rows on their quasi-identifiers; 100 % together with the columns released as they are\n";
+    assert!(released.out.contains(share), "{}", released.out);
+    // Seven of them tell 128 of 200 rows apart, 56 of which are alone: more than a tenth. Six leave none alone.
+    let warning = "warning   `b0`, `b1`, `b2`, `b3`, `b4`, `b5`, `b6` single out more than a tenth of rows";
+    assert!(released.out.contains(warning), "{}", released.out);
+    let verified = place.run("verify out").exit(0);
+    assert!(verified.out.contains(share) && verified.out.contains(warning), "{}", verified.out);
+    place.write("six.toml", policy(&names[..6]));
+    let released = place.run("release in.parquet --policy six.toml --to six").exit(0);
+    assert!(!released.out.contains("warning") && released.out.contains("; 0 % together"), "{}", released.out);
+}
+
+#[test]
+fn a_column_that_gives_a_quasi_identifier_away_is_shown() {
+    let place = Place::new();
+    let texts = |of: &dyn Fn(usize) -> &'static str| -> ArrayRef {
+        Arc::new((0..80).map(|row| Some(of(row))).collect::<StringArray>())
+    };
+    let city = |row: usize| ["Boston", "Salem", "Lynn", "Quincy"][row % 4];
+    let zip = |row: usize| ["02138", "02139", "02141", "02142"][row % 4];
+    let ward = |row: usize| ["east", "west"][row / 4 % 2];
+    place.parquet(
+        "in.parquet",
+        &table([("zip", texts(&zip)), ("city", texts(&city)), ("ward", texts(&ward))]),
+    );
+    let policy = "k = 30\nrows_are_individuals = true\n[columns]\nzip = { role = \"quasi\", hierarchy = { prefix = [4, 3] } }\n\
+                  city = { role = \"insensitive\" }\nward = { role = \"insensitive\" }\n";
+    place.write("p.toml", policy);
+    let refused = place.run("release in.parquet --policy p.toml --to no").exit(2);
+    assert!(
+        refused.err.contains("columns.city: 80 of 80 rows hold a value that fewer than 30"),
+        "{refused:?}"
+    );
+    place.write("p.toml", policy.replace("k = 30", "k = 20").replace("[4, 3] }", "[4, 3] }, min_level = 2"));
+    let released = place.run("release in.parquet --policy p.toml --to out").exit(0);
+    // All of Boston lies in 0213*, where the release says 021**; a ward lies everywhere.
+    let line = "as is     `city`: gives away `zip` to the level prefix:4 in 80 rows\n";
+    assert!(released.out.contains(line) && !released.out.contains("`ward`"), "{}", released.out);
+    let private: Value =
+        serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();
+    let reveals = serde_json::json!([{ "column": "zip", "by": "prefix:4", "rows": 80 }]);
+    assert_eq!(private["as_is"][0]["reveals"], reveals);
+    assert_eq!(private["as_is"][1]["reveals"], serde_json::json!([]));
+}
+
+#[test]
+fn a_requirement_that_holds_for_one_individual_promises_nothing() {
+    let place = Place::new();
+    place.parquet("in.parquet", &visits(|row| row, |_| 1, some_diagnosis));
+    for require in ["", "k = 1\n"] {
+        let policy = format!(
+            "{require}rows_are_individuals = true\naccept_homogeneity = [\"diagnosis\"]\nothers = \"drop\"\n\
+             [[require]]\nmodel = \"l_diversity\"\nl = 1\nsensitive = \"diagnosis\"\n[columns]\n\
+             ssn = {{ role = \"quasi\" }}\ndiagnosis = {{ role = \"sensitive\" }}\n"
+        );
+        place.write("p.toml", policy);
+        let says = "holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
+                    l_diversity with l of at least 2";
+        place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
+        let anonymize = "SELECT * FROM anonymize('in.parquet', 'p.toml')";
+        place.run_on("sql -c", Some(anonymize), "").exit(2).says(says);
+        for command in ["search in.parquet --policy p.toml", "check in.parquet --policy p.toml"] {
+            let out = place.run(command).out;
+            assert!(out.contains("warning   ") && out.contains(says), "{command}: {out}");
+            let json = place.run(&format!("{command} --format json")).json();
+            assert!(json["warning"].as_str().unwrap().contains(says), "{json}");
+        }
+    }
+    place.write("p.toml", POLICY);
+    let json = place.run("search in.parquet --policy p.toml --format json").exit(0).json();
+    assert_eq!(json["warning"], Value::Null);
 }

@@ -1,0 +1,486 @@
+//! How many individuals hold each value: the count behind "a value that fewer than q individuals hold".
+//!
+//! ```text
+//! rows -> one row for each question, with the hash of the values that it looks at
+//! GROUP BY value                  -> rows; a value of (q - 1) * m rows or fewer may have fewer than q holders, where
+//!                                    no individual has more than m rows
+//! GROUP BY value, individual      -> of those values only, brought together by a spilling sort and counted one by one
+//! ```
+//! Where rows are counted, each row is a holder, and the first GROUP BY answers. All questions share one scan. Values
+//! are compared by 56 bits of a hash under a random key.
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt64Array};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
+use datafusion::common::UnnestOptions;
+use datafusion::error::Result as EngineResult;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+
+use super::engine::{Doing, PoolBudget, column};
+use super::functions::{random_keys, row_hashes};
+use super::per_class::individual_columns;
+use super::profile::counted;
+use super::stop::Stop;
+use crate::class::{Budget, Held};
+use crate::error::{Error, Result};
+
+/// Columns whose values are looked at together.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    /// The columns; NULL is a value.
+    pub(super) columns: Vec<Expr>,
+    /// Whether rows with a NULL in the last column are left out.
+    pub(super) known: bool,
+}
+
+/// What was counted of the values of one column, or of several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Holders {
+    /// The distinct values.
+    pub(super) values: u64,
+    /// The individuals (rows, where none are counted) with a value that fewer than q individuals hold.
+    pub(super) few: u64,
+    /// The individuals with at least two rows of a value that no other individual holds; 0 where rows are counted.
+    pub(super) linked: u64,
+}
+
+/// A table whose values are counted by their holders.
+pub(super) struct HolderCounter {
+    /// Rows without an individual are not in it, where individuals are counted.
+    table: DataFrame,
+    /// No individual has more rows than this; `None` where rows are counted.
+    most_rows: Option<u64>,
+    budget: Arc<dyn Budget>,
+    stop: Stop,
+}
+
+pub(super) const VALUE: &str = "kanon_value";
+const ROWS: &str = "kanon_rows";
+const DOING: &str = "counting who holds a value";
+
+/// So many questions are answered in one scan; their number is the lowest bits of a value.
+pub(super) const QUESTIONS: usize = 1 << 8;
+
+/// Above this many values the second GROUP BY looks at all rows: a list of values would not be small any more.
+const LISTED_VALUES: usize = 1 << 20;
+
+/// The place of the question that a value belongs to, within its scan.
+pub(super) fn question_of(value: u64) -> usize {
+    usize::try_from(value % QUESTIONS as u64).unwrap_or(0)
+}
+
+impl HolderCounter {
+    /// A counter over `table`, which has the columns of [`individual`](super::per_class::individual) where no
+    /// individual has more than `most_rows` rows.
+    ///
+    /// # Errors
+    /// When the plan cannot be built.
+    pub(super) fn new(
+        session: &SessionContext,
+        table: DataFrame,
+        most_rows: Option<u64>,
+        stop: &Stop,
+    ) -> Result<Self> {
+        let table = match (most_rows, individual_columns().into_iter().next()) {
+            (Some(_), Some(individual)) => table.filter(individual.is_not_null()).doing(DOING)?,
+            _ => table,
+        };
+        let budget = Arc::new(PoolBudget::new(session, "holders of values"));
+        Ok(Self { table, most_rows, budget, stop: stop.clone() })
+    }
+
+    /// Counts the holders of the values that each question looks at.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(super) async fn count(&self, questions: &[Question], q: u64) -> Result<Vec<Holders>> {
+        let mut all = Vec::with_capacity(questions.len());
+        for questions in questions.chunks(QUESTIONS) {
+            all.extend(match self.most_rows {
+                None => self.count_rows(questions, q).await?,
+                Some(most_rows) => self.count_individuals(questions, q, most_rows).await?,
+            });
+        }
+        Ok(all)
+    }
+
+    async fn count_rows(&self, questions: &[Question], q: u64) -> Result<Vec<Holders>> {
+        let mut all = vec![Holders::default(); questions.len()];
+        let rows = exploded(&self.table, questions, Vec::new())?;
+        self.sizes(rows, |value, size| {
+            let holders = &mut all[question_of(value)];
+            holders.values += 1;
+            holders.few += if size < q { size } else { 0 };
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    }
+
+    async fn count_individuals(
+        &self,
+        questions: &[Question],
+        q: u64,
+        most_rows: u64,
+    ) -> Result<Vec<Holders>> {
+        let mut all = vec![Holders::default(); questions.len()];
+        let rows = exploded(&self.table, questions, individual_columns())?;
+        let mut listed = Members::new(&self.budget);
+        let mut candidates = 0usize;
+        self.sizes(rows.clone(), |value, size| {
+            all[question_of(value)].values += 1;
+            if size <= most_rows.saturating_mul(q.saturating_sub(1)) {
+                candidates += 1;
+                if candidates <= LISTED_VALUES {
+                    listed.add([value])?;
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        if candidates == 0 {
+            return Ok(all);
+        }
+        let rows = match candidates {
+            ..=LISTED_VALUES => only(rows, VALUE, listed, &individual_columns())?,
+            _ => rows,
+        };
+        self.fold(rows, q, &mut all).await?;
+        Ok(all)
+    }
+
+    /// Shows `see` each value of `rows` and how many rows have it.
+    async fn sizes(&self, rows: DataFrame, mut see: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        let sizes = rows.aggregate(vec![column(VALUE)], vec![count(lit(1i64)).alias(ROWS)]).doing(DOING)?;
+        let mut stream = sizes.execute_stream().await.doing(DOING)?;
+        while let Some(batch) = stream.next().await {
+            self.stop.check()?;
+            let batch = batch.doing(DOING)?;
+            let sizes = counted(batch.column(1))?;
+            for (value, size) in integers(batch.column(0))?.values().iter().zip(sizes) {
+                see(*value, size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the holders of each value of `rows`, one value after the other.
+    async fn fold(&self, rows: DataFrame, q: u64, all: &mut [Holders]) -> Result<()> {
+        let keys = [vec![column(VALUE)], individual_columns()].concat();
+        let groups = rows.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).doing(DOING)?;
+        let groups = groups.sort(vec![column(VALUE).sort(true, true)]).doing(DOING)?;
+        let mut stream = groups.execute_stream().await.doing(DOING)?;
+        let mut fold = Fold { q, found: vec![Found::default(); all.len()], ..Fold::default() };
+        let mut held = Held::new(&self.budget);
+        while let Some(batch) = stream.next().await {
+            self.stop.check()?;
+            let batch = batch.doing(DOING)?;
+            let [values, a, b] = [0, 1, 2].map(|at| integers(batch.column(at)));
+            let (values, a, b) = (values?, a?, b?);
+            for (row, size) in counted(batch.column(3))?.into_iter().enumerate() {
+                fold.add(values.value(row), (a.value(row), b.value(row)), size);
+            }
+            held.at_least(fold.bytes())?;
+        }
+        fold.end();
+        for (holders, found) in all.iter_mut().zip(fold.found) {
+            (holders.few, holders.linked) = (found.few.len() as u64, found.linked.len() as u64);
+        }
+        Ok(())
+    }
+}
+
+/// For each row of `table` and each question a row: [`VALUE`], and the `others` as they are. At most [`QUESTIONS`].
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(super) fn exploded(table: &DataFrame, questions: &[Question], others: Vec<Expr>) -> Result<DataFrame> {
+    let layout = questions.iter().map(|question| (question.columns.len(), question.known)).collect();
+    let signature = Signature::variadic_any(Volatility::Volatile);
+    let values = Values { key: random_keys(DOING)?[0], layout, signature };
+    let columns = questions.iter().flat_map(|question| question.columns.iter().cloned()).collect();
+    let values = ScalarUDF::new_from_impl(values).call(columns).alias(VALUE);
+    let rows = table.clone().select([vec![values], others].concat()).doing(DOING)?;
+    let options = UnnestOptions::new().with_preserve_nulls(false);
+    rows.unnest_columns_with_options(&[VALUE], options).doing(DOING)
+}
+
+/// A list for each row: of each question the hash of the values that it looks at, and in the lowest bits its place.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Values {
+    key: [u64; 2],
+    /// For each question the number of its columns, and whether the last must be known.
+    layout: Vec<(usize, bool)>,
+    signature: Signature,
+}
+
+impl Values {
+    fn item() -> FieldRef {
+        Arc::new(Field::new_list_field(DataType::UInt64, true))
+    }
+}
+
+impl ScalarUDFImpl for Values {
+    fn name(&self) -> &'static str {
+        "kanon_values"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> EngineResult<DataType> {
+        Ok(DataType::List(Self::item()))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
+        let rows = arguments.number_rows;
+        let mut columns = arguments.args.iter().map(|argument| argument.to_array(rows));
+        let mut questions = Vec::with_capacity(self.layout.len());
+        for ((columns_of_one, known), place) in self.layout.iter().zip(0u64..) {
+            let columns = columns.by_ref().take(*columns_of_one).collect::<EngineResult<Vec<ArrayRef>>>()?;
+            let mut hashes = row_hashes(self.key, &columns)?;
+            hashes.iter_mut().for_each(|hash| *hash = *hash & !(QUESTIONS as u64 - 1) | place);
+            questions.push((hashes, columns.last().filter(|_| *known).cloned()));
+        }
+        let mut values = Vec::with_capacity(rows * questions.len());
+        let mut lengths = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let before = values.len();
+            let of_row =
+                questions.iter().filter(|(_, last)| last.as_ref().is_none_or(|last| last.is_valid(row)));
+            values.extend(of_row.map(|(hashes, _)| hashes[row]));
+            lengths.push(values.len() - before);
+        }
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let values: ArrayRef = Arc::new(UInt64Array::from(values));
+        Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(Self::item(), offsets, values, None)?)))
+    }
+}
+
+/// An individual as two hashes.
+type Individual = (u64, u64);
+
+/// Values one after the other, and what is known of the present one.
+#[derive(Default)]
+struct Fold {
+    q: u64,
+    value: Option<u64>,
+    /// The first q holders and their rows.
+    holders: Vec<(Individual, u64)>,
+    /// By question.
+    found: Vec<Found>,
+}
+
+#[derive(Default, Clone)]
+struct Found {
+    few: HashSet<Individual>,
+    linked: HashSet<Individual>,
+}
+
+impl Fold {
+    fn add(&mut self, value: u64, holder: Individual, rows: u64) {
+        if self.value != Some(value) {
+            self.end();
+            self.value = Some(value);
+        }
+        if (self.holders.len() as u64) < self.q {
+            self.holders.push((holder, rows));
+        }
+    }
+
+    /// Ends the present value.
+    fn end(&mut self) {
+        let found = self.value.and_then(|value| self.found.get_mut(question_of(value)));
+        if let Some(found) = found {
+            if let [(holder, 2..)] = self.holders.as_slice() {
+                found.linked.insert(*holder);
+            }
+            if (self.holders.len() as u64) < self.q {
+                found.few.extend(self.holders.iter().map(|(holder, _)| *holder));
+            }
+        }
+        self.holders.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        let individuals = self.found.iter().map(|found| found.few.capacity() + found.linked.capacity());
+        individuals.sum::<usize>() * (size_of::<Individual>() + 1)
+    }
+}
+
+/// The hashes in an array.
+///
+/// # Errors
+/// An internal error when there are none.
+pub(super) fn integers(array: &ArrayRef) -> Result<&UInt64Array> {
+    array.as_primitive_opt::<UInt64Type>().ok_or_else(|| Error::internal("a hash that is no 64-bit integer"))
+}
+
+/// A set of hashes, and its memory.
+pub(super) struct Members {
+    hashes: HashSet<u64>,
+    held: Held,
+}
+
+impl Members {
+    /// None yet.
+    pub(super) fn new(budget: &Arc<dyn Budget>) -> Self {
+        Self { hashes: HashSet::new(), held: Held::new(budget) }
+    }
+
+    /// Adds hashes.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn add(&mut self, hashes: impl IntoIterator<Item = u64>) -> Result<()> {
+        self.hashes.extend(hashes);
+        self.held.at_least(self.hashes.capacity() * (size_of::<u64>() + 1))
+    }
+}
+
+/// The rows of `table` whose column `name`, a hash, is one of `members`: that column and the `others`.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(super) fn only(table: DataFrame, name: &str, members: Members, others: &[Expr]) -> Result<DataFrame> {
+    let signature = Signature::any(1, Volatility::Volatile);
+    let member = Member { members: Arc::new(members), signature };
+    let member = ScalarUDF::new_from_impl(member).call(vec![column(name)]);
+    let columns = [vec![member.alias(name)], others.to_vec()].concat();
+    let table = table.select(columns).doing(DOING)?;
+    table.filter(column(name).is_not_null()).doing(DOING)
+}
+
+/// A hash that is a member of a set; NULL for every other. Volatile, or a filter on it would compute it, and the
+/// hash below it, a second time.
+struct Member {
+    members: Arc<Members>,
+    signature: Signature,
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("kanon_member")
+    }
+}
+
+impl PartialEq for Member {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.members, &other.members)
+    }
+}
+
+impl Eq for Member {}
+
+impl Hash for Member {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.members.hashes.len().hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Member {
+    fn name(&self) -> &'static str {
+        "kanon_member"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> EngineResult<DataType> {
+        Ok(DataType::UInt64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
+        let hashes = arguments.args[0].to_array(arguments.number_rows)?;
+        let hashes = hashes.as_primitive::<UInt64Type>();
+        let members = hashes.iter().map(|hash| hash.filter(|hash| self.members.hashes.contains(hash)));
+        Ok(ColumnarValue::Array(Arc::new(members.collect::<UInt64Array>())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::engine::Resources;
+    use crate::release::per_class::individual;
+    use arrow::array::{Int64Array, StringViewArray};
+    use arrow::record_batch::RecordBatch;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    type Row = (Option<&'static str>, Option<i64>);
+
+    /// The obvious way.
+    fn naive(rows: &[Row], individuals: bool, q: usize) -> Holders {
+        let mut holders: BTreeMap<&str, BTreeMap<i64, u64>> = BTreeMap::new();
+        for (at, (value, who)) in rows.iter().enumerate() {
+            let who = if individuals { *who } else { Some(at as i64) };
+            if let (Some(value), Some(who)) = (value, who) {
+                *holders.entry(value).or_default().entry(who).or_default() += 1;
+            }
+        }
+        let few: BTreeSet<i64> =
+            holders.values().filter(|all| all.len() < q).flat_map(|all| all.keys().copied()).collect();
+        let linked: BTreeSet<i64> = holders
+            .values()
+            .filter(|all| all.len() == 1)
+            .flat_map(|all| all.iter().filter(|(_, rows)| **rows > 1).map(|(who, _)| *who))
+            .collect();
+        Holders { values: holders.len() as u64, few: few.len() as u64, linked: linked.len() as u64 }
+    }
+
+    async fn counted(rows: &[Row], individuals: bool, q: u64) -> Holders {
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let value: ArrayRef = Arc::new(StringViewArray::from_iter(rows.iter().map(|row| row.0)));
+        let who: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.1)));
+        let table =
+            session.read_batch(RecordBatch::try_from_iter([("v", value), ("w", who)]).unwrap()).unwrap();
+        let mut columns = vec![column("v")];
+        columns.extend(individual(column("w"), random_keys("a test").unwrap()).unwrap());
+        let table = table.select(columns).unwrap();
+        let most = rows.iter().map(|row| rows.iter().filter(|other| other.1 == row.1).count() as u64).max();
+        let most = individuals.then(|| most.unwrap_or(0));
+        let counter = HolderCounter::new(&session, table, most, &Stop::default()).unwrap();
+        // The same question twice, with another one between them.
+        let question = |known| Question { columns: vec![column("v")], known };
+        let all = counter.count(&[question(true), question(false), question(true)], q).await.unwrap();
+        assert_eq!(all[0], all[2]);
+        all[0]
+    }
+
+    #[tokio::test]
+    async fn holders_are_those_of_the_obvious_way() {
+        const VALUES: [Option<&str>; 7] =
+            [Some("a"), Some("b"), None, Some("c"), Some("d"), Some("e"), Some("")];
+        let mut seed = 7u64;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..60 {
+            let (length, spread, people) = (next(40), 1 + next(7), 1 + next(12));
+            let rows: Vec<Row> = (0..length)
+                .map(|_| {
+                    let who = next(people) as i64;
+                    (VALUES[next(spread) as usize], (who > 0).then_some(who))
+                })
+                .collect();
+            for (individuals, q) in [(false, 2), (false, 5), (true, 2), (true, 3), (true, 9)] {
+                let got = counted(&rows, individuals, q as u64).await;
+                let naive = naive(&rows, individuals, q);
+                let expected = if individuals { naive } else { Holders { linked: 0, ..naive } };
+                assert_eq!(got, expected, "{rows:?} {individuals} {q}");
+            }
+        }
+    }
+}

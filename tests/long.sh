@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What takes too long for every run: long fuzz runs, large tables under small memory limits, mutants.
+# Needs Rust, and cargo-mutants for the last steps. Prints each step's result; stops at the first that fails.
+#
+#   bash tests/long.sh [fuzz] [memory] [mutants] [guards]        all of them when none is named
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+steps=${*:-fuzz memory mutants guards}
+cases=${KANON_FUZZ_CASES:-100000}
+
+for step in $steps; do
+    start=$SECONDS
+    printf '\n== %s\n' "$step"
+    case $step in
+    fuzz)
+        # Random and mutated policies, hierarchy files, input files and queries; metamorphic pairs.
+        KANON_FUZZ_CASES=$cases cargo test --locked --test it fuzz:: -- --nocapture
+        ;;
+    memory)
+        # Peak resident memory of every command, on a million rows.
+        KANON_MEMORY_ROWS=1000000 KANON_MEMORY_LIMITS=150,300,400 \
+            cargo test --locked --test it memory:: -- --nocapture
+        ;;
+    mutants)
+        # Every mutant of the generalizers and models, against the quick loop.
+        cargo mutants --no-default-features --file 'src/model/*.rs' --file 'src/generalize/*.rs' \
+            --output "${TMPDIR:-/tmp}/kanon-mutants" -- --lib
+        ;;
+    guards)
+        # A sample of the mutants of verification and the guards, against the tests that attack them.
+        cargo mutants --sharding round-robin --shard "${KANON_SHARD:-0/20}" \
+            --file 'src/release/{verify,judge,per_class,counting,holders,as_is,roles,check_release,order}.rs' \
+            --output "${TMPDIR:-/tmp}/kanon-guards" \
+            -- --lib --test it -- mutants roles releases individuals release::
+        ;;
+    *)
+        printf 'there is no step %s: fuzz, memory, mutants, guards\n' "$step" >&2
+        exit 2
+        ;;
+    esac
+    printf -- '-- %s: %d s\n' "$step" $((SECONDS - start))
+done
