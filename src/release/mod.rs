@@ -11,6 +11,7 @@ pub mod chosen;
 pub(crate) mod class_key;
 mod counting;
 pub mod digest;
+mod disk;
 pub(crate) mod distinct;
 pub mod engine;
 pub mod files;
@@ -33,6 +34,7 @@ pub(crate) mod relative;
 pub mod roles;
 pub mod staging;
 pub mod stop;
+pub(crate) mod target;
 mod typed;
 pub mod verify;
 pub mod write;
@@ -317,6 +319,8 @@ pub struct Released {
     pub costs: Vec<f64>,
     /// The quasi-identifiers in policy order: name, level, top level, generalizer.
     pub chosen: Vec<(String, LevelRecord)>,
+    /// What could not be done after the release was in its place, in whole sentences for people.
+    pub warnings: Vec<String>,
 }
 
 /// Releases `input` under a policy to the folder `out`: profile, choose, apply, verify, publish.
@@ -381,11 +385,11 @@ pub async fn release(
     let private = private_record(source, policy, input, &public, &before, &verified, method, &outcome)?;
     run.stop.check()?;
     run.listener.begin(Phase::Publish, 0);
-    staging.publish(&private)?;
+    let warnings = staging.publish(&private)?;
 
     let levels = public_levels(policy, &chosen);
     let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
-    Ok(Released { public, private, before: before.sizes, after: verified.sizes, costs, chosen })
+    Ok(Released { public, private, before: before.sizes, after: verified.sizes, costs, chosen, warnings })
 }
 
 fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
