@@ -6,6 +6,7 @@
 pub(crate) mod again;
 pub(crate) mod anonymized;
 pub mod apply;
+mod check_record;
 mod check_release;
 pub mod chosen;
 pub(crate) mod class_key;

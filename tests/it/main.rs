@@ -28,6 +28,7 @@ mod laws;
 mod link;
 mod loaded_hierarchies;
 mod mutants;
+mod mutants_individuals;
 mod mutants_sensitive;
 mod papers;
 mod pruning;
