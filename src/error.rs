@@ -5,6 +5,7 @@
 //! layer maps them: their kind is kept, their text dropped.
 
 use std::fmt::Display;
+use std::io::{self, ErrorKind};
 
 /// What went wrong, as the exit codes of `kanon` tell it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +105,54 @@ impl Error {
     }
 }
 
-/// Why a file that somebody named cannot be read.
-pub fn of_file(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        kind => kind.to_string(),
+/// Returns in words why an operation on a file failed: only the error's kind and number are looked at, because its text may be
+/// a library's and quote what was read.
+pub fn of_file(error: &io::Error) -> String {
+    of_system(error).unwrap_or_else(|| match error.kind() {
+        ErrorKind::Other => "it failed".to_owned(),
+        kind => of_kind(kind).map_or_else(|| kind.to_string(), str::to_owned),
+    })
+}
+
+/// Returns in words the error of the operating system that caused an error; `None` where it has another cause.
+pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        next = match error.downcast_ref::<io::Error>() {
+            Some(io) => {
+                if let Some(code) = io.raw_os_error() {
+                    let words = of_kind(io.kind()).map(str::to_owned);
+                    return Some(words.unwrap_or_else(|| io::Error::from_raw_os_error(code).to_string()));
+                }
+                io.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static))
+            }
+            None => error.source(),
+        };
     }
+    None
+}
+
+/// The words for the kinds that people meet.
+fn of_kind(kind: ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::NotFound => "there is no such file or folder",
+        ErrorKind::PermissionDenied => "no permission",
+        ErrorKind::AlreadyExists => "it exists already",
+        ErrorKind::StorageFull => "no space left on the device",
+        ErrorKind::QuotaExceeded => "the disk quota is used up",
+        ErrorKind::FileTooLarge => "the file would become larger than the system allows",
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        ErrorKind::IsADirectory => "it is a folder, not a file",
+        ErrorKind::NotADirectory => "a part of the path is not a folder",
+        ErrorKind::DirectoryNotEmpty => "the folder is not empty",
+        ErrorKind::InvalidFilename => "the name is too long, or not allowed here",
+        ErrorKind::InvalidData => "it is damaged, or not text in UTF-8",
+        ErrorKind::UnexpectedEof => "it ends too early",
+        ErrorKind::ResourceBusy => "it is in use",
+        ErrorKind::BrokenPipe => "the reader has gone",
+        ErrorKind::OutOfMemory => "memory ran out",
+        _ => return None,
+    })
 }
 
 /// ` (did you mean "x"?)` when one of `valid` is close to `said`, else the list of all valid names.
@@ -140,6 +183,28 @@ mod tests {
         ]
         .map(Kind::exit_code);
         assert_eq!(codes, [1, 2, 3, 4, 130]);
+    }
+
+    #[test]
+    fn errors_of_the_system_are_told_in_words() {
+        for (code, said) in [
+            (2, "there is no such file or folder"),
+            (13, "no permission"),
+            (28, "no space left on the device"),
+        ] {
+            let error = || io::Error::from_raw_os_error(code);
+            assert_eq!(of_file(&error()), said);
+            assert_eq!(of_file(&io::Error::other(error())), said);
+            assert_eq!(of_system(&io::Error::other(io::Error::other(error()))).as_deref(), Some(said));
+        }
+        assert!(of_file(&io::Error::from_raw_os_error(5)).contains('5'));
+        // A library's text may quote what it read.
+        let quotes = io::Error::other("the value 999-00000007");
+        assert_eq!(of_file(&quotes), "it failed");
+        assert_eq!(
+            of_file(&io::Error::new(ErrorKind::InvalidInput, "999-00000007")),
+            "invalid input parameter"
+        );
     }
 
     #[test]

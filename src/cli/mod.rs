@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, of_file};
 use crate::release::Run;
 use crate::release::engine::Resources;
 use crate::release::stop::Stop;
@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
             match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
                 // A reader that closed the pipe has seen enough.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                    let _ = writeln!(std::io::stderr(), "kanon: writing the result: {}", error.kind());
+                    let _ = writeln!(std::io::stderr(), "kanon: writing the result: {}", of_file(&error));
                     return ExitCode::from(Kind::Data.exit_code());
                 }
                 _ => {}
@@ -148,7 +148,7 @@ const STACK: usize = 8 << 20;
 fn workers(threads: usize) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).thread_stack_size(STACK).enable_all().build();
-    runtime.map_err(|e| Error::data(format!("threads cannot be started: {}", e.kind())))
+    runtime.map_err(|e| Error::data(format!("threads cannot be started: {}", of_file(&e))))
 }
 
 fn run(cli: Cli) -> Result<Done> {
@@ -160,7 +160,8 @@ fn run(cli: Cli) -> Result<Done> {
     let runtime = workers(resources.threads)?;
     // Signals are heard on a thread that never computes: the others may, for long.
     let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
-    let listening = listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())))?;
+    let listening =
+        listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
     let stop = Stop::default();
     let format = cli.everywhere.format;
     let (prints_itself, is_prompt) = match &cli.command {
@@ -211,7 +212,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
 fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen =
-        |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())));
+        |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let mut hangup = listen(SignalKind::hangup())?;
     Ok(async move {

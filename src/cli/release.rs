@@ -10,12 +10,13 @@ use super::numbers::{
     as_is_lines, counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous, unique_lines,
 };
 use super::source::PolicyFile;
-use super::{Done, in_shell};
-use crate::error::{Error, Result};
+use super::{Done, in_shell, without_controls};
+use crate::error::{Error, Result, of_file};
 use crate::measure::{ClassSizes, RISKS};
 use crate::release::input::Input;
 use crate::release::record::LevelRecord;
-use crate::release::staging::{absolute, private_file};
+use crate::release::staging::private_file;
+use crate::release::target::absolute;
 use crate::release::{PolicySource, Released, Run, release};
 
 /// Write a verified anonymized copy of a table, or refuse and say why.
@@ -51,12 +52,20 @@ impl Release {
             check_report(path, &self.to, self.overwrite)?;
         }
         let source = PolicySource { said: &policy.said, text: &policy.text, files: &policy.folder };
-        let released = release(run, &input, &source, &self.to, self.overwrite).await?;
+        let mut released = release(run, &input, &source, &self.to, self.overwrite).await?;
         if let Some(path) = &self.report {
             let report = json!({ "public": &released.public, "private": &released.private });
             let written =
                 private_file(path).and_then(|mut file| file.write_all(format!("{report:#}\n").as_bytes()));
-            written.map_err(|e| Error::data(e.kind()).at(format!("--report {}", path.display())))?;
+            if let Err(error) = written {
+                let why = of_file(&error);
+                released.warnings.push(format!("--report {}: could not be written: {why}", path.display()));
+            }
+        }
+        // From here on nothing may call the run failed: the release is published.
+        for warning in &released.warnings {
+            let warning = without_controls(&format!("kanon: the release is published, but {warning}\n"));
+            let _ = std::io::stderr().lock().write_all(warning.as_bytes());
         }
         let json =
             serde_json::to_value(&released.public).map_err(|_| Error::internal("a record without a form"))?;
@@ -65,7 +74,7 @@ impl Release {
 
     /// The story of a release.
     fn told(&self, released: &Released) -> Result<String> {
-        let Released { public, private, before, after, costs, chosen, least_holders } = released;
+        let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
         let costs = said_costs(chosen, costs);
         let chosen: Vec<String> =

@@ -54,9 +54,12 @@ impl Verify {
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &unique_lines(on_quasi, &checked.unique, individuals);
+        // Rows do not tell whose they are: without the input the record is all that speaks of individuals.
+        let is_counted = checked.with_input || public.individuals.is_none();
         for model in &public.models {
             text += &format!(
-                "holds     {} {} required, {} reached\n",
+                "{:<10}{} {} required, {} reached\n",
+                if is_counted { "holds" } else { "recorded" },
                 model.said(),
                 model.required,
                 model.reached
@@ -72,7 +75,7 @@ impl Verify {
             ),
             None if public.individuals.is_some() => {
                 "verified  the released rows by themselves, counted as rows: whose they are, only the input tells; \
-                 --input INPUT counts individuals\n"
+                 the record's sizes in individuals are possible, but not recounted without --input INPUT\n"
                     .to_owned()
             }
             None => "verified  the released rows by themselves; --input INPUT compares them with where they came from\n"

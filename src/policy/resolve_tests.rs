@@ -299,7 +299,7 @@ fn hierarchy_files() {
     let found = Said::parse(text).unwrap().resolve(&patients(), &folder).unwrap_err();
     assert_eq!(
         found.to_string(),
-        "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: there is no such file"
+        "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: there is no such file or folder"
     );
     let no_tree = BTreeMap::from([("m.csv".to_owned(), "a,SECRET,*\na,other,*\n".to_owned())]);
     let found = Said::parse(text).unwrap().resolve(&patients(), &no_tree).unwrap_err().to_string();

@@ -13,18 +13,20 @@ use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::as_is::{ReleasedRows, UniqueTogether};
+use super::check_record;
 use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
 use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
 use super::order;
 use super::record::{ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::recording::counted_in;
+use super::staging;
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
 use super::{Run, expected, open, said_models};
 use crate::decimal::Decimal;
 use crate::error::{Error, Kind, Result};
-use crate::generalize::{AsIs, Generalizer};
+use crate::generalize::Generalizer;
 use crate::model::{Model, Needs, Parameters, Requirement, make};
 use crate::policy::{Files, Policy, Said};
 use crate::role::Role;
@@ -42,7 +44,7 @@ pub struct Checked {
     pub with_input: bool,
 }
 
-fn refused(what: impl std::fmt::Display) -> Error {
+pub(super) fn refused(what: impl std::fmt::Display) -> Error {
     Error::unmet(format!("verification refused: {what}"))
 }
 
@@ -57,6 +59,9 @@ pub async fn check_release(
     input: Option<&Input>,
     policy: Option<(&Said, &dyn Files)>,
 ) -> Result<Checked> {
+    if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
+        return Err(Error::data(format!("{}: there is no such folder; {hint}", out.display())));
+    }
     let public = PublicRecord::read(out)?;
     check_words(&public)?;
     let parts: Vec<Part> = public.files.iter().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
@@ -74,9 +79,10 @@ pub async fn check_release(
             let own =
                 private.as_ref().zip(said.as_ref()).map(|(p, said)| (said, &p.hierarchies as &dyn Files));
             let (said, files) = policy.or(own).ok_or_else(|| {
-                Error::policy(
-                    "the private record of this release is not beside it; give the policy with --policy",
-                )
+                let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
+                Error::policy(format!(
+                    "the private record of this release is not beside it; give the policy with --policy{hint}"
+                ))
             })?;
             let checked = against(run, out, &public, &parts, input, said, files).await?;
             input.still_the_same()?;
@@ -92,6 +98,8 @@ pub async fn check_release(
         if public.unique != unique {
             return Err(refused("who is unique on all columns is not what the record says"));
         }
+    } else {
+        check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
     }
     Ok(Checked { public, verified, unique, with_input: input.is_some() })
 }
@@ -124,6 +132,7 @@ fn check_words(public: &PublicRecord) -> Result<()> {
     if public.counted_in != counted_in(public.individuals.is_some()) {
         return Err(refused("the record contradicts itself on what is counted"));
     }
+    check_record::check_levels(public)?;
     for column in &public.columns {
         let role = Role::parse(&column.role).ok().filter(|role| role.is_released());
         if role.map(|role| role == Role::Quasi) != Some(column.generalized.is_some()) {
@@ -143,16 +152,11 @@ async fn alone(
     let models = recorded_models(public)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&said_models(&models)));
     check_files(out, parts, &schema, &footer)?;
-    check_bytes(run, out, public, schema, &footer)?;
+    check_bytes(run, out, public, schema.clone(), &footer)?;
     let session = run.resources.session()?;
     let output = read_parts(&session, out, parts)?;
-    let columns = public.columns.iter().map(|column| {
-        let anything: Option<Arc<dyn Generalizer>> = match column.role == Role::Quasi.word() {
-            true => Some(Arc::new(AsIs { text: false })),
-            false => None,
-        };
-        (column.name.clone(), anything)
-    });
+    let generalizers = check_record::generalizers(public, &schema, &output).await?;
+    let columns = public.columns.iter().map(|column| column.name.clone()).zip(generalizers);
     let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
     let expected = Expected {
         columns: columns.collect(),
@@ -284,7 +288,11 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
         }
     });
     let models: Vec<_> = models.collect::<Result<_>>()?;
-    if models.is_empty() { Err(refused("the record names no model")) } else { Ok(models) }
+    if models.is_empty() {
+        return Err(refused("the record names no model"));
+    }
+    check_record::check_promise(&models)?;
+    Ok(models)
 }
 
 /// The schema that the record's columns say, with the types of the first file.
@@ -318,8 +326,11 @@ fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
         if *name != format!("part-{index:05}.parquet") {
             return Err(refused("the files of the record are not numbered from part-00000.parquet"));
         }
-        if !folder.join(name).is_file() {
-            return Err(refused(format!("{name} is missing")));
+        match fs::symlink_metadata(folder.join(name)) {
+            Ok(facts) if facts.is_file() => {}
+            // A link, a folder or a pipe: whoever copies the release would publish something else.
+            Ok(_) => return Err(refused(format!("{name} is no plain file"))),
+            Err(_) => return Err(refused(format!("{name} is missing"))),
         }
     }
     for entry in fs::read_dir(folder).doing("reading the release")? {

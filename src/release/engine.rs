@@ -14,7 +14,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::class::Budget;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, of_file, of_system};
 
 /// What the engine may use.
 #[derive(Debug, Clone)]
@@ -132,17 +132,18 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
             Some(own) if own.kind() == Kind::Interrupted => return own.clone(),
             Some(own) => return own.clone().at(doing),
-            None => "an outside component failed".to_owned(),
+            None => of_system(&**inner).unwrap_or_else(|| "an outside component failed".to_owned()),
         },
         DataFusionError::ResourcesExhausted(_) => {
             "memory ran out; raise --memory-limit, or give fewer --threads".to_owned()
         }
-        DataFusionError::IoError(io) => format!("I/O error: {}", io.kind()),
+        DataFusionError::IoError(io) => of_file(io),
         DataFusionError::ObjectStore(store) => match &**store {
             datafusion::object_store::Error::NotFound { .. } => "a file disappeared".to_owned(),
-            _ => "a file could not be read or written".to_owned(),
+            other => of_system(other).unwrap_or_else(|| "a file could not be read or written".to_owned()),
         },
-        DataFusionError::ParquetError(_) => "a Parquet file is damaged or of an unknown form".to_owned(),
+        DataFusionError::ParquetError(parquet) => of_system(&**parquet)
+            .unwrap_or_else(|| "a Parquet file is damaged or of an unknown form".to_owned()),
         DataFusionError::ArrowError(arrow, _) => describe_arrow(arrow),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
             return Error::internal(format!("{doing}: the engine failed inside"));
@@ -162,14 +163,14 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
             "a CSV line does not fit (number of fields, quotes or UTF-8); check [input] delimiter and header"
         }
         ArrowError::ParseError(_) => "a value cannot be parsed as its column's type",
-        ArrowError::IoError(_, io) => return format!("I/O error: {}", io.kind()),
+        ArrowError::IoError(_, io) => return of_file(io),
         ArrowError::MemoryError(_) => "memory ran out; raise --memory-limit",
         ArrowError::ParquetError(_) => "a Parquet file is damaged or of an unknown form",
         ArrowError::ExternalError(inner) => {
             if let Some(own) = inner.downcast_ref::<Error>() {
                 return own.to_string();
             }
-            "an outside component failed"
+            return of_system(&**inner).unwrap_or_else(|| "an outside component failed".to_owned());
         }
         _ => "the data cannot be processed",
     }
@@ -204,12 +205,52 @@ impl<T> Doing<T> for std::result::Result<T, arrow::error::ArrowError> {
 
 impl<T> Doing<T> for std::result::Result<T, datafusion::parquet::errors::ParquetError> {
     fn doing(self, what: &str) -> Result<T> {
-        self.map_err(|_| Error::data("a Parquet file is damaged, or could not be read or written").at(what))
+        let other = || "a Parquet file is damaged, or could not be read or written".to_owned();
+        self.map_err(|e| Error::data(of_system(&e).unwrap_or_else(other)).at(what))
     }
 }
 
 impl<T> Doing<T> for std::io::Result<T> {
     fn doing(self, what: &str) -> Result<T> {
-        self.map_err(|e| Error::data(e.kind()).at(what))
+        self.map_err(|e| Error::data(of_file(&e)).at(what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::error::ArrowError;
+    use datafusion::parquet::errors::ParquetError;
+
+    /// The engine wraps an error of the system in its own, at each place in another way: spill files are written by arrow's
+    /// writer, inputs read through an object store.
+    #[test]
+    fn a_full_disk_is_told_wherever_it_is_met() {
+        let full = || std::io::Error::from_raw_os_error(28);
+        let arrow = |error| DataFusionError::ArrowError(Box::new(error), None);
+        let store = || datafusion::object_store::Error::Generic { store: "x", source: Box::new(full()) };
+        let errors = [
+            DataFusionError::IoError(full()),
+            DataFusionError::IoError(std::io::Error::other(full())),
+            DataFusionError::External(Box::new(full())),
+            arrow(ArrowError::IoError("999-00000007".into(), full())),
+            arrow(ArrowError::ExternalError(Box::new(full()))),
+            DataFusionError::ParquetError(Box::new(ParquetError::External(Box::new(full())))),
+            DataFusionError::ObjectStore(Box::new(store())),
+            DataFusionError::External(Box::new(store())),
+            DataFusionError::Shared(Arc::new(DataFusionError::IoError(full()))),
+            DataFusionError::Context("999-00000007".into(), Box::new(DataFusionError::IoError(full()))),
+        ];
+        for error in errors {
+            assert_eq!(
+                map_error(&error, "sorting").to_string(),
+                "sorting: no space left on the device",
+                "{error:?}"
+            );
+        }
+        let parquet: std::result::Result<(), _> = Err(ParquetError::from(full()));
+        assert_eq!(parquet.doing("writing").unwrap_err().to_string(), "writing: no space left on the device");
+        let other = DataFusionError::External("999-00000007".into());
+        assert_eq!(map_error(&other, "sorting").to_string(), "sorting: an outside component failed");
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::engine::Doing;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 
 /// The formats that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Input {
             let named = Path::new(said).components().take_while(|part| !is_pattern(part.as_os_str())).count();
             for found in matches {
                 let found =
-                    found.map_err(|e| Error::data(format!("input `{said}`: {}", e.error().kind())))?;
+                    found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{said}`")))?;
                 let below: PathBuf = found.components().skip(named).collect();
                 if below.ancestors().any(is_hidden) {
                     continue;

@@ -7,11 +7,13 @@ pub(crate) mod again;
 pub(crate) mod anonymized;
 pub mod apply;
 pub mod as_is;
+mod check_record;
 mod check_release;
 pub mod chosen;
 pub(crate) mod class_key;
 mod counting;
 pub mod digest;
+mod disk;
 pub(crate) mod distinct;
 pub mod engine;
 pub mod files;
@@ -35,6 +37,7 @@ pub(crate) mod relative;
 pub mod roles;
 pub mod staging;
 pub mod stop;
+pub(crate) mod target;
 mod typed;
 pub mod verify;
 pub mod write;
@@ -322,6 +325,8 @@ pub struct Released {
     pub chosen: Vec<(String, LevelRecord)>,
     /// q, the holders below which a value names people: the largest class size that a requirement implies.
     pub least_holders: u64,
+    /// What could not be done after the release was in its place, in whole sentences for people.
+    pub warnings: Vec<String>,
 }
 
 /// Releases `input` under a policy to the folder `out`: profile, choose, apply, verify, publish.
@@ -397,7 +402,7 @@ pub async fn release(
     let private = private_record(source, policy, input, &public, before, &verified, as_is, method, &outcome)?;
     run.stop.check()?;
     run.listener.begin(Phase::Publish, 0);
-    staging.publish(&private)?;
+    let warnings = staging.publish(&private)?;
 
     let levels = public_levels(policy, &chosen);
     let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
@@ -410,6 +415,7 @@ pub async fn release(
         costs,
         chosen,
         least_holders,
+        warnings,
     })
 }
 

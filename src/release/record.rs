@@ -14,7 +14,7 @@ use super::as_is::{AsIsColumn, UniqueTogether};
 use super::digest;
 use super::engine::Doing;
 use super::homogeneous::Homogeneous;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
@@ -197,11 +197,14 @@ impl PublicRecord {
     /// Reads and checks the record of a release.
     ///
     /// # Errors
-    /// A data error when there is none, an unmet error when it was edited.
+    /// A data error when there is none, an unmet error when it was edited or is no plain file.
     pub fn read(out: &Path) -> Result<Self> {
         let path = out.join(RECORD);
+        if fs::symlink_metadata(&path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(Error::unmet(format!("verification refused: {} is no plain file", path.display())));
+        }
         let text = fs::read_to_string(&path).map_err(|e| {
-            Error::data(format!("{}: {}; is this a release of kanon?", path.display(), e.kind()))
+            Error::data(format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e)))
         })?;
         let edited =
             || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));

@@ -1,28 +1,61 @@
 //! Staging: one work directory beside OUT, and the steps that make a release appear whole or not at all.
 //!
-//! `.NAME.kanon-work` (mode 0700, same file system as OUT) holds the staged release, the engine's spill files
-//! and, for a moment, the release that is replaced. A lock in it tells a running run from a killed one; the
-//! next run clears away what a killed one left, and puts a release back that was moved aside.
+//! `.NAME.kanon-work` (mode 0700, same file system as OUT) holds the staged release, its private record and the engine's
+//! spill files. A lock in it tells a running run from a killed one.
+//!
+//! # What a killed run leaves
+//!
+//! | killed before | at OUT | beside OUT | in the work directory |
+//! |---|---|---|---|
+//! | 1. the record and the private record are on the device | the old release | its private record | anything |
+//! | 2. OUT and the staged release exchange names | the old release | its private record | the new release and its record |
+//! | 3. the private record gets its name | the new release | the old private record | the new private record |
+//! | 4. the work directory is removed | the new release | its private record | rubbish |
+//!
+//! Where the system cannot exchange names, the old release is moved to `old` in the work directory first; killed before
+//! the new one is moved, nothing is at OUT. The next run to the same place clears away what a killed one left: it puts `old`
+//! back, and gives the private record its name. Until then `kanon verify OUT` says where things are. Nothing is published
+//! twice: a run that fails at one of these steps undoes those before it, and from step 4 on errors are warnings.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::disk;
+pub use super::disk::private_file;
 use super::engine::Doing;
 use super::input::Input;
 use super::record::{PrivateRecord, PublicRecord, RECORD, name_of};
-use crate::error::{Error, Result};
+use super::target::{
+    Parents, absolute, check_apart, check_free, is_absent, is_empty_folder, is_release, no_release,
+};
+use crate::error::{Error, Result, of_file};
 
 /// How many times 10 ms pass before a work directory without a lock is one of a killed run.
-const PATIENCE: usize = 50;
+const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };
 
 /// The work directory of one run. Dropped, it is removed with all it holds.
 #[derive(Debug)]
 pub struct Staging {
     out: PathBuf,
+    overwrite: bool,
     work: PathBuf,
+    /// Whether the work directory stays: it holds what belongs to OUT, or could not be removed.
+    keeps_work: bool,
     _lock: File,
+    parents: Parents,
+}
+
+/// How a release took its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    /// It exchanged names with what was there.
+    Exchanged,
+    /// It was moved to where nothing was.
+    Moved,
+    /// It was moved to where a release was, which was moved aside.
+    MovedAside,
 }
 
 impl Staging {
@@ -33,18 +66,21 @@ impl Staging {
     pub fn begin(out: &Path, overwrite: bool, input: &Input) -> Result<Self> {
         let out = absolute(out)?;
         check_apart(&out, input)?;
-        let work = out.with_file_name(format!(".{}.kanon-work", name_of(&out)?));
+        let work = work_of(&out)?;
         clear_leftovers(&out, &work)?;
         check_free(&out, overwrite)?;
+        let parents = Parents::make(&out)?;
         let place = format!("work directory {}", work.display());
-        private_folder(&work).map_err(|e| match e.kind() {
-            std::io::ErrorKind::AlreadyExists => another_run(&out),
-            kind => Error::data(kind).at(&place),
+        disk::create_private_folder(&work).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => another_run(&out),
+            _ => Error::data(of_file(&error)).at(&place),
         })?;
         let lock = claim(&work, &out, &place)?;
-        let staging = Self { out, work, _lock: lock };
-        fs::create_dir(staging.release()).doing(&place)?;
-        private_folder(&staging.spill()).doing(&place)?;
+        let staging = Self { out, overwrite, work, keeps_work: false, _lock: lock, parents };
+        // Another run may have published since: the lock keeps all others out from here on.
+        check_free(&staging.out, overwrite)?;
+        disk::create_folder(&staging.release()).doing(&place)?;
+        disk::create_private_folder(&staging.spill()).doing(&place)?;
         Ok(staging)
     }
 
@@ -58,159 +94,158 @@ impl Staging {
         self.work.join("spill")
     }
 
+    /// Where the private record is staged.
+    fn private(&self) -> PathBuf {
+        self.work.join("private.json")
+    }
+
+    /// Where a release is moved that is replaced.
+    fn aside(&self) -> PathBuf {
+        self.work.join("old")
+    }
+
     /// Writes the record of the staged release.
     ///
     /// # Errors
     /// A data error.
     pub fn write_record(&self, record: &PublicRecord) -> Result<()> {
-        let doing = "writing the record";
-        let mut file = File::create_new(self.release().join(RECORD)).doing(doing)?;
-        file.write_all(record.to_json()?.as_bytes()).doing(doing)?;
-        file.sync_all().doing(doing)
+        disk::write_new(&self.release().join(RECORD), &record.to_json()?).doing("writing the record")
     }
 
-    /// Publishes the staged release and its private record.
+    /// Publishes the staged release and its private record. Returns warnings: what could not be done afterwards.
     ///
     /// # Errors
-    /// A data error; what was at OUT before is then still there.
-    pub fn publish(self, record: &PrivateRecord) -> Result<()> {
+    /// A data error; what was at OUT before is then still there, unless the error says where it is. A policy error when
+    /// something appeared at OUT meanwhile.
+    pub fn publish(mut self, record: &PrivateRecord) -> Result<Vec<String>> {
         let doing = "publishing the release";
-        let mut private = private_file(&self.work.join("private.json")).doing(doing)?;
-        private.write_all(record.to_json()?.as_bytes()).doing(doing)?;
-        private.sync_all().doing(doing)?;
-        sync(&self.release()).doing(doing)?;
-        let aside = self.work.join("old");
-        let replaced = is_release(&self.out);
-        if replaced {
-            fs::rename(&self.out, &aside).doing(doing)?;
+        disk::write_private(&self.private(), &record.to_json()?).doing(doing)?;
+        for folder in [self.release(), self.work.clone()] {
+            disk::sync_folder(&folder).doing(doing)?;
         }
-        let private = (self.work.join("private.json"), PrivateRecord::path(&self.out)?);
-        let published = fs::rename(self.release(), &self.out).and_then(|()| {
-            fs::rename(&private.0, &private.1).inspect_err(|_| {
-                // Back with it; should that fail too, the release is whole where it is.
-                let _ = fs::rename(&self.out, self.release());
-            })
-        });
-        if let Err(error) = published {
-            if replaced {
-                fs::rename(&aside, &self.out).doing(doing)?;
+        check_free(&self.out, self.overwrite)?;
+        let placed = self.place().map_err(|error| error.at(doing))?;
+        if let Err(error) = disk::rename(&self.private(), &PrivateRecord::path(&self.out)?) {
+            let undone = self.take_back(placed);
+            return Err(self.undone(&error, undone).at(doing));
+        }
+        Ok(self.finish(placed))
+    }
+
+    /// Puts the staged release to OUT.
+    fn place(&mut self) -> Result<Placed> {
+        let refused = |error: std::io::Error| Error::data(of_file(&error));
+        if !is_absent(&self.out) {
+            match disk::exchange(&self.release(), &self.out) {
+                Ok(()) => return Ok(Placed::Exchanged),
+                Err(error) if error.kind() == ErrorKind::Unsupported => {}
+                Err(error) => return Err(refused(error)),
             }
-            return Err(Error::data(error.kind()).at(doing));
         }
-        if replaced {
-            // From now on it is rubbish: a run that is killed while it removes it must not leave half of it under
-            // the name from which releases are put back.
-            fs::rename(&aside, self.work.join("replaced")).doing(doing)?;
+        if !is_release(&self.out) {
+            return disk::rename(&self.release(), &self.out).map(|()| Placed::Moved).map_err(refused);
         }
-        if let Some(parent) = self.out.parent() {
-            sync(parent).doing(doing)?;
+        disk::rename(&self.out, &self.aside()).map_err(refused)?;
+        match disk::rename(&self.release(), &self.out) {
+            Ok(()) => Ok(Placed::MovedAside),
+            Err(error) => {
+                let undone = disk::rename(&self.aside(), &self.out);
+                Err(self.undone(&error, undone))
+            }
         }
-        Ok(())
+    }
+
+    /// Makes OUT what it was before the release was placed.
+    fn take_back(&self, placed: Placed) -> std::io::Result<()> {
+        match placed {
+            Placed::Exchanged => disk::exchange(&self.release(), &self.out),
+            Placed::Moved => disk::rename(&self.out, &self.release()),
+            Placed::MovedAside => {
+                disk::rename(&self.out, &self.release())?;
+                disk::rename(&self.aside(), &self.out)
+            }
+        }
+    }
+
+    /// Returns the error of a step after the steps before it were undone, or were not.
+    fn undone(&mut self, error: &std::io::Error, undone: std::io::Result<()>) -> Error {
+        let why = of_file(error);
+        let Err(also) = undone else { return Error::data(why) };
+        self.keeps_work = true;
+        Error::data(format!(
+            "{why}; undoing it failed too ({}): what belongs to {} lies in {}, and the next `kanon release` to the same \
+             place puts things right",
+            of_file(&also),
+            self.out.display(),
+            self.work.display()
+        ))
+    }
+
+    /// Tidies up after a release that is published.
+    fn finish(mut self, placed: Placed) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for folder in self.parents.hold_names(&self.out) {
+            if let Err(error) = disk::sync_folder(folder) {
+                warnings.push(format!(
+                    "{} could not be written down to the device ({}): should the power fail soon, verify the release again",
+                    folder.display(),
+                    of_file(&error)
+                ));
+            }
+        }
+        let aside = match placed {
+            // A run that is killed while it removes it must not leave half of it under the name from which releases are
+            // put back.
+            Placed::MovedAside => disk::rename(&self.aside(), &self.work.join("replaced")),
+            Placed::Exchanged | Placed::Moved => Ok(()),
+        };
+        if let Err(error) = aside.and_then(|()| remove(&self.work)) {
+            warnings.push(format!(
+                "{} could not be removed ({}): the next `kanon release` to the same place removes it",
+                self.work.display(),
+                of_file(&error)
+            ));
+            self.keeps_work = true;
+        }
+        warnings
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run.
-        let _ = remove(&self.work);
+        if !self.keeps_work {
+            // What cannot be removed now is removed by the next run.
+            let _ = remove(&self.work);
+        }
     }
+}
+
+/// Says that a run to OUT did not end, and what to do; `None` where no work directory lies beside OUT.
+pub(super) fn unfinished(out: &Path) -> Option<String> {
+    let work = work_of(out).ok().filter(|work| work.is_dir())?;
+    let old =
+        if work.join("old").is_dir() { " (the release that was there lies in its folder `old`)" } else { "" };
+    Some(format!(
+        "{} is of a run that is still at work, or was killed{old}; the next `kanon release` to the same place puts \
+         things right",
+        work.display()
+    ))
+}
+
+/// The work directory of runs to OUT.
+fn work_of(out: &Path) -> Result<PathBuf> {
+    Ok(out.with_file_name(format!(".{}.kanon-work", name_of(out)?)))
 }
 
 fn another_run(out: &Path) -> Error {
     Error::data(format!("another run is writing to {}; wait for it to end", out.display()))
 }
 
-/// OUT as an absolute path; the folder that it lies in must be there.
-///
-/// # Errors
-/// A policy error.
-pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
-    let name = name_of(out)?;
-    let parent = match out.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let parent = fs::canonicalize(parent).map_err(|e| {
-        Error::policy(format!(
-            "--to {}: the folder {} cannot be used: {}",
-            out.display(),
-            parent.display(),
-            e.kind()
-        ))
-    })?;
-    Ok(parent.join(name))
-}
-
-/// A release must not lie among its input, nor replace it.
-fn check_apart(out: &Path, input: &Input) -> Result<()> {
-    for file in &input.files {
-        let path = fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
-        if path.starts_with(out) {
-            return Err(Error::policy(format!("--to {}: this folder holds the input", out.display())));
-        }
-    }
-    let folder = Path::new(&input.said);
-    let matched = |path: &Path| {
-        let near =
-            std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-        let pattern = glob::Pattern::new(&input.said).ok();
-        pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
-    };
-    if !folder.exists() && (matched(out) || matched(&out.join("part-00000.parquet"))) {
-        return Err(Error::policy(format!(
-            "--to {}: the input's pattern matches it, so the next run would read it; choose a place outside",
-            out.display()
-        )));
-    }
-    if folder.is_dir() && fs::canonicalize(folder).is_ok_and(|folder| out.starts_with(folder)) {
-        return Err(Error::policy(format!(
-            "--to {}: lies inside the input folder, where the next run would read it; choose a place outside",
-            out.display()
-        )));
-    }
-    Ok(())
-}
-
-fn is_release(out: &Path) -> bool {
-    out.join(RECORD).is_file()
-}
-
-fn is_empty_folder(out: &Path) -> bool {
-    fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
-}
-
-fn check_free(out: &Path, overwrite: bool) -> Result<()> {
-    let exists = fs::symlink_metadata(out).is_ok();
-    if !exists || is_empty_folder(out) {
-        return Ok(());
-    }
-    let shown = out.display();
-    if !is_release(out) {
-        return Err(Error::policy(format!(
-            "--to {shown}: exists and is no release of kanon; choose another name"
-        )));
-    }
-    if !overwrite {
-        return Err(Error::policy(format!("--to {shown}: a release is there; --overwrite replaces it")));
-    }
-    let place = format!("--to {shown}");
-    for entry in fs::read_dir(out).doing(&place)? {
-        let name = entry.doing(&place)?.file_name();
-        let name = name.to_string_lossy();
-        if name != RECORD && !(name.starts_with("part-") && name.ends_with(".parquet")) {
-            let why =
-                "a file lies there that is not of the release, and --overwrite would remove it; move it away";
-            return Err(Error::policy(why).at(place));
-        }
-    }
-    Ok(())
-}
-
 /// Locks a work directory. That it is gone means that another run has just cleared it away.
 fn claim(work: &Path, out: &Path, place: &str) -> Result<File> {
-    let lock = File::create(work.join("lock")).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => another_run(out),
-        kind => Error::data(kind).at(place),
+    let lock = disk::create_file(&work.join("lock")).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => another_run(out),
+        _ => Error::data(of_file(&error)).at(place),
     })?;
     lock.try_lock().map_err(|_| another_run(out))?;
     // A lock that its run has removed meanwhile is no lock of what may be there by now.
@@ -231,17 +266,18 @@ fn is_at(_file: &File, _path: &Path) -> bool {
     true
 }
 
-/// Removes a work directory, its lock last.
+/// Removes a work directory, its lock last. That it is gone is fine.
 fn remove(work: &Path) -> std::io::Result<()> {
+    if is_absent(work) {
+        return Ok(());
+    }
     for entry in fs::read_dir(work)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else if entry.file_name() != "lock" {
-            fs::remove_file(entry.path())?;
+        if entry.file_name() != "lock" {
+            disk::remove(&entry.path())?;
         }
     }
-    fs::remove_dir_all(work)
+    disk::remove(work)
 }
 
 /// Removes the work directory of a killed run. A release that it had moved aside is put back, a private
@@ -260,55 +296,26 @@ fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
     let place = format!("work directory {} of an earlier run", work.display());
     let _lock = claim(work, out, &place)?;
     let aside = work.join("old");
-    if is_release(&aside) && fs::symlink_metadata(out).is_err() {
-        fs::rename(&aside, out).doing(&place)?;
+    if is_release(&aside) && !is_release(out) {
+        if !is_absent(out) && !is_empty_folder(out) {
+            // The release that was moved aside is kept until it can come back.
+            return Err(no_release(out));
+        }
+        disk::rename(&aside, out).doing(&place)?;
     }
     let private = work.join("private.json");
     if let (Ok(text), Ok(public)) = (fs::read_to_string(&private), PublicRecord::read(out)) {
         let belongs = serde_json::from_str::<PrivateRecord>(&text).is_ok_and(|p| p.release == public.digest);
         if belongs {
-            fs::rename(&private, PrivateRecord::path(out)?).doing(&place)?;
+            disk::rename(&private, &PrivateRecord::path(out)?).doing(&place)?;
         }
     }
     remove(work).doing(&place)
 }
 
-fn sync(folder: &Path) -> std::io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(unix)]
-fn private_folder(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn private_folder(path: &Path) -> std::io::Result<()> {
-    fs::create_dir(path)
-}
-
-/// Creates a file that only its owner may read.
-///
-/// # Errors
-/// Those of the file system.
-#[cfg(unix)]
-pub fn private_file(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // A file that was there before keeps its mode.
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    Ok(file)
-}
-
-/// Creates a file that only its owner may read.
-///
-/// # Errors
-/// Those of the file system.
-#[cfg(not(unix))]
-pub fn private_file(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).open(path)
-}
+#[cfg(test)]
+#[path = "staging_faults.rs"]
+mod faults;
 
 #[cfg(test)]
 mod tests {

@@ -215,9 +215,10 @@ impl Parts<'_> {
         Ok((writer, Part { name, rows: 0 }))
     }
 
-    fn end(&mut self, writer: ArrowWriter<File>, part: Part) -> Result<()> {
-        let file = writer.into_inner().doing("writing the release")?;
-        file.sync_all().doing("writing the release")?;
+    fn end(&mut self, mut writer: ArrowWriter<File>, part: Part) -> Result<()> {
+        // `into_inner` would drop the reason of an error.
+        writer.finish().doing("writing the release")?;
+        writer.inner().sync_all().doing("writing the release")?;
         self.done.push(part);
         Ok(())
     }

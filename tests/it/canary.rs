@@ -329,7 +329,7 @@ fn places_that_cannot_be_written() {
     place.write("out/thesis.txt", "Canary");
     run_clean(&place, "release in.parquet --policy p.toml --to out", 2);
     run_clean(&place, "release in.parquet --policy p.toml --to out --overwrite", 2);
-    run_clean(&place, "release in.parquet --policy p.toml --to nowhere/out", 2);
+    run_clean(&place, "release in.parquet --policy p.toml --to in.parquet/out", 2);
     run_clean(&place, "release in.parquet --policy p.toml --to in.parquet", 2);
     run_clean(&place, "release nothing.parquet --policy p.toml --to new", 3);
     run_clean(&place, "release in.parquet --policy nothing.toml --to new", 2);

@@ -506,7 +506,12 @@ fn policies_that_are_refused() {
 #[test]
 fn places_that_are_refused() {
     let place = scene();
-    refused(&place, "release in.parquet --policy p.toml --to nowhere/out", 2, "nowhere");
+    refused(
+        &place,
+        "release in.parquet --policy p.toml --to p.toml/out",
+        2,
+        "p.toml cannot be used: it is a file",
+    );
     refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected a folder's name");
     place.write("full/thesis.txt", "years of work");
     refused(&place, "release in.parquet --policy p.toml --to full", 2, "no release of kanon");

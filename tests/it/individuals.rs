@@ -14,6 +14,7 @@ use datafusion_kanon::method::{Effort, Problem};
 use datafusion_kanon::policy::{Folder, Said};
 use datafusion_kanon::release::engine::Resources;
 use datafusion_kanon::release::input::Input;
+use datafusion_kanon::release::record::{PublicRecord, recorded};
 use datafusion_kanon::release::stop::Stop;
 use datafusion_kanon::release::{Run, Silent, load, open};
 use serde_json::Value;
@@ -206,10 +207,11 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
     let weak = place.run("release in.parquet --policy rows.toml --to weak --format json").exit(0).json();
     assert_eq!((&weak["rows"], &weak["classes"]), (&15.into(), &2.into()));
     // The rows of the weak release under the name and with the record of a release that counts people.
-    let mut record: datafusion_kanon::release::record::PublicRecord =
+    let mut record: PublicRecord =
         serde_json::from_slice(&fs::read(place.path("weak/_kanon.json")).unwrap()).unwrap();
     record.counted_in = "individuals".into();
     record.individuals = Some(11);
+    record.risk.insert("prosecutor_risk_mean".into(), recorded(2.0 / 11.0));
     fs::write(place.path("weak/_kanon.json"), record.sealed().unwrap().to_json().unwrap()).unwrap();
     place.run("verify weak").exit(0);
     place.run("verify weak --input in.parquet --policy p.toml").exit(1).says("1 class fail a required model");

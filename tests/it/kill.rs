@@ -104,7 +104,15 @@ fn killed_at_any_moment() {
             5 => wait_for(&mut run, || behind(&format!("release/{PART}"))),
             6 => wait_for(&mut run, || behind("release/_kanon.json")),
             7 => wait_for(&mut run, || behind("private.json")),
-            8 if over => wait_for(&mut run, || behind("old")),
+            // The names are exchanged, and then the private record has its own.
+            8 if over => wait_for(&mut run, || {
+                fs::read_to_string(work.join("release").join(RECORD))
+                    .is_ok_and(|text| text.contains("\"k\": \"3\""))
+            }),
+            _ if over => {
+                wait_for(&mut run, || behind("private.json"))
+                    && wait_for(&mut run, || !behind("private.json"))
+            }
             _ => wait_for(&mut run, || behind("private.json") && !behind("release")),
         };
         if step && kill % 10 >= 4 {
@@ -157,6 +165,65 @@ fn an_old_release_that_was_moved_aside_comes_back() {
     run.exit(2, "--overwrite");
     assert_eq!(state(&lab, true), Some(3.0));
     assert!(!lab.path(WORK).exists());
+}
+
+#[test]
+fn what_a_killed_run_left_is_said() {
+    let lab = lab(1);
+    lab.release("old.toml", OUT).exit(0, "");
+    fs::create_dir(lab.path(WORK)).unwrap();
+    lab.run(&["verify", OUT]).exit(0, "by themselves");
+    // Killed before the private record got its name.
+    fs::rename(lab.path("out.private.json"), lab.path(WORK).join("private.json")).unwrap();
+    let input = ["verify", OUT, "--input", "people.parquet"];
+    lab.run(&input)
+        .exit(2, "--policy; ")
+        .exit(2, ".out.kanon-work is of a run that is still at work, or was killed");
+    // Killed where names cannot be exchanged.
+    fs::rename(lab.out(), lab.path(WORK).join("old")).unwrap();
+    let gone = lab.run(&["verify", OUT]).exit(3, "out: there is no such folder; ");
+    gone.exit(
+        3,
+        "(the release that was there lies in its folder `old`); the next `kanon release` to the same place",
+    );
+    lab.run(&RELEASE[..6]).exit(2, "--overwrite");
+    lab.run(&input).exit(0, "against the input");
+    fs::remove_dir_all(lab.out()).unwrap();
+    lab.run(&["verify", OUT]).exit(3, "there is no such file or folder; is this a release of kanon?");
+}
+
+/// Folders above OUT are made, and stay only with a release in them.
+#[test]
+fn folders_above_out() {
+    let lab = lab(1);
+    let before = lab.files();
+    let to = |policy: &str, to: &str| lab.run(&["release", "people.parquet", "--policy", policy, "--to", to]);
+    fs::write(lab.path("strong.toml"), POLICY.replace("k = 5", "k = 5000")).unwrap();
+    to("strong.toml", "a/b/out").exit(1, "");
+    fs::remove_file(lab.path("strong.toml")).unwrap();
+    assert!(lab.files() == before, "a refused run leaves folders");
+    to("new.toml", "people.parquet/out").exit(2, "people.parquet cannot be used: it is a file");
+    to("new.toml", "a/../out").exit(2, "the folder a/.. cannot be used: there is no such file or folder");
+    assert!(lab.files() == before, "a refused run leaves folders");
+    to("new.toml", "a/b/out").exit(0, "a/b/out/part-00000.parquet");
+    lab.run(&["verify", "a/b/out", "--input", "people.parquet"]).exit(0, "against the input");
+}
+
+/// A release takes the place of a name: a link there would be lost.
+#[test]
+fn links_in_the_place_of_out() {
+    let lab = lab(1);
+    let link = ["release", "people.parquet", "--policy", "new.toml", "--to", "link", "--overwrite"];
+    for to in ["nowhere", "empty", OUT] {
+        fs::create_dir_all(lab.path("empty")).unwrap();
+        lab.release("old.toml", OUT).exit(0, "");
+        std::os::unix::fs::symlink(to, lab.path("link")).unwrap();
+        let ran = lab
+            .run(&link)
+            .exit(2, "is a symbolic link, which a release would replace; name the folder itself");
+        assert_eq!(fs::read_link(lab.path("link")).unwrap().to_str(), Some(to), "{ran:?}");
+        fs::remove_file(lab.path("link")).unwrap();
+    }
 }
 
 #[test]
@@ -240,7 +307,7 @@ fn a_full_disk() {
                 break;
             }
             refused += 1;
-            let ran = ran.exit(3, "");
+            let ran = ran.exit(3, "the file would become larger than the system allows");
             assert!(lab.files() == before, "{blocks} blocks: {ran:?}");
         }
         assert!((4..64).contains(&refused), "{refused}");
@@ -249,7 +316,7 @@ fn a_full_disk() {
     }
 }
 
-/// Everything but the last step succeeds: the private record cannot take its place.
+/// The private record cannot take its place: said before the run.
 #[test]
 fn the_private_record_cannot_be_written() {
     let lab = lab(1);
@@ -260,7 +327,7 @@ fn the_private_record_cannot_be_written() {
         }
         fs::create_dir_all(lab.path("out.private.json").join("in the way")).unwrap();
         let before = lab.files();
-        let ran = lab.run(&RELEASE).exit(3, "");
+        let ran = lab.run(&RELEASE).exit(2, "out.private.json, which is a folder; move it away");
         assert!(lab.files() == before, "{ran:?}");
         fs::remove_dir_all(lab.path("out.private.json")).unwrap();
     }
@@ -335,7 +402,7 @@ fn verifications_that_cannot_run() {
         fails("no record", arguments, &[3]);
         fs::remove_file(lab.out().join(RECORD)).unwrap();
         fs::create_dir(lab.out().join(RECORD)).unwrap();
-        fails("a folder as record", arguments, &[3]);
+        fails("a folder as record", arguments, &[1]);
     }
     let people = fs::read(lab.path("people.parquet")).unwrap();
     fs::write(lab.path("people.parquet"), &people[..people.len() / 2]).unwrap();

@@ -30,6 +30,7 @@ mod link;
 mod loaded_hierarchies;
 mod memory;
 mod mutants;
+mod mutants_individuals;
 mod mutants_sensitive;
 mod papers;
 mod pruning;

@@ -252,7 +252,7 @@ fn suppressed_people_smuggled_back() {
                 coarse = with(&coarse, "dob", Arc::new(Date32Array::new_null(coarse.num_rows())));
                 concat_batches(&r.rows.schema(), [&r.rows, &coarse]).unwrap()
             },
-            Pass,
+            Refuse("hold a value that is no label of its level"),
             NOWHERE,
         ),
         (
@@ -291,15 +291,15 @@ fn raw_values_among_generalized_ones() {
     }
     forged(&[
         ("one zip", |r| raw(r, "zip", r.large(), "02139"), FAIL, NO_LABEL),
-        ("the zip of a class", |r| raw(r, "zip", r.smallest(), "02139"), Pass, NO_LABEL),
+        ("the zip of a class", |r| raw(r, "zip", r.smallest(), "02139"), NO_LABEL, NO_LABEL),
         ("one zip that looks like a label", |r| raw(r, "zip", r.large(), "021"), FAIL, NO_LABEL),
         ("one age", |r| raw(r, "age", r.large(), "37"), FAIL, NO_LABEL),
-        ("an interval of another width", |r| raw(r, "age", r.smallest(), "[35,40)"), Pass, NO_LABEL),
+        ("an interval of another width", |r| raw(r, "age", r.smallest(), "[35,40)"), NO_LABEL, NO_LABEL),
         ("one marital status", |r| raw(r, "marital", r.large(), "widowed"), FAIL, NO_LABEL),
         ("one birthday", |r| birthday(r, &r.of_class(r.large())[..1]), FAIL, NO_LABEL),
-        ("the birthday of a class", |r| birthday(r, &r.of_class(r.smallest())), Pass, NO_LABEL),
+        ("the birthday of a class", |r| birthday(r, &r.of_class(r.smallest())), NO_LABEL, NO_LABEL),
         ("a label of nobody", |r| raw(r, "zip", r.smallest(), "777*"), Pass, NOWHERE),
-        ("a finer label", |r| raw(r, "zip", r.smallest(), "0213*"), Pass, NO_LABEL),
+        ("a finer label", |r| raw(r, "zip", r.smallest(), "0213*"), NO_LABEL, NO_LABEL),
         ("a coarser label", |r| raw(r, "zip", r.smallest(), "02*"), Pass, NOWHERE),
     ]);
 }
@@ -543,11 +543,12 @@ fn files_that_came_or_went() {
     let unlisted = Refuse("a file lies in the release that the record does not list");
     let missing = Refuse("part-00000.parquet is missing");
     let numbers = Refuse("not numbered from part-00000.parquet");
+    let no_file = Refuse("is no plain file");
 
     fs::remove_file(&part).unwrap();
     verify(lab, "a missing part", missing, missing);
     fs::create_dir(&part).unwrap();
-    verify(lab, "a folder in its place", missing, missing);
+    verify(lab, "a folder in its place", no_file, no_file);
     lab.restore(&honest);
 
     for extra in
@@ -560,6 +561,21 @@ fn files_that_came_or_went() {
     fs::create_dir(lab.out().join("sub")).unwrap();
     verify(lab, "a folder", unlisted, unlisted);
     lab.restore(&honest);
+
+    // What a link or a pipe leads to is not what is published.
+    for name in [PART, RECORD] {
+        let path = lab.out().join(name);
+        fs::rename(&path, lab.path(name)).unwrap();
+        std::os::unix::fs::symlink(lab.path(name), &path).unwrap();
+        verify(lab, "a link", no_file, no_file);
+        fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        for ran in lab.verify() {
+            ran.exit(1, "is no plain file");
+        }
+        fs::remove_file(&path).unwrap();
+        lab.restore(&honest);
+    }
 
     fs::rename(&part, &second).unwrap();
     verify(lab, "a renamed part", missing, missing);

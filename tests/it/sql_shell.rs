@@ -334,6 +334,6 @@ fn a_reader_may_leave_and_a_user_may_stop_it() {
         let ended = command.arg("SELECT 1").stdout(full).stderr(Stdio::piped()).output().unwrap();
         let err = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(3), "{err}");
-        assert!(err.contains("writing the result: no storage space"), "{err}");
+        assert!(err.contains("writing the result: no space left on the device"), "{err}");
     }
 }

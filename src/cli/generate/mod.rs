@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::rows;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 use crate::release::{Phase, Run};
 
 /// Generate hospital visits of made-up people as a Parquet file.
@@ -48,7 +48,7 @@ impl Generate {
             run.stop.check()
         };
         tokio::task::block_in_place(|| visits::write_visits(self.rows, self.seed, &self.to, &mut progress))?;
-        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::data(e.kind()))?.len();
+        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::data(of_file(&e)))?.len();
         let text = format!("wrote     {} ({}, {bytes} bytes)\n", self.to.display(), rows(self.rows));
         Ok(Done { text, json: json!({ "rows": self.rows, "seed": self.seed, "bytes": bytes }), holds: true })
     }

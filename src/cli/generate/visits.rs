@@ -17,10 +17,11 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::people::{Draw, MOST_PEOPLE, Person, Visit, visits_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file, of_system};
 
 /// Visits are shuffled among so many neighbours, so that a person's visits do not stand together.
 const WINDOW: usize = 65_536;
@@ -76,10 +77,12 @@ fn write_partial(
     partial: &Path,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let io_error = |e: std::io::Error| Error::data(e).at(partial.display());
+    let io_error = |e: std::io::Error| Error::data(of_file(&e)).at(partial.display());
     // The writer's errors may quote cells; these are made up, but the message would not help either.
-    let writer_error =
-        |_| Error::data(format!("{}: cannot be written; is the disk full?", partial.display()));
+    let writer_error = |e: ParquetError| {
+        let why = of_system(&e).unwrap_or_else(|| "the rows cannot be written".to_owned());
+        Error::data(why).at(partial.display())
+    };
 
     let schema = schema();
     let file = File::create(partial).map_err(io_error)?;

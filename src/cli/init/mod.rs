@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Done;
 use super::numbers::counted;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 use crate::release::Run;
 use crate::release::input::Input;
 use crate::release::propose::{Column, Levels, People, Proposal, Proposed, propose};
@@ -46,7 +46,7 @@ impl Init {
             Some(path) => {
                 let file = File::create_new(path);
                 let written = file.and_then(|mut file| file.write_all(policy.as_bytes()));
-                written.map_err(|e| Error::data(e.kind()).at(place(path)))?;
+                written.map_err(|e| Error::data(of_file(&e)).at(place(path)))?;
                 told(&proposal, path)
             }
         };

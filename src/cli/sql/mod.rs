@@ -93,7 +93,7 @@ impl Sql {
         if self.files.is_empty() && self.statements.is_empty() {
             let mut text = String::new();
             let read = std::io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|e| Error::data(e.kind()).at("standard input"))?;
+            read.map_err(|e| Error::data(of_file(&e)).at("standard input"))?;
             texts.push((None, text));
         }
         for path in self.files {

@@ -19,7 +19,7 @@ use futures::StreamExt;
 use super::Output;
 use super::errors::Told;
 use crate::cli::{numbers, without_controls};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, of_file};
 
 /// How much more room a drawn table takes than its columns.
 const DRAWN: usize = 4;
@@ -43,7 +43,9 @@ impl Pipe {
 
     fn check(&self) -> Result<()> {
         match self.failed.get() {
-            Some(kind) if kind != ErrorKind::BrokenPipe => Err(Error::data(kind).at("writing the result")),
+            Some(kind) if kind != ErrorKind::BrokenPipe => {
+                Err(Error::data(of_file(&kind.into())).at("writing the result"))
+            }
             _ => Ok(()),
         }
     }

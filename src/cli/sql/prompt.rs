@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use super::script::{End, end, is_command};
 use super::shell::{Shell, tell};
 use crate::cli::without_controls;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, of_file};
 
 /// Lines that the history keeps.
 const KEPT: usize = 1000;
@@ -70,7 +70,7 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
         biased;
         stopped = &mut interrupt => {
             let stopped = stopped.map_err(|_| Error::internal("listening"))?;
-            stopped.map_err(|e| Error::data(format!("signals cannot be heard: {}", e.kind())))?;
+            stopped.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
             Err(Error::interrupted())
         }
         done = shell.run(text) => done,

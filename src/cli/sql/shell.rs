@@ -24,7 +24,7 @@ use super::errors::Told;
 use super::files::Files;
 use super::print::{Pipe, print};
 use super::script::{Part, Script};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result, nearest, of_file};
 use crate::release::Run;
 use crate::release::engine::Resources;
 use crate::sql::options::KanonOptions;
@@ -98,7 +98,7 @@ impl Shell {
     pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool) -> Result<Self> {
         // Rows that spill are cells: tasks that outlive an error or an interrupt must not leave them behind.
         let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
-        let spill = spill.map_err(|e| Error::data(e.kind()).at("making a folder for spill files"))?;
+        let spill = spill.map_err(|e| Error::data(of_file(&e)).at("making a folder for spill files"))?;
         let resources = Resources { spill: Some(spill.path().to_path_buf()), ..run.resources.clone() };
         let (session, files) = session(&resources, run.show_values)?;
         Ok(Self {
