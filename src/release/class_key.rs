@@ -2,11 +2,19 @@
 //! labels are.
 //!
 //! To group by one number is cheaper than to compare six texts. Two rows that are equal have one key, whatever their
-//! encoding. Two that differ share one with a probability of 2^-122 under a random seed (2^-119 where they differ in texts
-//! of more than 12 bytes), whatever the values are, as long as they were chosen without knowing the seed: among a billion
-//! classes any two do with one of 2^-60. Each value becomes two limbs below p = 2^61 - 1, exactly where it is short and by
-//! 119 bits of SipHash where it is long; the key is twice the sum of all limbs times random coefficients modulo p
-//! (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
+//! encoding. Two rows that differ share a key with a probability of 2^-122 under a random seed (2^-119 where they differ in
+//! values of more than 12 bytes), whatever the values are, as long as they were chosen without knowing the seed: among a
+//! billion classes any two do with one of 2^-60. Each value becomes two limbs below p = 2^61 - 1, exactly where it has at
+//! most 12 bytes and by 119 bits of SipHash where it is longer; the key is twice the sum of all limbs times random
+//! coefficients modulo p (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
+//!
+//! # Limits
+//! - The bound is computational. Coefficients and the hashes of long values are SipHash-1-3 of one seed of 128 bits, so
+//!   that the bound holds if SipHash cannot be told from a random function. Whoever knows the seed can construct rows that
+//!   share a key. EXPLAIN shows the seed; every query draws a new one.
+//! - Values of 16 and 32 bytes (`Decimal128`, `Decimal256`, `Interval(MonthDayNano)`) are hashed as long texts are.
+//! - Short texts in views are read from the view, which must be padded with zeros, as Arrow demands. Arrays from other
+//!   libraries that break this split a class, so that k is too small, never too large.
 
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -49,6 +57,20 @@ pub(crate) fn keyed(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -> 
         true => vec![class_key(seed, columns)],
         false => columns,
     })
+}
+
+/// One column that tells the classes of `columns` apart and is never NULL, whatever their number; `None` where a column's
+/// type has no key. Floats must be canonical.
+///
+/// # Errors
+/// When a column has no type in `schema`.
+pub(crate) fn one_key(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -> Result<Option<Expr>> {
+    for column in &columns {
+        if !is_hashable(&column.get_type(schema)?) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(class_key(seed, columns)))
 }
 
 /// `class_key(seed, columns...)`: DECIMAL(38, 0), equal for rows with equal columns, NULL equal to NULL; floats by their

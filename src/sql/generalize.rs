@@ -6,8 +6,9 @@
 //! [text form](Value::text_form), to the hierarchy's top, which is one label for all. The result is text (`Utf8View`) at
 //! every level; NULL stays NULL below the top. Values that the hierarchy does not hold are refused and counted; level 0,
 //! and a top that the table lacks, take any. Dictionaries are generalized once per distinct value. When the query is optimized the call is bound to
-//! the table that it then found: loading the name again changes plans that are made later, no running query. Labels are
-//! text and have no order of the values: none is claimed, and nothing is pruned.
+//! the table that it then found: loading the name again changes plans that are made later, no running query. The bound
+//! call has a fourth argument, the SHA-256 of the table, so that a worker whose hierarchy of that name is another refuses
+//! it. Labels are text and have no order of the values: none is claimed, and nothing is pruned.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Volatility, lit,
 };
 
 use super::constants::Constant;
@@ -82,10 +83,23 @@ impl GeneralizeLoaded {
         if let Some(bound) = &self.bound {
             return Ok(bound.clone());
         }
-        let [name, _, level] = literals else { return Err(wrong_arity(literals.len())) };
+        let (name, level, digest) = match literals {
+            [name, _, level] => (name, level, None),
+            [name, _, level, digest] => (name, level, Some(digest)),
+            _ => return Err(wrong_arity(literals.len())),
+        };
         let constant = |position, name| Constant { function: NAME, position, name };
         let said = constant(1, "hierarchy").word(*name)?;
         let loaded = self.hierarchies.get(&said).map_err(|e| constant(1, "hierarchy").refused(&e))?;
+        if let Some(digest) = digest {
+            let place = constant(4, "digest");
+            if place.word(*digest)? != loaded.digest {
+                return Err(place.refused(&format!(
+                    "the plan was made with another hierarchy `{said}` than the one that is loaded here; load the same \
+                     table everywhere"
+                )));
+            }
+        }
         let (place, height) = (constant(3, "level"), loaded.hierarchy.height());
         let number = place.number(*level)?;
         let level = number.to_u64().and_then(|level| usize::try_from(level).ok());
@@ -159,7 +173,7 @@ impl ScalarUDFImpl for GeneralizeLoaded {
     }
 
     /// Binds the call to the table that its name means now.
-    fn simplify(&self, arguments: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+    fn simplify(&self, mut arguments: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         if self.bound.is_some() {
             return Ok(ExprSimplifyResult::Original(arguments));
         }
@@ -168,6 +182,9 @@ impl ScalarUDFImpl for GeneralizeLoaded {
             _ => None,
         });
         let bound = self.meant(&literals.collect::<Vec<_>>())?;
+        if arguments.len() == 3 {
+            arguments.push(lit(bound.loaded.digest.as_str()));
+        }
         let function = Self::with(self.hierarchies.clone(), Some(bound), Volatility::Immutable);
         let call = ScalarFunction::new_udf(Arc::new(function.into()), arguments);
         Ok(ExprSimplifyResult::Simplified(Expr::ScalarFunction(call)))

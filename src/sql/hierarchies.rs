@@ -16,9 +16,10 @@ use datafusion::execution::FunctionRegistry;
 
 use super::generalize::{NAME, of_loaded};
 use crate::error::{Error, nearest};
-use crate::generalize::hierarchy::{self, is_table, parse_csv, parse_table};
+use crate::generalize::hierarchy::{self, csv_of_rows, is_table, parse_csv, parse_table};
 use crate::generalize::{Argument, Hierarchy, Options};
 use crate::policy::{Files, Folder};
+use crate::release::digest;
 use crate::release::hierarchy_files::HierarchyFiles;
 
 /// A table that was loaded, and its levels. Two are equal when their tables are.
@@ -27,12 +28,18 @@ pub(crate) struct LoadedHierarchy {
     pub(crate) table: Argument,
     /// Level 0 is the value as text; the last level is one label for all.
     pub(crate) hierarchy: Hierarchy,
+    /// The SHA-256 of the table.
+    pub(super) digest: String,
 }
 
 impl LoadedHierarchy {
     fn new(table: Argument) -> crate::error::Result<Self> {
         let levels = (hierarchy::ROW.levels)(&table, &Options::default())?;
-        Ok(Self { hierarchy: Hierarchy::new(&DataType::Utf8View, levels)?, table })
+        let digest = match &table {
+            Argument::Table(rows) => digest::of_bytes(csv_of_rows(rows)?.as_bytes()),
+            _ => return Err(Error::internal("a hierarchy that is no table")),
+        };
+        Ok(Self { hierarchy: Hierarchy::new(&DataType::Utf8View, levels)?, table, digest })
     }
 }
 

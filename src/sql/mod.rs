@@ -26,10 +26,12 @@ pub mod of_sizes;
 mod one_group;
 pub mod options;
 mod refusals;
+pub mod reserve_aliases;
 pub mod table;
 pub mod udaf;
 pub mod udf;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::catalog::MemoryCatalogProviderList;
@@ -40,6 +42,8 @@ use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{DocSection, Documentation};
 use datafusion::optimizer::Optimizer;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::generalize::GENERALIZERS;
@@ -47,8 +51,10 @@ use crate::release::class_key::class_key_function;
 use crate::release::functions::canonical_float_function;
 pub use hierarchies::{load_hierarchy, load_hierarchy_file};
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
+use k_anonymity_to_group_by::sort_class_sizes::{self, SortClassSizes};
 use options::KanonOptions;
 use refusals::Refusals;
+use reserve_aliases::ReserveAliases;
 use table::TableFunctions;
 use udaf::aggregates;
 use udf::GeneralizeFunction;
@@ -84,8 +90,9 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Teaches a session everything this crate adds to SQL: functions, the optimizer's rule, options. A second time changes
-/// nothing.
+/// Teaches a session everything this crate adds to SQL: functions, the optimizer's rules, options. A second time changes
+/// nothing. The first time the session forgets statements that were prepared before. A table function of the session that
+/// has the name of one of this crate stays in its place.
 ///
 /// DataFusion 55 believes Parquet statistics, which leave NaN out: a column of 1.5 and NaN is read as one of 1.5, and
 /// `WHERE x > 2` loses rows with NaN (apache/datafusion#24804). Where quasi-identifiers are floats with NaN, give the session
@@ -116,15 +123,28 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
     if !state.relation_planners().iter().any(table::is_ours) {
         let hierarchies = hierarchies::hierarchies(&state).unwrap_or_default();
         let catalogs = Arc::clone(state.catalog_list());
-        session.register_relation_planner(Arc::new(TableFunctions { catalogs, hierarchies }))?;
+        let state = session.state_weak_ref();
+        // A state that is being changed is not waited for.
+        let is_taken = Box::new(move |name: &str| {
+            let state = state.upgrade();
+            state.is_some_and(|state| {
+                state.try_read().is_some_and(|state| state.table_functions().contains_key(name))
+            })
+        });
+        session.register_relation_planner(Arc::new(TableFunctions { catalogs, hierarchies, is_taken }))?;
     }
-    let state = session.state_ref();
-    with_options(state.write().config_mut().options_mut());
+    with_options(session.state_ref().write().config_mut().options_mut());
+    let state = session.state();
+    if !has_sort_class_sizes(state.physical_optimizers()) {
+        // Rules that stand before the engine's: a session can only be told by making its state anew.
+        let builder = SessionStateBuilder::new_from_existing(state).with_session_id(session.session_id());
+        *session.state_ref().write() = with_first_rules(builder).build();
+    }
     Ok(())
 }
 
-/// As [`register_all`], for a session that is being built; to be called after `with_default_features`. A second time
-/// changes nothing.
+/// As [`register_all`], for a session that is being built; to be called after `with_default_features`, and after a session
+/// got its own physical optimizer rules and table functions. A second time changes nothing.
 ///
 /// ```
 /// use datafusion::execution::SessionStateBuilder;
@@ -164,6 +184,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
     if !rules.iter().any(|rule| rule.name() == k_anonymity_to_group_by::NAME) {
         rules.push(Arc::new(KAnonymityToGroupBy::new()?));
     }
+    let mut builder = with_first_rules(builder);
     let planners = builder.expr_planners().get_or_insert_default();
     if !planners.iter().any(is_ours) {
         planners.push(Arc::new(Refusals));
@@ -175,11 +196,32 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
         let catalogs =
             builder.catalog_list().get_or_insert_with(|| Arc::new(MemoryCatalogProviderList::new()));
         let catalogs = Arc::clone(catalogs);
-        let functions = TableFunctions { catalogs, hierarchies: hierarchies.unwrap_or_default() };
+        let taken: BTreeSet<String> =
+            builder.table_functions().iter().flatten().map(|(name, _)| name.clone()).collect();
+        let is_taken = Box::new(move |name: &str| taken.contains(name));
+        let hierarchies = hierarchies.unwrap_or_default();
+        let functions = TableFunctions { catalogs, hierarchies, is_taken };
         builder.relation_planners().get_or_insert_default().push(Arc::new(functions));
     }
     with_options(builder.config().get_or_insert_with(SessionConfig::new).options_mut());
     Ok(builder)
+}
+
+/// With the rules that stand before the engine's.
+fn with_first_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let rules = &mut builder.optimizer().get_or_insert_with(Optimizer::new).rules;
+    if !rules.iter().any(|rule| rule.name() == reserve_aliases::NAME) {
+        rules.insert(0, Arc::new(ReserveAliases));
+    }
+    let rules = &mut builder.physical_optimizers().get_or_insert_with(PhysicalOptimizer::new).rules;
+    if !has_sort_class_sizes(rules) {
+        rules.insert(0, Arc::new(SortClassSizes));
+    }
+    builder
+}
+
+fn has_sort_class_sizes(rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>]) -> bool {
+    rules.iter().any(|rule| rule.name() == sort_class_sizes::NAME)
 }
 
 fn is_ours(planner: &Arc<dyn ExprPlanner>) -> bool {

@@ -16,12 +16,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::common::DFSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDFImpl, Documentation, EmitTo, Expr, ExprSchemable, GroupsAccumulator, Signature,
+    Volatility,
 };
 
 use super::answers::{Answer, Number, Row};
@@ -34,6 +36,7 @@ use crate::doc::Doc;
 use crate::measure::RISKS;
 use crate::model::{Counted, MODELS, Needs};
 use crate::release::engine::into_engine;
+use crate::release::functions::canonical_float;
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
@@ -230,6 +233,13 @@ pub(super) fn compared(said: &DataType) -> DataType {
         DataType::Float16 => DataType::Float32,
         other => other.clone(),
     }
+}
+
+/// A column as it is compared: without encoding, one zero, one NaN.
+pub(super) fn compared_column(column: Expr, schema: &DFSchema) -> Result<Expr> {
+    let plain = compared(&column.get_type(schema)?);
+    let column = column.cast_to(&plain, schema)?;
+    Ok(if plain.is_floating() { canonical_float(column) } else { column })
 }
 
 impl std::fmt::Debug for ClassAggregate {

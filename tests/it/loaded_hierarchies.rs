@@ -5,8 +5,11 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Int32Type};
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::execution::registry::MemoryFunctionRegistry;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
 use datafusion_kanon::sql::{
@@ -243,6 +246,58 @@ async fn nothing_that_is_printed_shows_a_cell() {
     for shown in [format!("{optimized:?}"), format!("{function:?}"), format!("{physical:?}")] {
         assert!(!shown.contains("once") && !shown.contains("divorced"), "{shown}");
     }
-    assert!(format!("{optimized}").contains("generalize(Utf8(\"marital\"), t.v, Int64(1))"), "{optimized}");
+    let bound = "generalize(Utf8(\"marital\"), t.v, Int64(1), Utf8(\"";
+    assert!(format!("{optimized}").contains(bound), "{optimized}");
     assert!(function.documentation().is_some());
+}
+
+#[tokio::test]
+async fn a_worker_with_another_table_of_that_name_refuses() {
+    let session = session();
+    register(&session, Arc::new(StringArray::from(vec!["widowed", "single"])));
+    let frame = session.sql("SELECT generalize('marital', v, 1) AS label FROM t").await.unwrap();
+    let optimized = frame.into_optimized_plan().unwrap();
+    // A plan travels as the function's name and its arguments.
+    let mut travelling = None;
+    optimized
+        .apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|inner| {
+                    if let Expr::ScalarFunction(call) = inner {
+                        travelling = Some(call.args.clone());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })
+        .unwrap();
+    let arguments = travelling.unwrap();
+    assert_eq!(arguments.len(), 4);
+    let unqualified = |expr: Expr| {
+        expr.transform(|e| {
+            Ok(match e {
+                Expr::Column(column) => Transformed::yes(Expr::Column(Column::from_name(column.name))),
+                other => Transformed::no(other),
+            })
+        })
+    };
+    let arguments: Vec<Expr> = arguments.into_iter().map(|e| unqualified(e).data().unwrap()).collect();
+    let worker = self::session();
+    register(&worker, Arc::new(StringArray::from(vec!["widowed", "single"])));
+    let run = async || {
+        let call = worker.udf("generalize").unwrap().call(arguments.clone());
+        worker.table("t").await?.select(vec![call])?.collect().await
+    };
+    let labels = run().await.unwrap();
+    assert_eq!(
+        labels[0].column(0).as_string_view().iter().collect::<Vec<_>>(),
+        [Some("once"), Some("never")]
+    );
+    let other = table(&[&["widowed", "single"], &["alone", "alone"]]);
+    load_hierarchy(&worker, "marital", &other).unwrap();
+    let error = run().await.unwrap_err().strip_backtrace();
+    assert!(
+        error.contains("argument 4 (digest): the plan was made with another hierarchy `marital`"),
+        "{error}"
+    );
 }

@@ -44,6 +44,7 @@ mod shared;
 mod slt;
 mod sql_laws;
 mod sql_measures;
+mod sql_rule;
 mod sql_shell;
 mod sql_tables;
 mod test_models;

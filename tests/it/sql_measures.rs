@@ -1,4 +1,5 @@
-//! Measures in SQL have one answer in three ways: the naive oracle, the plain accumulator, the rewritten plan.
+//! Measures in SQL have one answer in four ways: the naive oracle, the plain accumulator, the rewritten plan, a prepared
+//! statement.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -276,7 +277,7 @@ fn shown(value: Option<f64>) -> String {
 }
 
 /// The rows of an answer as text, sorted.
-async fn answer(session: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>> {
+pub(crate) async fn answer(session: &SessionContext, sql: &str) -> Result<Vec<Vec<String>>> {
     let mut all = Vec::new();
     for batch in session.sql(sql).await?.collect().await? {
         let options = FormatOptions::default().with_null("NULL");
@@ -339,6 +340,8 @@ fn session(random: &mut Random, rows: &[Row], rewrite: bool, sorted: bool) -> Se
 
 struct Query {
     sql: String,
+    /// The same with a parameter `$1`, which is 1.
+    prepared: String,
     keys: Vec<Column>,
     measures: Vec<Measure>,
     plain: Vec<Plain>,
@@ -363,7 +366,11 @@ impl Query {
             said.iter().enumerate().map(|(at, sql)| format!("{sql} AS c{at}")).collect();
         let from =
             random.of(&["t", "(SELECT * FROM t)", "(SELECT * FROM t UNION ALL SELECT * FROM t WHERE false)"]);
-        let place = condition.map_or(String::new(), |(sql, _)| format!(" WHERE {sql}"));
+        let place = condition.map_or(String::new(), |(sql, _)| format!(" WHERE ({sql})"));
+        let with_parameter = match condition {
+            Some(_) => format!("{place} AND $1 = 1"),
+            None => " WHERE $1 = 1".to_owned(),
+        };
         let groups: Vec<&str> = keys.iter().map(|(sql, _)| *sql).collect();
         let groups =
             if groups.is_empty() { String::new() } else { format!(" GROUP BY {}", groups.join(", ")) };
@@ -374,11 +381,12 @@ impl Query {
             false => String::new(),
         };
         let order = if random.chance(3) { format!(" ORDER BY {first}") } else { String::new() };
-        let mut sql = format!("SELECT {} FROM {from}{place}{groups}{having}{order}", columns.join(", "));
-        if random.chance(4) {
-            sql = format!("SELECT * FROM ({sql}) AS inside");
-        }
-        Self { sql, keys, measures, plain, condition }
+        let is_inside = random.chance(4);
+        let [sql, prepared] = [place, with_parameter].map(|place| {
+            let sql = format!("SELECT {} FROM {from}{place}{groups}{having}{order}", columns.join(", "));
+            if is_inside { format!("SELECT * FROM ({sql}) AS inside") } else { sql }
+        });
+        Self { sql, prepared, keys, measures, plain, condition }
     }
 
     fn answer(&self, rows: &[Row]) -> Vec<Vec<String>> {
@@ -411,7 +419,7 @@ fn without_keys(mut answer: Vec<Vec<String>>, keys: usize) -> Vec<Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn oracle_accumulator_and_rewritten_plan_agree() {
+async fn oracle_accumulator_rewritten_plan_and_prepared_statement_agree() {
     let mut rewritten = 0;
     for seed in 0..600 {
         let mut random = Random(ChaCha8Rng::seed_from_u64(seed));
@@ -429,6 +437,10 @@ async fn oracle_accumulator_and_rewritten_plan_agree() {
             let is_rewritten = plan.display_indent().to_string().contains("kanon_0_");
             assert!(rewrite || !is_rewritten, "{}", said());
             rewritten += usize::from(is_rewritten);
+            answer(&session, &format!("PREPARE p AS {}", query.prepared)).await.unwrap();
+            let executed = answer(&session, "EXECUTE p(1)").await;
+            let executed = executed.unwrap_or_else(|e| panic!("prepared, {}\n{e}", said()));
+            assert_eq!(without_keys(executed, query.keys.len()), expected, "prepared, {}", said());
         }
     }
     assert!(rewritten > 300, "{rewritten} of 600 queries were rewritten");
@@ -453,7 +465,7 @@ async fn plan(session: &SessionContext, sql: &str) -> String {
 }
 
 #[tokio::test]
-async fn one_set_of_quasi_identifiers_is_one_scan() {
+async fn one_set_of_quasi_identifiers_is_one_scan_and_risks_of_individuals_two() {
     let session = SessionContext::new();
     datafusion_kanon::sql::register_all(&session).unwrap();
     let visits = crate::house::root().join("data/visits.parquet").display().to_string();
@@ -478,9 +490,9 @@ async fn one_set_of_quasi_identifiers_is_one_scan() {
         ),
         (
             "share_at_risk_individuals(0.1, patient_id, dob, sex), sample_uniqueness_individuals(patient_id, sex, dob), max(zip)",
-            1,
+            2,
         ),
-        ("k_anonymity_individuals(patient_id, dob), sample_uniqueness_individuals(patient_id, dob)", 2),
+        ("k_anonymity_individuals(patient_id, dob), sample_uniqueness_individuals(patient_id, dob)", 3),
         ("k_anonymity(dob, sex), k_anonymity(dob)", 2),
         ("l_diversity(diagnosis, dob), l_diversity(race, dob), k_anonymity(dob)", 2),
     ] {
@@ -490,9 +502,10 @@ async fn one_set_of_quasi_identifiers_is_one_scan() {
         let left =
             plan.lines().skip(1).any(|line| line.contains("k_anonymity(") || line.contains("l_diversity("));
         assert!(!left, "{plan}");
-        // Three columns are one key.
-        let has_three = measures.contains("sex, zip") || measures.contains("race, dob, sex");
-        assert_eq!(plan.contains("kanon_class_key("), has_three, "{plan}");
+        // Three columns are one key, and so is the class of a risk of individuals.
+        let has_key = ["sex, zip", "race, dob, sex", "uniqueness_individuals"];
+        let has_key = has_key.iter().any(|part| measures.contains(part));
+        assert_eq!(plan.contains("kanon_class_key("), has_key, "{plan}");
     }
 }
 

@@ -9,6 +9,10 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::catalog::{TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::displayable;
@@ -346,4 +350,56 @@ async fn tables_are_names_ctes_subqueries_functions_and_views() {
         let error = rows(&session, &format!("SELECT * FROM classes({wrong})")).await.unwrap_err();
         assert!(error.contains(why), "{wrong}: {error}");
     }
+}
+
+#[tokio::test]
+async fn measures_over_a_search_or_a_stream_read_it_once() {
+    let session = session();
+    let executed = counted(&session, usize::MAX, false);
+    let from = anonymized("people");
+    for measures in [
+        "k_anonymity(age), k_anonymity(zip)",
+        "k_anonymity(age), max(zip)",
+        "sample_uniqueness_individuals(zip, age)",
+    ] {
+        let sql = format!("SELECT {measures} FROM {from}");
+        let plan = session.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let text = displayable(&*plan).indent(false).to_string();
+        assert_eq!(text.matches("TaskExec").count(), 1, "{text}");
+        rows(&session, &sql).await.unwrap();
+        let before = executed.load(Ordering::SeqCst);
+        rows(&session, &format!("SELECT {measures} FROM people")).await.unwrap();
+        assert_eq!(executed.load(Ordering::SeqCst) - before, 1, "{measures}");
+    }
+}
+
+/// A table function of somebody else.
+#[derive(Debug)]
+struct Theirs;
+
+impl TableFunctionImpl for Theirs {
+    fn call_with_args(
+        &self,
+        _arguments: TableFunctionArgs,
+    ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+        let batch = table([("theirs", Arc::new(Int64Array::from(vec![7])) as ArrayRef)]);
+        Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
+    }
+}
+
+#[tokio::test]
+async fn a_table_function_of_the_session_goes_before_ours() {
+    let session = session();
+    session.register_batch("people", people()).unwrap();
+    let ours = rows(&session, "SELECT k FROM risk(people, 'age')").await.unwrap();
+    session.register_udtf("risk", Arc::new(Theirs));
+    assert_eq!(rows(&session, "SELECT theirs FROM risk(1)").await.unwrap(), [["7"]]);
+    session.deregister_udtf("risk");
+    assert_eq!(rows(&session, "SELECT k FROM risk(people, 'age')").await.unwrap(), ours);
+
+    let mut builder = SessionStateBuilder::new().with_default_features();
+    let theirs = TableFunction::new("risk".to_owned(), Arc::new(Theirs));
+    builder.table_functions().get_or_insert_default().insert("risk".to_owned(), Arc::new(theirs));
+    let built = SessionContext::new_with_state(datafusion_kanon::sql::configure(builder).unwrap().build());
+    assert_eq!(rows(&built, "SELECT theirs FROM risk(1)").await.unwrap(), [["7"]]);
 }

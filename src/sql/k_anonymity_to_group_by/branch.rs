@@ -1,23 +1,20 @@
 //! The measures over one set of quasi-identifiers, at most one sensitive and one individual column, as GROUP BYs.
 
-use std::collections::HashSet;
-
-use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::super::answers::Row;
-use super::super::udaf::ClassAggregate;
+use super::super::udaf::{ClassAggregate, compared_column};
+use super::infallible::{cannot_fail, nothing_can_fail};
 use super::layer::{Layer, call};
 use super::plain::Plain;
-use super::{Answered, Rewrite};
+use super::{Answered, Rewrite, Stop};
 use crate::model::Worst;
 use crate::release::class_key::keyed;
-use crate::release::functions::canonical_float;
 
 /// A call of a measure.
 pub(super) struct Measure {
@@ -27,40 +24,67 @@ pub(super) struct Measure {
     pub(super) constants: Vec<Expr>,
     individual: Option<Expr>,
     sensitive: Option<Expr>,
-    quasi: HashSet<Expr>,
+    /// Distinct, in the order of the call.
+    quasi: Vec<Expr>,
     pub(super) filter: Option<Expr>,
+    /// Whether FILTER keeps rows from arguments that can fail.
+    guarded: bool,
 }
 
 impl Measure {
-    /// Reads a call; `None` where no GROUP BY can answer.
+    /// Reads a call; `None` where it has too few arguments.
     pub(super) fn read(
         at: usize,
         function: &ClassAggregate,
         call: &AggregateFunction,
-        schema: &DFSchema,
+        aggregate: &Aggregate,
     ) -> Result<Option<Self>> {
         let Some(arguments) = function.arguments(&call.params.args) else { return Ok(None) };
         let row = function.row();
-        let key = |expr: &Expr| {
-            let expr = expr.clone().unalias();
-            Ok(if expr.get_type(schema)?.is_floating() { canonical_float(expr) } else { expr })
-        };
+        let schema = aggregate.input.schema();
+        let key = |expr: &Expr| compared_column(expr.clone().unalias(), schema);
+        let mut quasi: Vec<Expr> = Vec::with_capacity(arguments.quasi.len());
+        for expr in arguments.quasi {
+            let expr = key(expr)?;
+            if !quasi.contains(&expr) {
+                quasi.push(expr);
+            }
+        }
         Ok(Some(Self {
             at,
             row,
             constants: arguments.constants.to_vec(),
             individual: arguments.individual.map(key).transpose()?,
             sensitive: arguments.sensitive.map(key).transpose()?,
-            quasi: arguments.quasi.iter().map(key).collect::<Result<_>>()?,
+            quasi,
             filter: call.params.filter.as_deref().cloned(),
+            guarded: is_guarded(call, aggregate)?,
         }))
     }
+}
+
+/// Whether the FILTER of a call keeps rows from arguments that can fail. With GROUP BY it does not: there the engine
+/// evaluates arguments for all rows.
+fn is_guarded(call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
+    if call.params.filter.is_none() || !aggregate.group_expr.is_empty() {
+        return Ok(false);
+    }
+    for argument in &call.params.args {
+        if !cannot_fail(argument, aggregate.input.schema())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Measure {
     /// Whether it looks at everybody's smallest class, not at classes.
     pub(super) fn is_of_people(&self) -> bool {
         matches!(self.row, Row::Risk(_)) && self.individual.is_some()
+    }
+
+    fn has_quasi(&self, other: &Self) -> bool {
+        self.quasi.len() == other.quasi.len() && self.quasi.iter().all(|expr| other.quasi.contains(expr))
     }
 }
 
@@ -69,23 +93,25 @@ pub(super) struct Branch {
     pub(super) number: usize,
     pub(super) measures: Vec<Measure>,
     pub(super) plain: Vec<(usize, Plain)>,
+    /// The FILTER of all that it answers, where it stands below the layers.
+    condition: Option<Expr>,
 }
 
 /// The lowest layer of a branch, and its columns.
-pub(super) struct Layers {
-    pub(super) rows: Layer,
-    pub(super) groups: Vec<Expr>,
-    pub(super) quasi: Vec<Expr>,
-    pub(super) individual: Option<Expr>,
+struct Layers {
+    rows: Layer,
+    groups: Vec<Expr>,
+    quasi: Vec<Expr>,
+    individual: Option<Expr>,
     sensitive: Option<Expr>,
 }
 
 impl Branch {
     pub(super) fn new(number: usize, measure: Measure) -> Self {
-        Self { number, measures: vec![measure], plain: Vec::new() }
+        Self { number, measures: vec![measure], plain: Vec::new(), condition: None }
     }
 
-    fn individual(&self) -> Option<&Expr> {
+    pub(super) fn individual(&self) -> Option<&Expr> {
         self.measures.iter().find_map(|measure| measure.individual.as_ref())
     }
 
@@ -97,31 +123,77 @@ impl Branch {
     pub(super) fn takes(&self, other: &Measure) -> bool {
         let fits =
             |own: Option<&Expr>, other: Option<&Expr>| own.is_none() || other.is_none() || own == other;
-        let same = |own: &Measure| own.quasi == other.quasi && own.is_of_people() == other.is_of_people();
+        let same = |own: &Measure| own.has_quasi(other) && own.is_of_people() == other.is_of_people();
         self.measures.iter().all(same)
             && fits(self.individual(), other.individual.as_ref())
             && fits(self.sensitive(), other.sensitive.as_ref())
+            && self.shares_rows(other.filter.as_ref(), other.guarded)
+    }
+
+    /// Whether a call with this FILTER can stand in the same layers: a guarded one only beside its like.
+    fn shares_rows(&self, filter: Option<&Expr>, guarded: bool) -> bool {
+        let shares = |own: &Measure| !(guarded || own.guarded) || own.filter.as_ref() == filter;
+        self.measures.iter().all(shares)
     }
 
     pub(super) fn add(&mut self, measure: Measure) {
         self.measures.push(measure);
     }
 
-    pub(super) fn add_plain(&mut self, plain: Vec<(usize, Plain)>) {
-        self.plain = plain;
+    /// Whether the layers answer an ordinary aggregate, too.
+    pub(super) fn takes_plain(&self, call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
+        Ok(self.shares_rows(call.params.filter.as_deref(), is_guarded(call, aggregate)?))
+    }
+
+    pub(super) fn add_plain(&mut self, at: usize, plain: Plain) {
+        self.plain.push((at, plain));
+    }
+
+    /// Puts the FILTER that all calls share below the layers, where that is safe: there are no outer groups, which would be
+    /// lost, and neither the FILTER nor the `input` can fail.
+    pub(super) fn filter_first(&mut self, aggregate: &Aggregate) -> std::result::Result<(), Stop> {
+        let mut filters = self.measures.iter().map(|measure| measure.filter.as_ref());
+        let first = filters.next().flatten().cloned();
+        let is_common = filters.all(|filter| filter == first.as_ref())
+            && self.plain.iter().all(|(_, plain)| plain.filter() == first.as_ref());
+        let input = &aggregate.input;
+        if let Some(filter) = first
+            && is_common
+            && aggregate.group_expr.is_empty()
+            && cannot_fail(&filter, input.schema())?
+            && nothing_can_fail(input)?
+        {
+            self.measures.iter_mut().for_each(|measure| measure.filter = None);
+            self.plain.iter_mut().for_each(|(_, plain)| plain.forget_filter());
+            self.condition = Some(filter);
+            return Ok(());
+        }
+        match self.measures.iter().any(|measure| measure.guarded) {
+            true => Err(Stop::Declined("FILTER keeps rows from arguments that can fail")),
+            false => Ok(()),
+        }
+    }
+
+    /// The rows that the lowest layer reads.
+    pub(super) fn input(&self, rewrite: &Rewrite<'_>) -> Result<LogicalPlan> {
+        let input = LogicalPlan::clone(&rewrite.aggregate.input);
+        match &self.condition {
+            Some(filter) => LogicalPlanBuilder::from(input).filter(filter.clone())?.build(),
+            None => Ok(input),
+        }
+    }
+
+    /// The distinct quasi-identifiers, in the order in which calls name them.
+    pub(super) fn quasi(&self) -> Vec<Expr> {
+        // The measures of a branch have the same ones.
+        self.measures.first().map(|measure| measure.quasi.clone()).unwrap_or_default()
     }
 
     /// The layer that groups by all columns, without values.
-    pub(super) fn lowest(&self, rewrite: &Rewrite<'_>) -> Result<Layers> {
+    fn lowest(&self, rewrite: &Rewrite<'_>) -> Result<Layers> {
         let mut rows = Layer::new(self.number, 1);
-        let groups: Vec<Expr> =
-            rewrite.aggregate.group_expr.iter().map(|key| rows.key(key.clone().unalias())).collect();
-        // In the order of the call, which a set does not keep.
-        let mut quasi: Vec<&Expr> = self.measures.iter().flat_map(|measure| &measure.quasi).collect();
-        quasi.sort_by_cached_key(ToString::to_string);
-        quasi.dedup();
-        let quasi =
-            keyed(quasi.into_iter().cloned().collect(), rewrite.seed, rewrite.aggregate.input.schema())?;
+        let groups = rewrite.groups().map(|key| rows.key(key)).collect();
+        let quasi = keyed(self.quasi(), rewrite.seed, rewrite.aggregate.input.schema())?;
         let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
         let individual = self.individual().cloned().map(|who| rows.key(who));
         let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
@@ -129,9 +201,10 @@ impl Branch {
     }
 
     /// The plan over the input of `aggregate`, with its groups.
-    pub(super) fn plan(self, rewrite: &Rewrite<'_>) -> Result<Answered> {
+    pub(super) fn plan(self, rewrite: &Rewrite<'_>) -> std::result::Result<Answered, Stop> {
+        let input = self.input(rewrite)?;
         if self.measures.iter().any(Measure::is_of_people) {
-            return self.plan_of_people(rewrite);
+            return self.plan_of_people(rewrite, input);
         }
         let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(rewrite)?;
         let (mut classes, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
@@ -180,7 +253,7 @@ impl Branch {
             };
             values.push((at, value));
         }
-        let mut plan = rows.over(LogicalPlan::clone(&rewrite.aggregate.input))?;
+        let mut plan = rows.over(input)?;
         if has_classes {
             plan = classes.over(plan)?;
         }

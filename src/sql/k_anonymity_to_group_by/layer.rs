@@ -20,9 +20,22 @@ pub(super) struct Layer {
     values: Vec<(Expr, String)>,
 }
 
+/// Names the layer of class sizes.
+const SIZES: &str = "sizes";
+
+/// Whether a column is the class in a layer of class sizes.
+pub(super) fn is_class_of_sizes(column: &str) -> bool {
+    column.starts_with("kanon_") && column.contains(&format!("_{SIZES}_key_"))
+}
+
 impl Layer {
     pub(super) fn new(branch: usize, height: usize) -> Self {
         Self { name: format!("kanon_{branch}_{height}"), keys: Vec::new(), values: Vec::new() }
+    }
+
+    /// The layer that counts the individuals of each class, beside the others of its branch.
+    pub(super) fn of_class_sizes(branch: usize) -> Self {
+        Self { name: format!("kanon_{branch}_{SIZES}"), keys: Vec::new(), values: Vec::new() }
     }
 
     /// Groups by an expression; returns the column that holds it.
@@ -44,11 +57,6 @@ impl Layer {
         named(&mut self.values, aggregate, &format!("{}_value", self.name))
     }
 
-    /// What it computes, by name.
-    pub(super) fn values(self) -> Vec<Expr> {
-        self.values.into_iter().map(|(expr, name)| expr.alias(name)).collect()
-    }
-
     /// The layer over another one.
     pub(super) fn over(self, input: LogicalPlan) -> Result<LogicalPlan> {
         let aliased = |(expr, name): (Expr, String)| match &expr {
@@ -56,7 +64,7 @@ impl Layer {
             _ => expr.alias(name),
         };
         let keys = self.keys.iter().cloned().map(aliased).collect();
-        let values = self.values();
+        let values = self.values.into_iter().map(|(expr, name)| expr.alias(name)).collect();
         Ok(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), keys, values)?))
     }
 }

@@ -12,19 +12,32 @@
 //! measures over individuals look at everybody's smallest class, in a form of their own (`people.rs`).
 //!
 //! # Contract
-//! The answer is the accumulator's ([`udaf`](super::udaf)). An `Aggregate` is rewritten where every measure in it
-//! looks at constants, columns and deterministic expressions, and every other aggregate is `count`, `sum`, `min`,
-//! `max` (not of doubles), `bool_and`, `bool_or` or `avg` of doubles, without DISTINCT or ORDER BY. FILTER becomes a
-//! conditional count in L1. Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch
-//! each, joined on G (NULL = NULL), where the input gives the same rows each time it is read. Whatever else there is,
-//! the plan stays as it was: the rule never fails. Grouping sets and correlated inputs are left to the accumulator.
-//! `SET kanon.rewrite_measures = false` switches the rule off.
+//! The answer is the accumulator's ([`udaf`](super::udaf)), and where the accumulator answers, the rule makes no error.
+//! An `Aggregate` is rewritten where every measure in it looks at constants, columns and deterministic expressions.
+//!
+//! - `count`, `sum`, `min`, `max` (not of doubles), `bool_and`, `bool_or` and `avg` of doubles, without DISTINCT or ORDER BY,
+//!   are computed in the same layers. Other aggregates stay as they are, in a branch of their own.
+//! - Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch each.
+//! - Branches are joined on G (NULL = NULL), where the input gives the same rows each time it is read, is no stream, would
+//!   not search twice (`anonymize`), and G holds neither floats nor nested types.
+//! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share becomes a Filter below
+//!   L1, unless it or the input can fail; arguments that can fail (`10 / x`, casts, most functions) and another FILTER
+//!   never meet in one branch.
+//!
+//! Whatever else there is, the plan stays as it was: the rule never fails. Grouping sets, correlated inputs and statements
+//! that are only prepared are left alone. `SET kanon.rewrite_measures = false` switches the rule off. The log says at
+//! `debug` why a plan stays as it was.
+//!
+//! The seed of the keys is new each time that a query is optimized, and EXPLAIN shows it. Two plans of one query differ in
+//! their seeds only.
 
 mod branch;
+mod infallible;
 mod layer;
 mod people;
 mod plain;
 mod repeatable;
+pub mod sort_class_sizes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,13 +53,15 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::answers::Row;
 use super::options::KanonOptions;
-use super::udaf::{ClassAggregate, Over, aggregates};
+use super::udaf::{ClassAggregate, Over, aggregates, compared};
 use crate::release::class_key::Seed;
 use crate::release::engine::into_engine;
 use crate::release::functions::random_keys;
 use branch::{Branch, Measure};
+use layer::Layer;
 use plain::Plain;
 pub(super) use repeatable::is_repeatable;
+use repeatable::reads_once;
 
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "k_anonymity_to_group_by";
@@ -79,54 +94,42 @@ impl KAnonymityToGroupBy {
         })
     }
 
-    /// The rewritten plan; `None` where the accumulator must answer.
-    fn rewritten(&self, aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-        if aggregate.input.contains_outer_reference()
-            || aggregate.group_expr.iter().any(|key| matches!(key, Expr::GroupingSet(_)) || !is_plain(key))
-        {
-            return Ok(None);
+    /// The rewritten plan.
+    fn rewritten(&self, aggregate: &Aggregate) -> std::result::Result<LogicalPlan, Stop> {
+        let groups = &aggregate.group_expr;
+        if groups.iter().any(|key| matches!(key, Expr::GroupingSet(_))) {
+            return Err(Stop::Declined("grouping sets"));
         }
-        let schema = aggregate.input.schema();
-        let (mut branches, mut plain): (Vec<Branch>, Vec<(usize, Plain)>) = (Vec::new(), Vec::new());
-        for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
-            let Some(call) = call_of(expr) else { return Ok(None) };
-            match call.func.inner().downcast_ref::<ClassAggregate>() {
-                Some(function) => {
-                    let Some(measure) = Measure::read(at, function, &call, schema)? else { return Ok(None) };
-                    match branches.iter_mut().find(|branch| branch.takes(&measure)) {
-                        Some(branch) => branch.add(measure),
-                        None => branches.push(Branch::new(branches.len(), measure)),
-                    }
-                }
-                None => match Plain::read(&call, schema)? {
-                    Some(aggregate) => plain.push((at, aggregate)),
-                    None => return Ok(None),
-                },
-            }
+        if !groups.iter().all(is_plain) {
+            return Err(Stop::Declined("an outer group is volatile, correlated or a subquery"));
         }
-        let several = branches.len() > 1;
-        let joinable = || {
-            let keys = aggregate.group_expr.iter().map(|key| key.get_type(schema));
-            let keys = keys.collect::<Result<Vec<_>>>()?;
-            Ok::<_, DataFusionError>(keys.iter().all(|key| !key.is_nested() && !key.is_floating()))
-        };
-        if several && !(is_repeatable(&aggregate.input)? && joinable()?) {
-            return Ok(None);
+        if is_correlated(aggregate)? {
+            return Err(Stop::Declined("the input is correlated"));
         }
-        let mut branches = branches.into_iter();
-        let Some(mut first) = branches.next() else { return Ok(None) };
-        first.add_plain(plain);
-        // New for every query, so that nobody who saw one can choose rows for another.
+        let (mut branches, rest) = self.branches(aggregate)?;
+        for branch in &mut branches {
+            branch.filter_first(aggregate)?;
+        }
+        // New each time, so that nobody who saw a seed can choose rows for another query.
         let [seed, _] = random_keys(NAME).map_err(into_engine)?;
         let rewrite = Rewrite { rule: self, aggregate, seed };
+        if branches.len() + usize::from(!rest.is_empty()) > 1 {
+            rewrite.can_read_again()?;
+            rewrite.can_join()?;
+        }
+        let number = branches.len();
+        let mut branches = branches.into_iter();
+        let first = branches.next().ok_or(Stop::Declined("no measure"))?;
         let mut answered = first.plan(&rewrite)?;
         for branch in branches {
             answered = joined(answered, branch.plan(&rewrite)?)?;
         }
+        if !rest.is_empty() {
+            answered = joined(answered, rewrite.untouched(number, rest)?)?;
+        }
         // The names, qualifiers and types of before.
         let keys = answered.keys.into_iter().zip(0..);
-        let measures =
-            answered.values.into_iter().map(|(at, value)| (value, aggregate.group_expr.len() + at));
+        let measures = answered.values.into_iter().map(|(at, value)| (value, groups.len() + at));
         let mut columns: Vec<(Expr, usize)> = keys.chain(measures).collect();
         columns.sort_by_key(|(_, at)| *at);
         let columns = columns.into_iter().map(|(value, at)| {
@@ -135,7 +138,64 @@ impl KAnonymityToGroupBy {
             Ok(value.alias_qualified(qualifier.cloned(), field.name()))
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        Ok(Some(LogicalPlanBuilder::from(answered.plan).project(columns)?.build()?))
+        let plan = LogicalPlanBuilder::from(answered.plan).project(columns)?.build()?;
+        match plan.schema().logically_equivalent_names_and_types(&aggregate.schema) {
+            true => Ok(plan),
+            false => Err(Stop::Declined("the columns would be others")),
+        }
+    }
+
+    /// The branches that answer the measures, and the aggregates that no layers answer, by their places.
+    fn branches(&self, aggregate: &Aggregate) -> std::result::Result<(Vec<Branch>, Vec<usize>), Stop> {
+        let (mut branches, mut others): (Vec<Branch>, Vec<(usize, AggregateFunction)>) = Default::default();
+        for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
+            let Expr::AggregateFunction(call) = expr.clone().unalias() else {
+                return Err(Stop::Declined("an aggregate that is no call"));
+            };
+            let Some(function) = call.func.inner().downcast_ref::<ClassAggregate>() else {
+                others.push((at, call));
+                continue;
+            };
+            if !is_simple(&call) {
+                return Err(Stop::Declined("a measure with volatile or correlated arguments or subqueries"));
+            }
+            let measure = Measure::read(at, function, &call, aggregate)?;
+            let measure = measure.ok_or(Stop::Declined("a measure without arguments"))?;
+            match branches.iter_mut().find(|branch| branch.takes(&measure)) {
+                Some(branch) => branch.add(measure),
+                None => branches.push(Branch::new(branches.len(), measure)),
+            }
+        }
+        let mut rest = Vec::new();
+        for (at, call) in others {
+            let plain = if is_simple(&call) { Plain::read(&call, aggregate.input.schema())? } else { None };
+            let mut place = None;
+            for branch in &mut branches {
+                if place.is_none() && branch.takes_plain(&call, aggregate)? {
+                    place = Some(branch);
+                }
+            }
+            match (plain, place) {
+                (Some(plain), Some(branch)) => branch.add_plain(at, plain),
+                _ => rest.push(at),
+            }
+        }
+        Ok((branches, rest))
+    }
+}
+
+/// Why a plan stays as it was.
+#[derive(Debug)]
+enum Stop {
+    /// The accumulator must answer.
+    Declined(&'static str),
+    /// Building the plan failed. The engine's error is not kept: it may quote cells.
+    Failed,
+}
+
+impl From<DataFusionError> for Stop {
+    fn from(_error: DataFusionError) -> Self {
+        Self::Failed
     }
 }
 
@@ -145,6 +205,45 @@ struct Rewrite<'a> {
     aggregate: &'a Aggregate,
     /// Of the keys of classes.
     seed: Seed,
+}
+
+impl Rewrite<'_> {
+    /// The outer groups.
+    fn groups(&self) -> impl Iterator<Item = Expr> {
+        self.aggregate.group_expr.iter().map(|key| key.clone().unalias())
+    }
+
+    /// Declines where reading the input twice may give other rows, or search twice.
+    fn can_read_again(&self) -> std::result::Result<(), Stop> {
+        let input = &self.aggregate.input;
+        if !is_repeatable(input)? {
+            return Err(Stop::Declined("the input may give other rows when it is read again"));
+        }
+        if reads_once(input)? {
+            return Err(Stop::Declined("the input is a search or a stream, which is read once"));
+        }
+        Ok(())
+    }
+
+    /// Declines where branches cannot be joined on the outer groups.
+    fn can_join(&self) -> std::result::Result<(), Stop> {
+        for key in &self.aggregate.group_expr {
+            let of = compared(&key.get_type(self.aggregate.input.schema())?);
+            if of.is_nested() || of.is_floating() {
+                return Err(Stop::Declined("an outer group of a type that is not joined"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The branch of the aggregates that no layers answer: the `Aggregate` with them only.
+    fn untouched(&self, number: usize, rest: Vec<usize>) -> Result<Answered> {
+        let mut layer = Layer::new(number, 1);
+        let keys = self.groups().map(|key| layer.key(key)).collect();
+        let calls = rest.into_iter().filter_map(|at| Some((at, self.aggregate.aggr_expr.get(at)?)));
+        let values = calls.map(|(at, expr)| (at, layer.value(expr.clone().unalias()))).collect();
+        Ok(Answered { plan: layer.over(LogicalPlan::clone(&self.aggregate.input))?, keys, values })
+    }
 }
 
 /// A plan with a row for each outer group: columns for its keys, and by their places values for the aggregates.
@@ -169,13 +268,18 @@ fn joined(left: Answered, right: Answered) -> Result<Answered> {
     Ok(Answered { plan: plan.build()?, keys: left.keys, values })
 }
 
-/// The call of an aggregate in an `Aggregate`'s list, where nothing in it forbids a rewrite.
-fn call_of(expr: &Expr) -> Option<AggregateFunction> {
-    let Expr::AggregateFunction(call) = expr.clone().unalias() else { return None };
+/// Whether nothing in a call of an aggregate forbids a rewrite.
+fn is_simple(call: &AggregateFunction) -> bool {
     let params = &call.params;
-    let columns = || params.args.iter().chain(params.filter.as_deref());
-    let is_simple = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
-    (is_simple && columns().all(is_plain)).then_some(call)
+    let mut columns = params.args.iter().chain(params.filter.as_deref());
+    let is_bare = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
+    is_bare && columns.all(is_plain)
+}
+
+/// Whether an aggregate or a plan below it refers to a query around it.
+fn is_correlated(aggregate: &Aggregate) -> Result<bool> {
+    let own = aggregate.aggr_expr.iter().any(Expr::contains_outer);
+    Ok(own || aggregate.input.exists(|node| Ok(node.contains_outer_reference()))?)
 }
 
 /// Whether an expression says the same of a row wherever it is computed.
@@ -214,12 +318,87 @@ impl OptimizerRule for KAnonymityToGroupBy {
             LogicalPlan::Aggregate(aggregate) if aggregate.aggr_expr.iter().any(is_measure) => aggregate,
             other => return Ok(Transformed::no(other)),
         };
-        if KanonOptions::of(&config.options()).rewrite_measures
-            && let Ok(Some(plan)) = self.rewritten(&aggregate)
-            && plan.schema().logically_equivalent_names_and_types(&aggregate.schema)
-        {
-            return Ok(Transformed::yes(plan));
+        let rewritten = if !KanonOptions::of(&config.options()).rewrite_measures {
+            Err(Stop::Declined("kanon.rewrite_measures is false"))
+        } else if config.query_execution_start_time().is_none() {
+            // PREPARE: types are not coerced yet, and the plan would keep its seed.
+            Err(Stop::Declined("the statement is only prepared"))
+        } else {
+            self.rewritten(&aggregate)
+        };
+        match rewritten {
+            Ok(plan) => return Ok(Transformed::yes(plan)),
+            Err(Stop::Declined(why)) => log::debug!("{NAME}: left to the accumulator: {why}"),
+            Err(Stop::Failed) => log::debug!("{NAME}: left to the accumulator: no plan could be built"),
         }
         Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::common::tree_node::TreeNodeRecursion;
+    use datafusion::prelude::SessionContext;
+
+    /// Why the aggregate with a measure in a query is left alone; `None` where it is rewritten.
+    async fn declined(sql: &str) -> Option<&'static str> {
+        let session = SessionContext::new();
+        super::super::register_all(&session).unwrap();
+        let table = "CREATE TABLE t AS VALUES (1, 2.5, 'a'), (1, 3.5, 'b')";
+        session.sql(table).await.unwrap();
+        let plan = session.state().create_logical_plan(sql).await.unwrap();
+        let plan =
+            session.state().analyzer().execute_and_check(plan, session.state().config_options(), |_, _| {});
+        let (rule, mut found) = (KAnonymityToGroupBy::new().unwrap(), None);
+        plan.unwrap()
+            .apply_with_subqueries(|node| {
+                if let LogicalPlan::Aggregate(aggregate) = node
+                    && aggregate.aggr_expr.iter().any(is_measure)
+                {
+                    found = Some(rule.rewritten(aggregate));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+            .unwrap();
+        match found.unwrap() {
+            Ok(_) => None,
+            Err(Stop::Declined(why)) => Some(why),
+            Err(Stop::Failed) => Some("no plan could be built"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_left_alone_for_a_reason() {
+        let again = Some("the input may give other rows when it is read again");
+        for (sql, reason) in [
+            ("SELECT k_anonymity(column1) FROM t", None),
+            ("SELECT k_anonymity(column1), max(column2), count(DISTINCT column3) FROM t", None),
+            ("SELECT k_anonymity(column1) FROM (SELECT * FROM t LIMIT 1)", None),
+            ("SELECT k_anonymity(column1), max(column2) FROM (SELECT * FROM t LIMIT 1)", again),
+            ("SELECT sample_uniqueness_individuals(column1, column3) FROM (SELECT * FROM t LIMIT 1)", again),
+            (
+                "SELECT k_anonymity(column1) FROM t GROUP BY GROUPING SETS ((column3), ())",
+                Some("grouping sets"),
+            ),
+            (
+                "SELECT k_anonymity(column1 + random()) FROM t",
+                Some("a measure with volatile or correlated arguments or subqueries"),
+            ),
+            (
+                "SELECT k_anonymity(column1), k_anonymity(column3) FROM t GROUP BY column2",
+                Some("an outer group of a type that is not joined"),
+            ),
+            (
+                "SELECT k_anonymity(1 / column1) FILTER (WHERE 1 / column1 > 2) FROM t",
+                Some("FILTER keeps rows from arguments that can fail"),
+            ),
+            (
+                "SELECT (SELECT k_anonymity(b.column1) FROM (SELECT * FROM t AS c WHERE c.column3 = a.column3) AS b) FROM t AS a",
+                Some("the input is correlated"),
+            ),
+        ] {
+            assert_eq!(declined(sql).await, reason, "{sql}");
+        }
     }
 }

@@ -3,37 +3,59 @@
 //! ```text
 //! L3  Aggregate G              the measure of everybody's smallest class
 //! L2  Aggregate G, id          the smallest of the sizes
-//! W   Window                   how many people are in the class of each row
-//! L1  Aggregate G, q.., id     rows
+//! J   Join class               how many individuals are in the class of each row
+//! S     Aggregate class        individuals, over a second L1
+//! L1  Aggregate G, class, id   rows
 //! ```
+//! `class` is one key of G and the quasi-identifiers. A window would read L1 once, but the engine's holds all its input in
+//! memory, and no limit covers that. The join sorts both sides, which spills
+//! ([`SortClassSizes`](super::sort_class_sizes::SortClassSizes)).
 
+use datafusion::common::{Column, NullEquality};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::min_udaf;
-use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 
-use super::branch::{Branch, Layers};
+use super::super::udaf::compared_column;
+use super::branch::Branch;
 use super::layer::{Layer, call};
-use super::{Answered, Rewrite};
+use super::{Answered, Rewrite, Stop};
+use crate::release::class_key::one_key;
 
 impl Branch {
-    /// As [`plan`](Branch::plan), for risk measures over individuals.
-    pub(super) fn plan_of_people(self, rewrite: &Rewrite<'_>) -> Result<Answered> {
-        let Layers { mut rows, groups, quasi, individual, .. } = self.lowest(rewrite)?;
-        let individual = individual.ok_or_else(|| DataFusionError::Internal("nobody to count".into()))?;
-        let mut windows = Layer::new(self.number, 0);
+    /// As [`plan`](Branch::plan), for risk measures over individuals. The `input` is read twice.
+    pub(super) fn plan_of_people(
+        self,
+        rewrite: &Rewrite<'_>,
+        input: LogicalPlan,
+    ) -> std::result::Result<Answered, Stop> {
+        rewrite.can_read_again()?;
+        let individual = self.individual().cloned();
+        let individual = individual
+            .ok_or_else(|| DataFusionError::Internal("a risk of individuals without them".into()))?;
+        let schema = input.schema();
+        let class =
+            rewrite.groups().map(|key| compared_column(key, schema)).collect::<Result<Vec<Expr>>>()?;
+        let class = one_key(class.into_iter().chain(self.quasi()).collect(), rewrite.seed, schema)?;
+        let class = class.ok_or(Stop::Declined("no key can be made of a column's type"))?;
+
+        let mut rows = Layer::new(self.number, 1);
+        let groups: Vec<Expr> = rewrite.groups().map(|key| rows.key(key)).collect();
+        let (class, individual) = (rows.key(class), rows.key(individual));
+        let mut sizes = Layer::of_class_sizes(self.number);
+        let class_of_sizes = sizes.key(class.clone());
         let (mut people, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
         groups.iter().chain([&individual]).for_each(|key| people.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
-        let class: Vec<Expr> = groups.iter().chain(&quasi).cloned().collect();
 
         let mut values = Vec::new();
         for measure in self.measures {
             let filter = measure.filter.clone();
             let counted = rows.value(call(&count_udaf(), vec![lit(1i64)], filter.clone()));
             let only = || filter.is_some().then(|| counted.clone().gt(lit(0i64)));
-            let size = windows.value(count_over(&individual, only(), &class));
+            // The rows of L1 tell individuals apart.
+            let size = sizes.value(call(&count_udaf(), vec![individual.clone()], only()));
             let smallest = people.value(call(&min_udaf(), vec![size], only()));
             let of_people = rewrite.rule.upper(measure.row, "_of_people")?;
             let mut arguments = measure.constants;
@@ -44,16 +66,17 @@ impl Branch {
         for (at, plain) in self.plain {
             values.push((at, plain.lay(&mut [&mut rows, &mut people, &mut answers])?));
         }
-        let plan = rows.over(LogicalPlan::clone(&rewrite.aggregate.input))?;
-        let plan = LogicalPlanBuilder::from(plan).window(windows.values())?.build()?;
-        Ok(Answered { plan: answers.over(people.over(plan)?)?, keys: groups, values })
+        let rows = rows.over(input)?;
+        let sizes = sizes.over(rows.clone())?;
+        let column = |expr: &Expr| expr.try_as_col().cloned().into_iter().collect::<Vec<Column>>();
+        let on = (column(&class), column(&class_of_sizes));
+        let joined = LogicalPlanBuilder::from(rows).join_detailed(
+            sizes,
+            JoinType::Inner,
+            on,
+            None,
+            NullEquality::NullEqualsNothing,
+        )?;
+        Ok(Answered { plan: answers.over(people.over(joined.build()?)?)?, keys: groups, values })
     }
-}
-
-/// How many people are in the class of a row; the rows below tell people apart.
-fn count_over(individual: &Expr, filter: Option<Expr>, class: &[Expr]) -> Expr {
-    let window = WindowFunction::new(count_udaf(), vec![individual.clone()]);
-    let filter = filter.map(Box::new);
-    let params = WindowFunctionParams { partition_by: class.to_vec(), filter, ..window.params };
-    Expr::from(WindowFunction { fun: window.fun, params })
 }

@@ -11,6 +11,7 @@ use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, when};
 
+use super::super::udaf::compared;
 use super::layer::{Layer, call};
 
 /// An aggregate that is a function of partial aggregates over parts of the rows.
@@ -29,7 +30,7 @@ impl Plain {
         // The engine's grouped minimum of doubles loses NaN, its ungrouped one does not.
         let is_end = [min_udaf(), max_udaf()].contains(&said.func);
         for argument in said.params.args.iter().filter(|_| is_end) {
-            if argument.get_type(schema)?.is_floating() {
+            if compared(&argument.get_type(schema)?).is_floating() {
                 return Ok(None);
             }
         }
@@ -45,6 +46,24 @@ impl Plain {
             _ => false,
         };
         Ok((doubles && said.func == avg_udaf()).then(|| Self::Avg(said.clone())))
+    }
+
+    fn said(&self) -> &AggregateFunction {
+        match self {
+            Self::Same(said) | Self::Count(said) | Self::Avg(said) => said,
+        }
+    }
+
+    /// The FILTER of the call.
+    pub(super) fn filter(&self) -> Option<&Expr> {
+        self.said().params.filter.as_deref()
+    }
+
+    /// Removes the FILTER of the call.
+    pub(super) fn forget_filter(&mut self) {
+        match self {
+            Self::Same(said) | Self::Count(said) | Self::Avg(said) => said.params.filter = None,
+        }
     }
 
     /// Adds what it needs to the `layers`, lowest first; returns its value above the last.

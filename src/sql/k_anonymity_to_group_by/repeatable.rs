@@ -1,11 +1,15 @@
-//! Whether a plan gives the same rows each time it is read.
+//! Which plans give the same rows each time they are read, and which of them are better read once.
 
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::catalog::stream::StreamTable;
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 
+use super::super::table::is_task;
 use super::{is_measure, is_plain};
 
 /// Whether a plan gives the same rows each time: scans, filters, joins and exact aggregates, without volatile
@@ -22,22 +26,30 @@ pub(in crate::sql) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
         repeatable &= match node {
             LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().all(is_exact),
             LogicalPlan::Distinct(distinct) => matches!(distinct, Distinct::All(_)),
+            LogicalPlan::TableScan(scan) => scan.fetch.is_none(),
             LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
             | LogicalPlan::Join(_)
             | LogicalPlan::Union(_)
-            | LogicalPlan::TableScan(_)
             | LogicalPlan::SubqueryAlias(_)
             | LogicalPlan::Values(_)
             | LogicalPlan::EmptyRelation(_) => true,
             LogicalPlan::Sort(sort) => sort.fetch.is_none(),
             _ => false,
         };
-        if let LogicalPlan::TableScan(scan) = node {
-            repeatable &= scan.fetch.is_none();
-        }
         repeatable &= node.expressions().iter().all(is_plain);
         Ok(if repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(repeatable)
+}
+
+/// Whether a plan has a source to read once: a table function of this crate that searches (`anonymize`, `lattice`), or a
+/// stream, which may end when it was read.
+pub(super) fn reads_once(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| match node {
+        LogicalPlan::TableScan(scan) => Ok(source_as_provider(&scan.source).is_ok_and(|table| {
+            is_task(&*table) || table.is::<StreamTable>() || table.is::<StreamingTable>()
+        })),
+        _ => Ok(false),
+    })
 }

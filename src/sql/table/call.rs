@@ -15,12 +15,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::hierarchies::Hierarchies;
 use super::super::options::KanonOptions;
-use super::super::udaf;
 use super::TableFunctions;
 use crate::doc::Doc;
 use crate::error::nearest;
 use crate::policy::{CsvOptions, CsvType};
-use crate::release::functions::canonical_float;
 use crate::release::input::Input;
 
 /// A call that is being planned.
@@ -268,13 +266,6 @@ pub(super) fn text_of(said: &SqlExpr) -> Option<&str> {
         },
         _ => None,
     }
-}
-
-/// A column as it is compared: without encoding, one zero, one NaN.
-pub(super) fn compared(column: Expr, schema: &DFSchema) -> Result<Expr> {
-    let plain = udaf::compared(&column.get_type(schema)?);
-    let column = column.cast_to(&plain, schema)?;
-    Ok(if plain.is_floating() { canonical_float(column) } else { column })
 }
 
 fn factor(name: ObjectName, args: Option<TableFunctionArgs>) -> TableFactor {

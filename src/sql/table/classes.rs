@@ -12,9 +12,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
 use super::TableFunctionRow;
-use super::call::{Call, compared};
+use super::call::Call;
 use super::distinct_counts::{ROWS, distinct, distinct_counts};
 use crate::doc::Doc;
+use crate::sql::udaf::compared_column as compared;
 
 /// The table row of this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };

@@ -1,17 +1,15 @@
-//! Rows and distinct values of each group of rows, as GROUP BYs and sorts: they spill where memory ends, which the
-//! engine's own distinct counts do not.
+//! Rows and distinct values of each group of rows, as GROUP BYs: they spill where memory ends, which the engine's own
+//! distinct counts do not, and windows over many groups hardly.
 //!
 //! ```text
-//! L3  Aggregate key..            rows, and of each value: distinct, known
-//! W   Window                     which row is the first of its group and value, for each of several values
-//! L1  Aggregate key.., value..   rows
+//! L3  Aggregate key..                                     rows, and of each value: distinct, known
+//! L1  Aggregate GROUPING SETS ((key.., value), ...)       rows, a set for each value
 //! ```
 
 use datafusion::common::Column;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::sum;
-use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::{Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, lit, when};
+use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 /// The column of a group's rows.
 pub(super) const ROWS: &str = "rows";
@@ -27,7 +25,8 @@ pub(super) fn known(at: usize) -> String {
 }
 
 /// A row for each group of `keys`: their columns `prefix_0`, `prefix_1`..., [`ROWS`], and for each of `values`
-/// [`distinct`] and [`known`], all BIGINT. Keys and values are expressions that are [compared](super::call::compared).
+/// [`distinct`] and [`known`], all BIGINT. Keys and values are expressions that are
+/// [compared](crate::sql::udaf::compared_column). Several values and the keys are at most 64.
 pub(super) fn distinct_counts(
     input: LogicalPlan,
     prefix: &str,
@@ -49,24 +48,30 @@ pub(super) fn distinct_counts(
         return builder.aggregate(lowest, vec![sum(lit(1i64)).alias(ROWS)])?.build();
     }
 
-    let mut plan = builder.aggregate(lowest, vec![sum(lit(1i64)).alias("n")])?;
-    // The groups of one value are distinct already.
-    if counted.len() > 1 {
-        for (at, value) in counted.iter().enumerate() {
-            let partition = groups.iter().chain([value]).cloned().collect();
-            let number = row_number().partition_by(partition).build()?.alias(format!("number_{at}"));
-            plan = plan.window([number])?;
-        }
-    }
-    let mut counts = vec![sum(column("n")).alias(ROWS)];
+    let n = sum(lit(1i64)).alias("n");
+    let several = counted.len() > 1;
+    let plan = if several {
+        let with = |value: &Expr| groups.iter().chain([value]).cloned().collect();
+        let sets = Expr::GroupingSet(GroupingSet::GroupingSets(counted.iter().map(with).collect()));
+        builder.project(lowest)?.aggregate(vec![sets], vec![n])?
+    } else {
+        builder.aggregate(lowest, vec![n])?
+    };
+    // The engine sets a bit for each column that a set lacks; the last column's is the lowest.
+    let of_set = |at: usize| {
+        let lacks = (0..counted.len()).fold(0u64, |bits, other| bits << 1 | u64::from(other != at));
+        column(Aggregate::INTERNAL_GROUPING_ID).eq(lit(lacks))
+    };
+    let counted_where = |condition: Option<Expr>, value: Expr| match condition {
+        Some(condition) => Ok(sum(when(condition, value).otherwise(lit(0i64))?)),
+        None => Ok::<Expr, DataFusionError>(sum(value)),
+    };
+    let mut counts = vec![counted_where(several.then(|| of_set(0)), column("n"))?.alias(ROWS)];
     for (at, value) in counted.iter().enumerate() {
-        let mut counts_once = value.clone().is_not_null();
-        if counted.len() > 1 {
-            counts_once = counts_once.and(column(&format!("number_{at}")).eq(lit(1u64)));
-        }
-        counts.push(sum(when(counts_once, lit(1i64)).otherwise(lit(0i64))?).alias(distinct(at)));
-        let rows = when(value.clone().is_not_null(), column("n")).otherwise(lit(0i64))?;
-        counts.push(sum(rows).alias(known(at)));
+        let has_value = value.clone().is_not_null();
+        let counts_here = if several { of_set(at).and(has_value) } else { has_value };
+        counts.push(counted_where(Some(counts_here.clone()), lit(1i64))?.alias(distinct(at)));
+        counts.push(counted_where(Some(counts_here), column("n"))?.alias(known(at)));
     }
     plan.aggregate(groups, counts)?.build()
 }

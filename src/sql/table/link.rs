@@ -16,9 +16,10 @@ use datafusion::logical_expr::binary::comparison_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 use super::TableFunctionRow;
-use super::call::{Call, compared};
+use super::call::Call;
 use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
 use crate::doc::Doc;
+use crate::sql::udaf::compared_column as compared;
 
 /// The table row of this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };

@@ -2,8 +2,9 @@
 //!
 //! Each file is one, each row of [`TABLE_FUNCTIONS`] names one. They are planned where SQL is planned, so that a table's
 //! name, a CTE, a subquery or another table function can stand inside; a text is the name of a file, where
-//! `kanon.allow_files` allows it. `classes`, `risk` and `link` become ordinary plans; `lattice` and `anonymize` one
-//! operator that searches when it is executed, never for EXPLAIN.
+//! `kanon.allow_files` allows it. A table function of the session that has one of these names goes before. `classes`,
+//! `risk` and `link` become ordinary plans; `lattice` and `anonymize` one operator that searches when it is executed,
+//! never for EXPLAIN.
 
 mod call;
 mod distinct_counts;
@@ -30,6 +31,7 @@ use datafusion::sql::sqlparser::ast::TableFactor;
 use super::hierarchies::Hierarchies;
 use crate::doc::Doc;
 use call::Call;
+pub(super) use task::is_task;
 
 /// A row of [`TABLE_FUNCTIONS`].
 pub struct TableFunctionRow {
@@ -52,6 +54,8 @@ pub(super) struct TableFunctions {
     pub(super) catalogs: Arc<dyn CatalogProviderList>,
     /// The session's hierarchies.
     pub(super) hierarchies: Hierarchies,
+    /// Whether the session has a table function of its own with this name.
+    pub(super) is_taken: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 impl std::fmt::Debug for TableFunctions {
@@ -81,6 +85,9 @@ impl RelationPlanner for TableFunctions {
         let Some(row) = TABLE_FUNCTIONS.iter().find(|row| Some(row.doc.name) == said.as_deref()) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
+        if (self.is_taken)(row.doc.name) {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
         let (alias, arguments) = (alias.clone(), arguments.args.clone());
         let call = Call::new(row.doc, arguments, self, context)?;
         let plan = (row.plan)(call)?;

@@ -80,6 +80,11 @@ pub(super) fn plan_of(
     LogicalPlanBuilder::scan(TableReference::bare(name), provider_as_source(Arc::new(table)), None)?.build()
 }
 
+/// Whether a table runs a task each time it is scanned.
+pub(in crate::sql) fn is_task(table: &dyn TableProvider) -> bool {
+    table.is::<TaskTable>()
+}
+
 #[derive(Debug)]
 struct TaskTable {
     task: Arc<dyn Task>,
