@@ -1,19 +1,7 @@
 //! Numbers as people read and write them.
 
+pub(crate) use crate::plural::{grouped, nodes_of, plural};
 use crate::release::homogeneous::Homogeneous;
-
-/// `1,234,567`.
-pub(crate) fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// A share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Never rounded to 0 or 100 unless it is.
 pub(crate) fn percent(share: f64) -> String {
@@ -40,12 +28,7 @@ pub(crate) fn percent_of(a: u64, b: u64) -> String {
 
 /// `1 row`, `2 rows`.
 pub(crate) fn rows(n: u64) -> String {
-    counted(n, "row", "rows")
-}
-
-/// A count with its noun.
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+    plural(n, "row", "rows")
 }
 
 /// Reads `1048576`, `512K`, `800M`, `16G`, `1T` (powers of 1024; `B` and `iB` may follow).
@@ -73,21 +56,14 @@ pub(super) fn said_homogeneous(all: &[Homogeneous], individuals: bool) -> String
     let line = |one: &Homogeneous| match one.classes {
         0 => format!("varied    `{}`: no class shares one value\n", one.column),
         classes => format!(
-            "shared    `{}`: {} with {} give their value away\n",
+            "shared    `{}`: {} with {} {} value away\n",
             one.column,
-            counted(classes, "homogeneous class", "homogeneous classes"),
-            counted(one.individuals, noun.0, noun.1)
+            plural(classes, "homogeneous class", "homogeneous classes"),
+            plural(one.individuals, noun.0, noun.1),
+            if classes == 1 { "gives its" } else { "give their" }
         ),
     };
     all.iter().map(line).collect()
-}
-
-/// The nodes of a lattice; more than can be counted are told as such.
-pub(super) fn nodes_of(nodes: u64) -> String {
-    match nodes {
-        u64::MAX => format!("more than {}", grouped(nodes)),
-        nodes => grouped(nodes),
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::numbers::{counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous};
+use super::numbers::{grouped, nodes_of, percent, percent_of, plural, rows, said_homogeneous};
 use super::source::PolicyFile;
 use super::{Done, in_shell};
 use crate::error::{Error, Result};
@@ -82,11 +82,7 @@ impl Release {
             "read",
             match private.input_individuals {
                 Some(people) => {
-                    format!(
-                        "{} of {}",
-                        rows(private.input_rows),
-                        counted(people, "individual", "individuals")
-                    )
+                    format!("{} of {}", rows(private.input_rows), plural(people, "individual", "individuals"))
                 }
                 None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
@@ -114,7 +110,7 @@ impl Release {
         line(
             "search",
             format!(
-                "{} nodes, {} evaluated, {}",
+                "{}, {} evaluated, {}",
                 nodes_of(search.nodes),
                 grouped(search.evaluated),
                 if search.proven { "proven best" } else { "not proven best" }
@@ -125,7 +121,7 @@ impl Release {
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
         let of_whom = match private.suppressed_individuals {
-            Some(people) => format!(" of {}", counted(people, "individual", "individuals")),
+            Some(people) => format!(" of {}", plural(people, "individual", "individuals")),
             None => String::new(),
         };
         line(

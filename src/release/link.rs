@@ -33,6 +33,7 @@ use super::input::{Format, Input};
 use super::known::{Key, Recoding, csv_type};
 use super::record::{ColumnRecord, PrivateRecord, PublicRecord};
 use crate::error::{Error, Result, nearest};
+use crate::plural::plural;
 use crate::policy::{CsvType, Files, Said};
 use crate::role::Role;
 
@@ -219,7 +220,11 @@ fn has<'a>(schema: &Schema, said: &str, flag: &str, names: impl IntoIterator<Ite
             let nearest = nearest(name, &all);
             // The first line of a file without a header would be names: no list of them is shown.
             let close = nearest.starts_with("did you mean");
-            let hint = if close { nearest } else { format!("it has {} columns", all.len()) };
+            let hint = if close {
+                nearest
+            } else {
+                format!("it has {}", plural(all.len() as u64, "column", "columns"))
+            };
             return Err(Error::policy(format!("{flag}: {said} has no column `{name}`; {hint}")));
         }
     }

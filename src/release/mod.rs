@@ -54,6 +54,7 @@ use crate::method::lattice::minimal::minimal;
 use crate::method::{self, Found, Outcome, Problem, Watch};
 use crate::model::{Class, ClassModel, Counted, Merge, Requirement};
 use crate::policy::{Files, Policy, Said};
+use crate::plural::plural;
 use crate::release::apply::ClassNumbers;
 use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources};
@@ -182,8 +183,11 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
         let model = &requirement.model;
         let said = || format!("{} cannot be met: ", requirement.said());
         if model.min_size() > people {
-            let what = if counted == Counted::Rows { "rows" } else { "individuals" };
-            return Err(Error::unmet(format!("{}the input has only {people} {what}", said())));
+            let found = match counted {
+                Counted::Rows => plural(people, "row", "rows"),
+                Counted::Individuals => plural(people, "individual", "individuals"),
+            };
+            return Err(Error::unmet(format!("{}the input has only {found}", said())));
         }
         let name = requirement.sensitive.as_ref();
         let column = classes.sensitive().iter().position(|column| Some(column) == name);
@@ -391,17 +395,20 @@ pub async fn release(
 fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     if !outcome.proven {
         return Error::unmet(format!(
-            "nothing was found in {} of {} combinations of levels; raise effort, or let the search end with \
+            "nothing was found in {} of {} of levels; raise effort, or let the search end with \
              method = \"auto\"",
-            outcome.evaluated, outcome.nodes
+            outcome.evaluated,
+            plural(outcome.nodes, "combination", "combinations")
         ));
     }
     Error::unmet(format!(
-        "no combination of levels satisfies {} with at most {} suppressed {}; raise suppression_limit, add \
+        "no combination of levels satisfies {} with at most {}; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",
         said_models(&policy.requirements),
-        limit,
-        if policy.individual().is_some() { "individuals" } else { "rows" },
+        match policy.individual() {
+            Some(_) => plural(limit, "suppressed individual", "suppressed individuals"),
+            None => plural(limit, "suppressed row", "suppressed rows"),
+        },
     ))
 }
 

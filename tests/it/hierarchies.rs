@@ -240,7 +240,7 @@ fn a_hierarchy_in_a_table_is_checked_like_a_file() {
     let few = towns(vec![Some("Boston"), Some("Olympia")], vec![Some("Massachusetts"), Some("Washington")]);
     few.exit(2).says("columns.town.hierarchy: 3 distinct values are not in the hierarchy file");
     let null = towns(vec![Some("Boston"), None], vec![Some("Massachusetts"); 2]);
-    null.exit(2).says("column `town` has 1 NULLs");
+    null.exit(2).says("column `town` has 1 NULL;");
     let twice = towns(vec![Some("Boston"); 2], vec![Some("Massachusetts"); 2]);
     twice.exit(2).says("row 2 repeats the value of row 1");
 }
