@@ -29,10 +29,15 @@ impl Decimal {
     /// Reads `12`, `-0.05`, `1e-3`.
     ///
     /// # Errors
-    /// A policy error when the text is no decimal number or has more than 18 digits.
+    /// A policy error when the text is no decimal number, or has more than 18 digits.
     pub fn parse(text: &str) -> Result<Self> {
-        Self::read(text)
-            .ok_or_else(|| Error::policy(format!("expected a decimal number of at most {MAX_DIGITS} digits")))
+        Self::read(text).ok_or_else(|| match text.parse::<f64>() {
+            // Text such as `inf` is a float, too.
+            Ok(_) if text.contains(|c: char| c.is_ascii_digit()) => Error::policy(format!(
+                "expected a number of at most {MAX_DIGITS} digits, at most {MAX_DIGITS} of them after the point"
+            )),
+            _ => Error::policy("expected a decimal number such as 0.05"),
+        })
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -56,7 +61,10 @@ impl Decimal {
         if significant.len() > MAX_DIGITS {
             return None;
         }
-        let magnitude: i128 = if significant.is_empty() { 0 } else { significant.parse().ok()? };
+        if significant.is_empty() {
+            return Some(Self::integer(0));
+        }
+        let magnitude: i128 = significant.parse().ok()?;
         let digits = if negative { -magnitude } else { magnitude };
         let scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
         Self::normal(digits, scale)
@@ -192,6 +200,25 @@ mod tests {
         }
         for wrong in ["", ".", "1.2.3", "abc", "1e99", "NaN", "inf", "--1", "1_000"] {
             assert!(Decimal::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_number_with_too_many_digits_is_no_other_mistake() {
+        let why = |text: &str| Decimal::parse(text).unwrap_err().to_string();
+        let digits = "expected a number of at most 18 digits, at most 18 of them after the point";
+        for text in ["1e18", "1e-19", "1234567890123456789", "0.1234567890123456789", "-1e400"] {
+            assert_eq!(why(text), digits, "{text}");
+        }
+        for text in ["", "abc", "NaN", "inf", "1_000"] {
+            assert_eq!(why(text), "expected a decimal number such as 0.05", "{text}");
+        }
+        for text in ["999999999999999999", "1e17", "1e-18", "0.123456789012345678"] {
+            assert!(Decimal::parse(text).is_ok(), "{text}");
+        }
+        // A zero has no digits, whatever its exponent.
+        for text in ["0e2147483647", "0e-2147483648", "-0.000"] {
+            assert_eq!(Decimal::parse(text).unwrap(), Decimal::integer(0), "{text}");
         }
     }
 

@@ -57,7 +57,7 @@
 //! 3  policy     file -> typed, resolved Policy
 //! 2  method     choose a recoding
 //! 1  class  model  measure                        classes | are they safe | loss and risk
-//! 0  generalize   error doc decimal role papers
+//! 0  generalize   error doc decimal role papers plural
 //! ```
 //!
 //! # The attacker, and what is not protected
@@ -88,6 +88,7 @@ pub mod measure;
 pub mod method;
 pub mod model;
 pub mod papers;
+mod plural;
 pub mod policy;
 #[cfg(feature = "engine")]
 pub mod release;

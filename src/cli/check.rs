@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, rows, said_homogeneous, warning_line};
+use super::numbers::{grouped, plural, rows, said_homogeneous, warning_line};
 use super::source::{Columns, parse_requirement};
 use crate::error::{Error, Result, nearest};
 use crate::measure::plain_number;
@@ -73,7 +73,7 @@ impl Check {
         let mut text = format!(
             "read      {} in {} over {}\n",
             rows(all_rows),
-            counted(classes, "class", "classes"),
+            plural(classes, "class", "classes"),
             names.join(", ")
         );
         // Quasi-identifiers named on the command line make no policy that a release could follow.
@@ -85,7 +85,7 @@ impl Check {
         text += &said_homogeneous(&homogeneous, individual.is_some());
         text += &match (individual, individuals) {
             (Some(name), Some(people)) => {
-                format!("counted   {} by `{name}`\n", counted(people, "individual", "individuals"))
+                format!("counted   {} by `{name}`\n", plural(people, "individual", "individuals"))
             }
             _ => format!("counted   in rows: each of the {} counts as a person\n", grouped(all_rows)),
         };
@@ -165,8 +165,9 @@ impl<'a> Judged<'a> {
         let holds = if self.holds() { "holds   " } else { "FAILS   " };
         let mut text = format!("{holds}  {} required, {} reached", self.requirement.said(), self.reached());
         if !self.holds() {
-            let classes = counted(self.failing_classes, "class", "classes");
-            text += &format!("; {classes} with {} fail", rows(self.failing_rows));
+            let classes = plural(self.failing_classes, "class", "classes");
+            let fail = if self.failing_classes == 1 { "fails" } else { "fail" };
+            text += &format!("; {classes} with {} {fail}", rows(self.failing_rows));
         }
         text + "\n"
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, percent_of, rows};
+use super::numbers::{grouped, percent_of, plural, rows};
 use super::risk::{bar, bins};
 use super::source::PolicyFile;
 use crate::error::Result;
@@ -48,7 +48,8 @@ pub(crate) struct Link {
     /// The column of A whose values are the people; each row is one when not said. NULL is nobody.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
-    /// The column of B whose distinct values are counted as matches; its rows are when not said.
+    /// The column of B whose distinct values are counted as matches; its rows are when not said. A row with NULL is no
+    /// match; its sensitive values can be learnt.
     #[arg(long, value_name = "COLUMN")]
     individual_of_b: Option<String>,
     /// The columns of B to learn; for a release its sensitive ones, when not said.
@@ -84,7 +85,7 @@ impl Link {
     }
 
     fn told(&self, linked: &Linked, holds: bool) -> String {
-        let people = |n: u64| counted(n, "person", "people");
+        let people = |n: u64| plural(n, "person", "people");
         let all = linked.people();
         let (one, many) = match self.individual_of_b {
             Some(_) => ("individual", "individuals"),
@@ -94,16 +95,20 @@ impl Link {
         let mut text = format!("read      {} in {}\n", people(all), self.people);
         text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
         text += &format!(
-            "matched   {} ({}); {} match nothing\n",
+            "matched   {} ({}); {}\n",
             people(linked.matched()),
             percent_of(linked.matched(), all),
-            grouped(linked.unmatched)
+            match self.individual_of_b {
+                Some(_) => plural(linked.unmatched, "matches no individual", "match no individual"),
+                None => plural(linked.unmatched, "matches nothing", "match nothing"),
+            }
         );
         let unique = linked.unique();
         let share = percent_of(unique, all);
-        text += &format!("unique    {} match exactly one {one}: re-identified ({share})\n", people(unique));
+        let matches = plural(unique, "person matches", "people match");
+        text += &format!("unique    {matches} exactly one {one}: re-identified ({share})\n");
         if let Some(least) = linked.least() {
-            text += &format!("least     {} for a person who matches any\n", counted(least, one, many));
+            text += &format!("least     {} for a person who matches any\n", plural(least, one, many));
         }
         for (name, learnt) in &linked.homogeneous {
             let share = percent_of(*learnt, all);
@@ -112,7 +117,7 @@ impl Link {
         }
         if let (Some(k), Some(least)) = (self.k, linked.least()) {
             let word = if holds { "holds   " } else { "FAILS   " };
-            text += &format!("{word}  {k} matches required, {least} reached\n");
+            text += &format!("{word}  {} required, {least} reached\n", plural(k, "match", "matches"));
         }
         if !linked.matches.is_empty() {
             text += "\nmatches             people\n";
@@ -125,13 +130,12 @@ impl Link {
             text += "\n";
         }
         if linked.nobody > 0 {
-            text += &format!("nobody    {} of A hold no person and count for nobody\n", rows(linked.nobody));
+            let rows = plural(linked.nobody, "row of A holds no person", "rows of A hold no person");
+            text += &format!("nobody    {rows}: not counted\n");
         }
         if linked.uncovered > 0 {
-            let uncovered = rows(linked.uncovered);
-            text += &format!(
-                "uncovered {uncovered} of A hold a value that no hierarchy file has; they match nothing\n"
-            );
+            let rows = plural(linked.uncovered, "row of A holds a value", "rows of A hold a value");
+            text += &format!("uncovered {rows} that no hierarchy file has: no match\n");
         }
         if let Some(suppressed) = linked.suppressed_rows {
             text +=

@@ -169,7 +169,8 @@ fn run(cli: Cli) -> Result<Done> {
         _ => (false, false),
     };
     let shows_progress = std::io::stderr().is_terminal() && format == Format::Text && !prints_itself;
-    let progress = Progress::new(shows_progress);
+    // Programs read standard error, too: as JSON.
+    let progress = Progress::new(shows_progress, format == Format::Text);
     let signals = {
         let _entered = listening.enter();
         signals(stop.clone(), !is_prompt)?

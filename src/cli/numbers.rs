@@ -1,20 +1,8 @@
 //! Numbers as people read and write them.
 
+pub(crate) use crate::plural::{grouped, nodes_of, plural};
 use crate::release::as_is::{AsIsColumn, UniqueTogether};
 use crate::release::homogeneous::Homogeneous;
-
-/// `1,234,567`.
-pub(crate) fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// A share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Never rounded to 0 or 100 unless it is.
 pub(crate) fn percent(share: f64) -> String {
@@ -41,12 +29,7 @@ pub(crate) fn percent_of(a: u64, b: u64) -> String {
 
 /// `1 row`, `2 rows`.
 pub(crate) fn rows(n: u64) -> String {
-    counted(n, "row", "rows")
-}
-
-/// A count with its noun.
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+    plural(n, "row", "rows")
 }
 
 /// Reads `1048576`, `512K`, `800M`, `16G`, `1T` (powers of 1024; `B` and `iB` may follow).
@@ -74,10 +57,11 @@ pub(super) fn said_homogeneous(all: &[Homogeneous], individuals: bool) -> String
     let line = |one: &Homogeneous| match one.classes {
         0 => format!("varied    `{}`: no class shares one value\n", one.column),
         classes => format!(
-            "shared    `{}`: {} with {} give their value away\n",
+            "shared    `{}`: {} with {} {} value away\n",
             one.column,
-            counted(classes, "homogeneous class", "homogeneous classes"),
-            counted(one.individuals, noun.0, noun.1)
+            plural(classes, "homogeneous class", "homogeneous classes"),
+            plural(one.individuals, noun.0, noun.1),
+            if classes == 1 { "gives its" } else { "give their" }
         ),
     };
     all.iter().map(line).collect()
@@ -109,7 +93,7 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
     let line = |column: &AsIsColumn| {
         let holding = |n: u64| {
             let verb = if n == 1 { "holds" } else { "hold" };
-            format!("{} {verb}", counted(n, noun.0, noun.1))
+            format!("{} {verb}", plural(n, noun.0, noun.1))
         };
         let mut found = Vec::new();
         if column.of_few > 0 {
@@ -121,7 +105,7 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
         if column.linked > 0 {
             found.push(format!(
                 "the rows of {} are linked by a value of their own",
-                counted(column.linked, noun.0, noun.1)
+                plural(column.linked, noun.0, noun.1)
             ));
         }
         for reveal in &column.reveals {
@@ -139,14 +123,6 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
 /// The line of a warning that `kanon release` would refuse this policy, and why.
 pub(super) fn warning_line(why: Option<&str>) -> String {
     why.map(|why| format!("warning   {why}; `kanon release` refuses this policy\n")).unwrap_or_default()
-}
-
-/// The nodes of a lattice; more than can be counted are told as such.
-pub(super) fn nodes_of(nodes: u64) -> String {
-    match nodes {
-        u64::MAX => format!("more than {}", grouped(nodes)),
-        nodes => grouped(nodes),
-    }
 }
 
 #[cfg(test)]

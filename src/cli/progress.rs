@@ -1,31 +1,36 @@
-//! Progress on a terminal: one line on standard error that disappears. In a pipe: nothing.
+//! Progress on a terminal: one line on standard error that disappears. In a pipe: only notices.
+
+use std::io::Write;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::release::{Listener, Phase};
 
 /// A bar that hears what a run does.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    tells: bool,
+}
 
 impl Progress {
-    /// A bar that is shown or not.
-    pub(crate) fn new(shown: bool) -> Self {
+    /// A bar that is shown or not, and that tells notices or not.
+    pub(crate) fn new(shown: bool, tells: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if shown {
             bar.enable_steady_tick(std::time::Duration::from_millis(100));
         }
-        Self(bar)
+        Self { bar, tells }
     }
 
     /// Takes the bar off the terminal.
     pub(crate) fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
 impl Listener for Progress {
     fn begin(&self, phase: Phase, total: u64) {
-        self.0.set_message(match phase {
+        self.bar.set_message(match phase {
             Phase::Profile => "grouping",
             Phase::Search => "searching",
             Phase::Write => "writing",
@@ -38,13 +43,20 @@ impl Listener for Progress {
             "{spinner} {msg} {elapsed}"
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.0.set_style(style);
+            self.bar.set_style(style);
         }
-        self.0.set_length(total);
-        self.0.set_position(0);
+        self.bar.set_length(total);
+        self.bar.set_position(0);
     }
 
     fn done(&self, units: u64) {
-        self.0.set_position(units);
+        self.bar.set_position(units);
+    }
+
+    fn notice(&self, text: &str) {
+        if self.tells {
+            // A notice that cannot be written must not end the run.
+            self.bar.suspend(|| drop(writeln!(std::io::stderr(), "kanon: {text}")));
+        }
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{
-    as_is_lines, counted, grouped, nodes_of, percent, percent_of, rows, said_homogeneous, unique_lines,
+    as_is_lines, grouped, nodes_of, percent, percent_of, plural, rows, said_homogeneous, unique_lines,
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
@@ -93,11 +93,7 @@ impl Release {
             "read",
             match private.input_individuals {
                 Some(people) => {
-                    format!(
-                        "{} of {}",
-                        rows(private.input_rows),
-                        counted(people, "individual", "individuals")
-                    )
+                    format!("{} of {}", rows(private.input_rows), plural(people, "individual", "individuals"))
                 }
                 None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
@@ -128,7 +124,7 @@ impl Release {
         line(
             "search",
             format!(
-                "{} nodes, {} evaluated, {}",
+                "{}, {} evaluated, {}",
                 nodes_of(search.nodes),
                 grouped(search.evaluated),
                 if search.proven { "proven best" } else { "not proven best" }
@@ -139,7 +135,7 @@ impl Release {
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
         let of_whom = match private.suppressed_individuals {
-            Some(people) => format!(" of {}", counted(people, "individual", "individuals")),
+            Some(people) => format!(" of {}", plural(people, "individual", "individuals")),
             None => String::new(),
         };
         line(

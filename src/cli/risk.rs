@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, percent, percent_of, rows};
+use super::numbers::{grouped, percent, percent_of, plural, rows};
 use super::source::Columns;
 use crate::class::{ClassTable, QuasiColumn};
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ impl Risk {
         let mut text = format!(
             "read      {} in {} over {}; {}\n\n",
             rows(table.total_rows()),
-            counted(table.base().len() as u64, "class", "classes"),
+            plural(table.base().len() as u64, "class", "classes"),
             names.join(", "),
             who(&loaded, &sizes),
         );
@@ -137,7 +137,7 @@ fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
 fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
     match loaded.policy.individual() {
         Some(name) => {
-            format!("{} by `{name}`", counted(sizes.individuals(), "individual", "individuals"))
+            format!("{} by `{name}`", plural(sizes.individuals(), "individual", "individuals"))
         }
         None => "each row counts as a person".to_owned(),
     }

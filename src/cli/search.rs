@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, grouped, nodes_of, percent_of, warning_line};
+use super::numbers::{grouped, nodes_of, percent_of, plural, rows, warning_line};
 use super::source::PolicyFile;
 use crate::class::{ClassTable, Judged};
 use crate::error::{Error, Result};
@@ -62,9 +62,8 @@ impl Search {
 
         let objective = policy.objective.doc().name;
         let mut text = format!(
-            "read      {} rows, {} base classes\nsearch    {} nodes, {} evaluated by {method}, {}\n",
-            grouped(classes.total_rows()),
-            grouped(classes.base().len() as u64),
+            "{}search    {}, {} evaluated by {method}, {}\n",
+            read(&classes),
             nodes_of(outcome.nodes),
             grouped(outcome.evaluated),
             proven(&outcome),
@@ -97,14 +96,19 @@ impl Search {
 const NOTHING: &str =
     "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
 
+/// The rows and the base classes in a line.
+fn read(classes: &ClassTable) -> String {
+    let base = plural(classes.base().len() as u64, "base class", "base classes");
+    format!("read      {}, {base}\n", rows(classes.total_rows()))
+}
+
 /// All minimal nodes.
 fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done> {
     let (found, evaluated) = tokio::task::block_in_place(|| search_minimal(run, policy, classes))?;
     let nodes = policy.ranges().into_iter().fold(1u64, |n, range| n.saturating_mul(range.count() as u64));
     let mut text = format!(
-        "read      {} rows, {} base classes\nsearch    {} nodes, {} evaluated, {} minimal\n",
-        grouped(classes.total_rows()),
-        grouped(classes.base().len() as u64),
+        "{}search    {}, {} evaluated, {} minimal\n",
+        read(classes),
         nodes_of(nodes),
         grouped(evaluated),
         grouped(found.len() as u64),
@@ -136,7 +140,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
 fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
     let of_whom = match classes.counted() {
         Counted::Individuals => {
-            format!(" of {}", counted(found.suppressed_individuals, "individual", "individuals"))
+            format!(" of {}", plural(found.suppressed_individuals, "individual", "individuals"))
         }
         Counted::Rows => String::new(),
     };

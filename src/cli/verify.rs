@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{counted, rows, said_homogeneous, unique_lines};
+use super::numbers::{plural, rows, said_homogeneous, unique_lines};
 use super::release::{risk, said_level};
 use super::source::PolicyFile;
 use crate::error::Result;
@@ -48,8 +48,8 @@ impl Verify {
         let mut text = format!(
             "read      {} in {}, {}\n",
             rows(public.rows),
-            counted(public.classes, "class", "classes"),
-            counted(public.files.len() as u64, "file", "files"),
+            plural(public.classes, "class", "classes"),
+            plural(public.files.len() as u64, "file", "files"),
         );
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;

@@ -64,7 +64,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 /// See the [module](self).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bands {
-    /// As they were said.
+    /// The cut points as they were said.
     said: Vec<Decimal>,
     clip: Option<Clip>,
     /// Where bands meet, ascending: those said between the ends of the clip, and the ends.
@@ -169,10 +169,14 @@ impl Generalizer for Bands {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Bands>() else {
             return Err("`bands` follows only `bands`".into());
         };
+        if self.clip != finer.clip {
+            return Err("they are clipped at other ends".into());
+        }
         if let Some(cut) = self.cuts.iter().find(|cut| !finer.cuts.contains(cut)) {
             return Err(format!("{cut} is no cut point of the finer level"));
         }
-        if self.cuts == finer.cuts || self.clip != finer.clip {
+        // Beyond the ends of a clip no cut point is left: the clip may make both levels the same.
+        if self.said == finer.said {
             return Err("its cut points are those of the finer level; leave some out".into());
         }
         Ok(())
@@ -198,6 +202,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::generalize::Hierarchy;
     use crate::generalize::floor::tests::{agree, float};
 
     fn bands(cuts: &[&str]) -> Bands {
@@ -293,8 +298,31 @@ mod tests {
         assert_eq!(level.label(), "bands:18.5,25,30,40 clip:20,35");
         assert!(!level.is_label(&Value::Text("inf".into())) && !level.is_label(&Value::Text("<18.5".into())));
         assert!(bands(&["25"]).clipped(&clip).unwrap().follows(&*level).is_ok());
-        assert!(bands(&["18.5", "25", "30"]).clipped(&clip).unwrap().follows(&*level).is_err());
+        assert!(bands(&["25", "28"]).clipped(&clip).unwrap().follows(&*level).is_err());
+        assert!(bands(&BMI).clipped(&clip).unwrap().follows(&*level).is_err());
         assert!(bands(&["25"]).follows(&*level).is_err());
+    }
+
+    #[test]
+    fn levels_that_differ_only_beyond_the_ends_become_the_same() {
+        let levels: Vec<Arc<dyn Generalizer>> = vec![Arc::new(bands(&["3", "4"])), Arc::new(bands(&["3"]))];
+        let hierarchy = Hierarchy::new(&DataType::Int64, levels).unwrap();
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![2, 3, 4, 5]));
+        for (low, high, expected) in [
+            (Some("3"), Some("4"), ["<3", "[3,4)", ">=4", ">=4"]),
+            (None, Some("4"), ["<3", "[3,4)", ">=4", ">=4"]),
+            (Some("5"), Some("9"), ["<5", "<5", "<5", "[5,9)"]),
+        ] {
+            let clipped = hierarchy.clipped(&clip(low, high)).unwrap();
+            for level in &clipped.levels()[1..3] {
+                assert_eq!(
+                    texts(&agree(&**level, &values).unwrap()),
+                    expected.map(Some),
+                    "{}",
+                    level.label()
+                );
+            }
+        }
     }
 
     proptest! {

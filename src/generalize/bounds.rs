@@ -14,6 +14,7 @@ use super::text_forms;
 use super::value::{unsupported, widen};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
+use crate::plural::plural;
 
 /// The bounds `origin + k * step` for all integers k. A *unit* is one of the last digit that step and origin
 /// have: at step 0.25 it is 0.01.
@@ -102,8 +103,8 @@ impl Grid {
     /// The error for `count` floats whose interval cannot be told exactly.
     pub(crate) fn too_far(&self, count: usize) -> Error {
         Error::data(format!(
-            "{count} values are too far from 0 to be told apart at a step of {}: use a larger step, or double \
-             precision",
+            "{} too far from 0 to be told apart at a step of {}: use a larger step, or double precision",
+            plural(count as u64, "value is", "values are"),
             self.step
         ))
     }

@@ -431,14 +431,6 @@ mod tests {
         for input in [DataType::Utf8, DataType::Date32, DataType::Boolean] {
             assert!(refused(input, "", &words).contains("expected integers, floats or decimals"));
         }
-        // Levels that a clip makes equal are told.
-        let wide = hierarchy(
-            &DataType::Int64,
-            "bands",
-            &Argument::Lists(vec![vec![decimal("5"), decimal("200")], vec![decimal("5")]]),
-            0,
-        );
-        assert!(wide.unwrap().clipped(&ends).unwrap_err().to_string().contains("leave some out"));
     }
 
     proptest! {
@@ -468,7 +460,14 @@ mod tests {
             for column in &columns {
                 for (key, argument) in [("range", &steps), ("floor", &steps), ("bands", &cuts), ("", &cuts)] {
                     let Ok(hierarchy) = hierarchy(column.data_type(), key, argument, origin) else { continue };
-                    let Ok(hierarchy) = hierarchy.clipped(&clip) else { continue };
+                    let hierarchy = match hierarchy.clipped(&clip) {
+                        Ok(hierarchy) => hierarchy,
+                        // The ends may be of another type; levels that nest without a clip nest with it.
+                        Err(error) => {
+                            prop_assert!(!error.to_string().contains("not a function"), "{error}");
+                            continue;
+                        }
+                    };
                     let mut above: Option<ArrayRef> = None;
                     for level in hierarchy.levels() {
                         let Ok(labels) = super::super::apply(&**level, column) else { break };

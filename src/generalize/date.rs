@@ -40,6 +40,7 @@ use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
 use crate::papers;
+use crate::plural::plural;
 
 /// The table row of this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -204,10 +205,9 @@ impl Date {
     }
 
     fn outside(&self, count: usize) -> Error {
-        Error::data(format!(
-            "{count} values are dates whose {} begins before or ends after what the calendar or the type can hold",
-            self.period.name()
-        ))
+        let dates = plural(count as u64, "value is a date", "values are dates");
+        let why = "begins before or ends after what the calendar or the type can hold";
+        Error::data(format!("{dates} whose {} {why}", self.period.name()))
     }
 }
 
@@ -428,7 +428,7 @@ mod tests {
         let year = Date::new(Period::Year);
         let column: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![i64::MIN, 0, i64::MAX]));
         assert!(agree(&year, &column).is_none()); // 1677-01-01 is before the first nanosecond
-        assert!(apply(&year, &column).unwrap_err().to_string().starts_with("1 values are dates whose year"));
+        assert!(apply(&year, &column).unwrap_err().to_string().starts_with("1 value is a date whose year"));
         let column: ArrayRef = Arc::new(Date32Array::from(vec![i32::MIN, 0, i32::MAX]));
         assert!(apply(&year, &column).unwrap_err().to_string().starts_with("2 values are dates whose year"));
         let edges = [NaiveDate::MIN, NaiveDate::MAX].map(|d| (d - NaiveDate::default()).num_days() as i32);

@@ -12,6 +12,7 @@ use super::bounds::Grid;
 use super::value::unsupported;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
+use crate::plural::plural;
 
 /// `10^exponent`.
 fn ten_to(exponent: i64) -> Option<i256> {
@@ -157,7 +158,8 @@ fn floored_by<T: DecimalType>(
     match floored.null_count() - values.null_count() {
         0 => Ok(Arc::new(floored.with_data_type(values.data_type().clone()))),
         lost => Err(Error::data(format!(
-            "{lost} values cannot be floored: the result has more digits than {}",
+            "{} cannot be floored: the result has more digits than {}",
+            plural(lost as u64, "value", "values"),
             values.data_type()
         ))),
     }

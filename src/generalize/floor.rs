@@ -44,6 +44,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::plural::plural;
 
 /// The table row of this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -114,7 +115,8 @@ impl Floor {
         match floored.null_count() - values.null_count() {
             0 => Ok(floored),
             lost => Err(Error::data(format!(
-                "{lost} values cannot be floored at a step of {}: the result is below the least {}",
+                "{} cannot be floored at a step of {}: the result is below the least {}",
+                plural(lost as u64, "value", "values"),
                 self.grid.step,
                 values.data_type(),
             ))),

@@ -42,6 +42,7 @@ use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_f
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::plural::plural;
 
 /// The table row of this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -164,7 +165,11 @@ fn plain_texts(values: &ArrayRef) -> Result<StringViewArray> {
 }
 
 fn not_covered(count: usize) -> Error {
-    Error::data(format!("{count} distinct values are not in the hierarchy file; add a line for each"))
+    Error::data(plural(
+        count as u64,
+        "distinct value is not in the hierarchy file; add a line for it",
+        "distinct values are not in the hierarchy file; add a line for each",
+    ))
 }
 
 impl Generalizer for HierarchyLevel {
@@ -321,7 +326,7 @@ mod tests {
         let error = refused("v,secret,p\nw,x,p\n\ny,secret,q\n");
         assert_eq!(error, "line 4 and line 1 agree at level 1 but not at level 2");
         assert_eq!(refused("a,b,c\nd,e\n"), "line 2 has 2 columns, line 1 has 3");
-        assert_eq!(refused("a;b\nd,e\n"), "line 2 has 1 columns, line 1 has 2");
+        assert_eq!(refused("a;b\nd,e\n"), "line 2 has 1 column, line 1 has 2");
         assert!(
             refused("").contains("at least one row") && refused("marital,x\n").contains("at least one row")
         );

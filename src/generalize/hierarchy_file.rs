@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 
 use super::{Argument, Value};
 use crate::error::{Error, Result};
+use crate::plural::plural;
 
 /// Whether a policy's file of this name is a table with types and column names of its own (Parquet) and not CSV.
 pub fn is_table(name: &str) -> bool {
@@ -29,9 +30,10 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
         let nulls: usize = batches.iter().map(|batch| batch.column(index).logical_null_count()).sum();
         if nulls > 0 {
             return Err(Error::policy(format!(
-                "column `{}` has {nulls} NULLs; leave rows without a value out (NULL needs none), and give every \
+                "column `{}` has {}; leave rows without a value out (NULL needs none), and give every \
                  value a label at every level",
-                field.name()
+                field.name(),
+                plural(nulls as u64, "NULL", "NULLs")
             )));
         }
     }
@@ -174,7 +176,8 @@ pub(super) fn check(rows: &[Vec<String>], place: impl Fn(usize) -> String) -> Re
     };
     if let Some((row, cells)) = rows.iter().enumerate().find(|(_, cells)| cells.len() != columns) {
         let (this, first) = (place(row), place(0));
-        return Err(Error::policy(format!("{this} has {} columns, {first} has {columns}", cells.len())));
+        let found = plural(cells.len() as u64, "column", "columns");
+        return Err(Error::policy(format!("{this} has {found}, {first} has {columns}")));
     }
     if columns < 2 {
         return Err(Error::policy(
@@ -251,7 +254,7 @@ mod tests {
         assert!(!null.contains("SECRET"));
         let keys: arrow::array::DictionaryArray<Int32Type> = vec![Some("a"), None].into_iter().collect();
         let null = refused(vec![("v", text(vec![Some("x"), Some("y")])), ("l", Arc::new(keys) as ArrayRef)]);
-        assert!(null.starts_with("column `l` has 1 NULLs"), "{null}");
+        assert!(null.starts_with("column `l` has 1 NULL;"), "{null}");
         let twice = refused(vec![("v", text(vec![Some("SECRET"); 2])), ("l", text(vec![Some("a"); 2]))]);
         assert_eq!(twice, "row 2 repeats the value of row 1");
         assert!(refused(vec![("v", text(vec![Some("a")]))]).contains("at least two columns"));

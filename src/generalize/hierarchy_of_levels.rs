@@ -58,8 +58,8 @@ impl Hierarchy {
     /// level below the top keeps what is beyond an end apart.
     ///
     /// # Errors
-    /// A policy error where a level does not look at numbers as such or levels no longer differ, a data error for
-    /// columns of other types or when an end is not of the column's type.
+    /// A policy error where a level does not look at numbers as such, a data error for columns of other types or when
+    /// an end is not of the column's type. Levels that differ only beyond the ends become the same.
     pub fn clipped(&self, clip: &Clip) -> Result<Self> {
         let is_text = self.output_type == DataType::Utf8View && !self.input_type.is_string();
         let level_0: Arc<dyn Generalizer> =

@@ -36,6 +36,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::plural::plural;
 
 /// The table row of this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -126,7 +127,8 @@ impl Prefix {
         }
         match width {
             Some(width) if width <= length => Err(Error::policy(format!(
-                "a width of {width} has no room for a mark beside {length} characters"
+                "a width of {width} has no room for a mark beside {}",
+                plural(length as u64, "character", "characters")
             ))),
             Some(width) if width > WIDEST => {
                 Err(Error::policy(format!("a width is at most {WIDEST}, not {width}")))

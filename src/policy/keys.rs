@@ -80,7 +80,12 @@ pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Error {
 }
 
 pub(super) fn expected(what: &str, found: &Value) -> Error {
-    let found = match found {
+    Error::policy(format!("expected {what}, found {}", shown(found)))
+}
+
+/// A value of the file as an error shows it.
+fn shown(value: &Value) -> String {
+    match value {
         Value::String(text) => format!("the text {text:?}"),
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => format!("{number:?}"),
@@ -88,8 +93,7 @@ pub(super) fn expected(what: &str, found: &Value) -> Error {
         Value::Datetime(date) => format!("the date {date}"),
         Value::Array(_) => "a list".into(),
         Value::Table(_) => "a table".into(),
-    };
-    Error::policy(format!("expected {what}, found {found}"))
+    }
 }
 
 pub(super) fn string(value: Value) -> Result<String> {
@@ -121,11 +125,19 @@ pub(super) fn tables(value: Value) -> Result<Vec<Table>> {
 }
 
 pub(super) fn number(value: Value) -> Result<Decimal> {
-    match value {
+    number_that(&value, "a number", |_| true)
+}
+
+/// A number that `fits`; `what` describes such numbers.
+fn number_that(value: &Value, what: &str, fits: impl Fn(&Decimal) -> bool) -> Result<Decimal> {
+    let number = match value {
         Value::Integer(number) => Decimal::parse(&number.to_string()),
-        Value::Float(number) => Decimal::from_f64(number),
-        other => Err(expected("a number", &other)),
-    }
+        Value::Float(number) if number.is_finite() => Decimal::from_f64(*number),
+        other => return Err(expected(what, other)),
+    };
+    // The number may be one of those expected and have too many digits: the error of the decimal says so.
+    let number = number.map_err(|error| error.and(&format!(", found {}", shown(value))))?;
+    if fits(&number) { Ok(number) } else { Err(expected(what, value)) }
 }
 
 pub(super) fn numbers(value: Value) -> Result<Vec<Decimal>> {
@@ -174,14 +186,13 @@ pub(super) fn level(value: Value) -> Result<usize> {
 }
 
 pub(super) fn weight(value: Value) -> Result<f64> {
-    let wrong = expected("a number above 0", &value);
-    number(value).ok().filter(|weight| weight.is_positive()).map(Decimal::to_f64).ok_or(wrong)
+    let weight = number_that(&value, "a number above 0", |weight| weight.is_positive())?;
+    Ok(weight.to_f64())
 }
 
 pub(super) fn share(value: Value) -> Result<Decimal> {
-    let wrong = expected("a share from 0 to 1, such as 0.05", &value);
     let all = Decimal::integer(0)..=Decimal::integer(1);
-    number(value).ok().filter(|share| all.contains(share)).ok_or(wrong)
+    number_that(&value, "a share from 0 to 1, such as 0.05", |share| all.contains(share))
 }
 
 pub(super) fn objective(value: Value) -> Result<LossRow> {

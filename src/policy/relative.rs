@@ -8,6 +8,7 @@ use toml::Value;
 use super::keys::{join, string};
 use super::said::{Said, SaidColumn};
 use crate::error::{Error, Result, nearest};
+use crate::plural::plural;
 use crate::role::Role;
 
 /// The other column's name, for a column with this role.
@@ -65,7 +66,11 @@ fn check(schema: &Schema, name: &str, other: &str, relative: &BTreeMap<String, S
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             let nearest = nearest(column, &names);
             let close = nearest.starts_with("did you mean");
-            let has = if close { nearest } else { format!("it has {} columns", names.len()) };
+            let has = if close {
+                nearest
+            } else {
+                format!("it has {}", plural(names.len() as u64, "column", "columns"))
+            };
             return Err(Error::policy(format!("the input has no column `{column}`; {has}")));
         };
         if !matches!(field.data_type(), DataType::Date32 | DataType::Timestamp(..)) {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, Options, hierarchy};
 use crate::model::{Class, Model, Needs, Requirement, ValueCount};
+use crate::plural::plural;
 use crate::role::Role;
 
 /// How many columns an error names.
@@ -69,7 +70,11 @@ impl Said {
                 let nearest = nearest(&column.name, &names);
                 let close = nearest.starts_with("did you mean");
                 // The first line of a file without a header would be names: no list of them is shown.
-                let has = if close { nearest } else { format!("it has {} columns", names.len()) };
+                let has = if close {
+                    nearest
+                } else {
+                    format!("it has {}", plural(names.len() as u64, "column", "columns"))
+                };
                 let name = &column.name;
                 Err(Error::policy(format!("the input has no column `{name}`; {has}")).at(column.path()))
             }
@@ -83,10 +88,7 @@ impl Said {
             return Err(Error::policy(format!(
                 "{} of the input without a role: {}; give each a line such as `{} = {{ role = \"...\" }}` ({}), \
                  or leave them out with the line `others = \"drop\"` above `[columns]`",
-                match missing.len() {
-                    1 => "1 column".into(),
-                    count => format!("{count} columns"),
-                },
+                plural(missing.len() as u64, "column", "columns"),
                 some(&missing),
                 join("", first),
                 Role::ALL.map(|(_, word)| word).join(", "),

@@ -402,7 +402,13 @@ impl SaidHierarchy {
         let known: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
         let beside = rows.iter().flat_map(|(_, row)| row.options).map(|option| option.key);
         let table = table_of(value).map_err(|error| error.at(path))?;
-        let all: Vec<&str> = known.iter().copied().chain(beside).collect();
+        // Several generalizers may have an option of one name.
+        let mut all = known.clone();
+        for key in beside {
+            if !all.contains(&key) {
+                all.push(key);
+            }
+        }
         let mut keys = Keys::new(path.to_owned(), table, &all, &[])?;
         let said: Vec<&str> =
             keys.table.keys().map(String::as_str).filter(|key| known.contains(key)).collect();

@@ -89,6 +89,7 @@ fn unknown_keys_get_the_nearest_one_at_every_depth() {
     );
     let none = column("bmi = { role = \"quasi\", hierarchy = { zzz = [[1]] } }");
     assert!(none.starts_with("columns.bmi.hierarchy.zzz: unknown key; valid: bands, date, "), "{none}");
+    assert_eq!(none.matches("origin").count(), 1, "{none}");
 }
 
 #[test]
@@ -181,6 +182,11 @@ fn suppression_limits() {
             format!("suppression_limit: expected a share from 0 to 1, such as 0.05, found {found}")
         );
     }
+    for said in ["1e-19", "0.1234567890123456789e-9"] {
+        let found = error(&format!("k = 5\nsuppression_limit = {said}"));
+        let digits = "expected a number of at most 18 digits, at most 18 of them after the point, found ";
+        assert!(found.starts_with(&format!("suppression_limit: {digits}")), "{found}");
+    }
     for (said, meant) in [("0.29", "0.29"), ("1", "1"), ("0.0", "0"), ("5e-2", "0.05")] {
         let said = Said::parse(&format!("k = 5\nsuppression_limit = {said}")).unwrap();
         assert_eq!(said.suppression_limit.to_string(), meant);
@@ -268,6 +274,10 @@ fn keys_of_quasi_identifiers_only() {
         let found = column(&format!("age = {{ role = \"quasi\", weight = {wrong} }}"));
         assert!(found.starts_with("columns.age.weight: expected a number above 0, found "), "{found}");
     }
+    assert_eq!(
+        column("age = { role = \"quasi\", weight = 1e18 }"),
+        "columns.age.weight: expected a number of at most 18 digits, at most 18 of them after the point, found 1e18"
+    );
     assert_eq!(
         column("age = { role = \"quasi\", min_level = -1 }"),
         "columns.age.min_level: expected the number of a level, 0 or above, found -1"

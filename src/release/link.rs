@@ -33,6 +33,7 @@ use super::input::{Format, Input};
 use super::known::{Key, Recoding, csv_type};
 use super::record::{ColumnRecord, PrivateRecord, PublicRecord};
 use crate::error::{Error, Result, nearest};
+use crate::plural::plural;
 use crate::policy::{CsvType, Files, Said};
 use crate::role::Role;
 
@@ -46,7 +47,8 @@ pub struct Attack<'a> {
     pub table: &'a Input,
     /// The folder of B when B is a release.
     pub release: Option<&'a Path>,
-    /// The column of B whose distinct values are counted as matches; without one its rows are.
+    /// The column of B whose distinct values are counted as matches; without one its rows are. A row of B without a value
+    /// there is no match; its sensitive values can be learnt.
     pub individual_of_table: Option<&'a str>,
     /// The columns that A and B share; for a release, when empty, its quasi-identifiers that A has.
     pub on: &'a [String],
@@ -64,7 +66,7 @@ pub struct Linked {
     pub on: Vec<(String, Option<String>)>,
     /// How many people match so many: rows of B, or its individuals.
     pub matches: BTreeMap<u64, u64>,
-    /// The people who match none.
+    /// The people who match none. Where matches are individuals, some of them may match rows of B without one.
     pub unmatched: u64,
     /// For each sensitive column the people of whom a row matches only rows that all have one same value, not NULL.
     pub homogeneous: Vec<(String, u64)>,
@@ -219,7 +221,11 @@ fn has<'a>(schema: &Schema, said: &str, flag: &str, names: impl IntoIterator<Ite
             let nearest = nearest(name, &all);
             // The first line of a file without a header would be names: no list of them is shown.
             let close = nearest.starts_with("did you mean");
-            let hint = if close { nearest } else { format!("it has {} columns", all.len()) };
+            let hint = if close {
+                nearest
+            } else {
+                format!("it has {}", plural(all.len() as u64, "column", "columns"))
+            };
             return Err(Error::policy(format!("{flag}: {said} has no column `{name}`; {hint}")));
         }
     }
@@ -266,7 +272,7 @@ fn flag(condition: Expr) -> Result<Expr> {
     when(condition, lit(1i64)).otherwise(lit(0i64)).doing(DOING)
 }
 
-/// The groups of B with more than no match: keys, matches, and 1 for each sensitive value that all rows share.
+/// The groups of B: keys, matches (NULL for none), and 1 for each sensitive value that all rows share.
 fn groups_of_table(
     table: DataFrame,
     keys: &[Key],
@@ -294,9 +300,10 @@ fn groups_of_table(
         counted.push(count(column(hash)).alias(format!("{hash}_known")));
     }
     let groups = table.select(columns).doing(DOING)?.aggregate(all(&names), counted).doing(DOING)?;
-    let groups = groups.filter(column(MATCHES).gt(lit(0i64))).doing(DOING)?;
+    // A group may hold only rows without an individual: it has no match, but its sensitive values can be learnt.
+    let matches = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end().doing(DOING)?;
     let mut columns = all(&names);
-    columns.push(column(MATCHES));
+    columns.push(matches.alias(MATCHES));
     for (hash, shared) in hashes.iter().zip(numbered("shared", sensitive.len())) {
         let one = column(format!("{hash}_least")).eq(column(format!("{hash}_most")));
         let known = column(format!("{hash}_known")).eq(column(ROWS));

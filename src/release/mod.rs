@@ -40,6 +40,7 @@ pub mod stop;
 pub(crate) mod target;
 mod typed;
 pub mod verify;
+mod watcher;
 pub mod write;
 
 use std::collections::BTreeMap;
@@ -56,8 +57,9 @@ use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 use crate::measure::{ClassSizes, RISKS, granularity};
 use crate::method::lattice::minimal::minimal;
-use crate::method::{self, Found, Outcome, Problem, Watch};
+use crate::method::{self, Found, Outcome, Problem};
 use crate::model::{Class, ClassModel, Counted, Merge, Requirement};
+use crate::plural::plural;
 use crate::policy::{Files, Policy, Said};
 use crate::release::apply::ClassNumbers;
 use crate::release::as_is::{Finer, ReleasedRows};
@@ -69,6 +71,7 @@ use crate::release::recording::{private_record, public_levels, public_record};
 use crate::release::staging::Staging;
 use crate::release::stop::Stop;
 use crate::release::verify::Expected;
+use crate::release::watcher::Watcher;
 
 /// What is going on, for a progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +94,8 @@ pub trait Listener: Sync + Send {
     fn begin(&self, _phase: Phase, _total: u64) {}
     /// So much of the phase is done.
     fn done(&self, _units: u64) {}
+    /// The user should know this while the run goes on.
+    fn notice(&self, _text: &str) {}
 }
 
 /// Hears nothing.
@@ -188,8 +193,11 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
         let model = &requirement.model;
         let said = || format!("{} cannot be met: ", requirement.said());
         if model.min_size() > people {
-            let what = if counted == Counted::Rows { "rows" } else { "individuals" };
-            return Err(Error::unmet(format!("{}the input has only {people} {what}", said())));
+            let found = match counted {
+                Counted::Rows => plural(people, "row", "rows"),
+                Counted::Individuals => plural(people, "individual", "individuals"),
+            };
+            return Err(Error::unmet(format!("{}the input has only {found}", said())));
         }
         let name = requirement.sensitive.as_ref();
         let column = classes.sensitive().iter().position(|column| Some(column) == name);
@@ -212,18 +220,6 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
     Ok(())
 }
 
-struct Watcher<'a>(&'a Run<'a>);
-
-impl Watch for Watcher<'_> {
-    fn progress(&self, done: u64, _total: u64) {
-        self.0.listener.done(done);
-    }
-
-    fn stopped(&self) -> bool {
-        self.0.stop.is_set()
-    }
-}
-
 /// Searches for the best nodes; returns the method's name with what it found.
 ///
 /// # Errors
@@ -234,7 +230,10 @@ pub fn search(
     classes: &ClassTable,
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
-    ask(run, policy, classes, top, |problem| {
+    let advice = (policy.method != "anytime").then_some(
+        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without the proof that nothing is better",
+    );
+    ask(run, policy, classes, top, advice, |problem| {
         let method = method::choose(&policy.method, problem)?;
         Ok((method.doc().name, method.search(problem)?))
     })
@@ -245,18 +244,20 @@ pub fn search(
 /// # Errors
 /// Those of [`minimal()`].
 pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
-    ask(run, policy, classes, 1, minimal)
+    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched sooner"), minimal)
 }
 
-/// Makes a problem of a policy and its class table.
+/// Makes a problem of a policy and its class table; a search that takes long is told with the `advice`.
 pub(crate) fn ask<T>(
     run: &Run<'_>,
     policy: &Policy,
     classes: &ClassTable,
     top: usize,
+    advice: Option<&'static str>,
     answer: impl FnOnce(&Problem<'_>) -> Result<T>,
 ) -> Result<T> {
     let ranges = policy.ranges();
+    let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
     let problem = Problem {
         table: classes,
         requirements: &policy.requirements,
@@ -266,9 +267,8 @@ pub(crate) fn ask<T>(
         top,
         effort: policy.effort,
         threads: run.resources.threads,
-        watch: &Watcher(run),
+        watch: &Watcher::new(run, nodes, advice),
     };
-    let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
     run.listener.begin(Phase::Search, nodes);
     answer(&problem)
 }
@@ -422,17 +422,20 @@ pub async fn release(
 fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     if !outcome.proven {
         return Error::unmet(format!(
-            "nothing was found in {} of {} combinations of levels; raise effort, or let the search end with \
+            "nothing was found in {} of {} of levels; raise effort, or let the search end with \
              method = \"auto\"",
-            outcome.evaluated, outcome.nodes
+            outcome.evaluated,
+            plural(outcome.nodes, "combination", "combinations")
         ));
     }
     Error::unmet(format!(
-        "no combination of levels satisfies {} with at most {} suppressed {}; raise suppression_limit, add \
+        "no combination of levels satisfies {} with at most {}; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",
         said_models(&policy.requirements),
-        limit,
-        if policy.individual().is_some() { "individuals" } else { "rows" },
+        match policy.individual() {
+            Some(_) => plural(limit, "suppressed individual", "suppressed individuals"),
+            None => plural(limit, "suppressed row", "suppressed rows"),
+        },
     ))
 }
 

@@ -224,7 +224,7 @@ fn check_looks_at_sensitive_columns() {
         format!(
             "read      10 rows in 4 classes over zip\n\
              FAILS     l_diversity(2, diagnosis) required, 0 reached; 2 classes with 5 rows fail\n\
-             shared    `diagnosis`: 1 homogeneous class with 3 rows give their value away\n{counted}{next}"
+             shared    `diagnosis`: 1 homogeneous class with 3 rows gives its value away\n{counted}{next}"
         )
     );
     let ran = place.run(&format!("check in.csv --quasi area {diagnosis}")).exit(0);

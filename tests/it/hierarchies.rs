@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{
     ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
@@ -80,7 +83,7 @@ fn policy(lines: &str, columns: &str) -> String {
 }
 
 /// A column, how it is generalized, what its level 1 (0 for a bare clip) is called, and the labels that come out.
-const COLUMNS: [(&str, &str, &str, &[&str]); 9] = [
+const COLUMNS: [(&str, &str, &str, &[&str]); 10] = [
     (
         "bmi",
         "hierarchy = { bands = [[18.5, 25, 30, 40], [25, 30]] }, max_level = 1, min_level = 1",
@@ -107,6 +110,12 @@ const COLUMNS: [(&str, &str, &str, &[&str]); 9] = [
         "clip = { to = 50 }, hierarchy = { floor = [20, 40] }, max_level = 1, min_level = 1",
         "floor:20 clip:,50",
         &["-", "-20", "0", "20", "40", "50"],
+    ),
+    (
+        "income",
+        "clip = { to = 50 }, hierarchy = { bands = [[0, 10, 50], [0, 10]] }, max_level = 2, min_level = 2",
+        "bands:0,10 clip:,50",
+        &["-", "<00", ">=50", "[00,10)", "[10,50)"],
     ),
     (
         "zip",
@@ -208,6 +217,47 @@ fn the_search_finds_what_looking_at_every_node_finds() {
 }
 
 #[test]
+fn a_search_that_takes_long_says_how_to_end_it() {
+    let place = Place::new();
+    let names: Vec<String> = (0..40).map(|at| format!("q{at}")).collect();
+    let mut state = 1_u64;
+    let mut cell = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33 & 1).to_string()
+    };
+    let lines = (0..400).map(|_| names.iter().map(|_| cell()).collect::<Vec<_>>().join(",") + "\n");
+    place.write("in.csv", format!("{}\n{}", names.join(","), lines.collect::<String>()));
+    let columns: String = names.iter().map(|name| format!("{name} = {{ role = \"quasi\" }}\n")).collect();
+    place.write("p.toml", format!("k = 5\nrows_are_individuals = true\n[columns]\n{columns}"));
+
+    let start = |format: &str| {
+        let mut command = place.command(&format!("search in.csv --policy p.toml --threads 1{format}"));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (mut text, mut json) = (start(""), start(" --format json"));
+    let (sender, heard) = std::sync::mpsc::channel();
+    let err = text.stderr.take().unwrap();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(err).read_line(&mut line);
+        let _ = sender.send(line);
+    });
+    let line = heard.recv_timeout(Duration::from_secs(120));
+    // A program that reads JSON from standard error gets nothing else.
+    std::thread::sleep(Duration::from_secs(1));
+    text.kill().unwrap();
+    json.kill().unwrap();
+    let silent = json.wait_with_output().unwrap();
+    text.wait().unwrap();
+    assert_eq!(
+        line.unwrap(),
+        "kanon: searching 1,099,511,627,776 nodes; this may take long: `method = \"anytime\"` with `effort = { \
+         seconds = 60 }` ends in time, without the proof that nothing is better\n"
+    );
+    assert!(silent.stderr.is_empty(), "{:?}", String::from_utf8_lossy(&silent.stderr));
+}
+
+#[test]
 fn decimals_are_clipped_and_banded() {
     let place = place();
     let of = |said: &str| {
@@ -240,7 +290,7 @@ fn a_hierarchy_in_a_table_is_checked_like_a_file() {
     let few = towns(vec![Some("Boston"), Some("Olympia")], vec![Some("Massachusetts"), Some("Washington")]);
     few.exit(2).says("columns.town.hierarchy: 3 distinct values are not in the hierarchy file");
     let null = towns(vec![Some("Boston"), None], vec![Some("Massachusetts"); 2]);
-    null.exit(2).says("column `town` has 1 NULLs");
+    null.exit(2).says("column `town` has 1 NULL;");
     let twice = towns(vec![Some("Boston"); 2], vec![Some("Massachusetts"); 2]);
     twice.exit(2).says("row 2 repeats the value of row 1");
 }

@@ -60,7 +60,7 @@ fn sources() -> Vec<Source> {
 /// DESIGN.md: the small words (`error`, `decimal`, ...) lie below all, and the class table knows `model`, because
 /// a judged node is classes and models together; `measure` looks at judged nodes.
 const LAYERS: &[&[&str]] = &[
-    &["decimal", "doc", "error", "papers", "role"],
+    &["decimal", "doc", "error", "papers", "plural", "role"],
     &["generalize"],
     &["class", "model"],
     &["measure"],

@@ -144,7 +144,7 @@ fn two_people_who_share_both_values_are_not_diverse() {
     assert_eq!(shared["homogeneous"], all);
     let text = place.run("verify weak --input in.parquet").exit(0).out;
     assert!(
-        text.contains("shared    `problem`: 1 homogeneous class with 2 individuals give their value away"),
+        text.contains("shared    `problem`: 1 homogeneous class with 2 individuals gives its value away"),
         "{text}"
     );
     let checked = place.run("check in.parquet --policy p.toml --format json").exit(0).json();

@@ -162,6 +162,28 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
 }
 
 #[test]
+fn a_row_of_b_without_an_individual_is_no_match_and_tells_its_value() {
+    let place = Place::new();
+    place.write("a.csv", "zip\n02139\n02141\n02142\n");
+    place.write("b.csv", "zip,patient,diagnosis\n02139,1,flu\n02141,,gout\n02141,,gout\n");
+    let line = "link a.csv b.csv --on zip --sensitive diagnosis --individual-of-b patient";
+    let found = place.run(&format!("{line} --format json")).exit(0).json();
+    assert_eq!((&found["matched"], &found["unmatched"], &found["unique"]), (&json!(1), &json!(2), &json!(1)));
+    assert_eq!(found["homogeneous"][0]["people"], 2);
+    let text = place.run(line).exit(0).out;
+    for said in [
+        "matched   1 person (33 %); 2 match no individual\n",
+        "unique    1 person matches exactly one individual: re-identified (33 %)\n",
+        "learnt    diagnosis of 2 people (67 %): all they match is one value\n",
+    ] {
+        assert!(text.contains(said), "no `{said}` in {text}");
+    }
+    // Rows are counted without the column: both of them match.
+    let rows = place.run("link a.csv b.csv --on zip --format json").exit(0).json();
+    assert_eq!((&rows["matched"], &rows["unmatched"]), (&json!(2), &json!(1)));
+}
+
+#[test]
 fn mistakes_are_told() {
     let place = scene();
     place.run("release health.csv --policy policy.toml --to safe").exit(0);
@@ -243,8 +265,11 @@ fn naive(
             } as u64;
             if count > 0 {
                 least = Some(least.map_or(count, |least: u64| least.min(count)));
-                let first = matched[0].sensitive;
-                learnt |= first.is_some() && matched.iter().all(|row| row.sensitive == first);
+            }
+            // Rows without an individual are no matches, but what they say is learnt.
+            if let Some(first) = matched.first() {
+                learnt |=
+                    first.sensitive.is_some() && matched.iter().all(|row| row.sensitive == first.sensitive);
             }
         }
         match least {

@@ -157,7 +157,10 @@ async fn what_is_not_covered_is_counted_and_not_shown() {
     register(&session, Arc::new(StringArray::from(vec!["SECRET", "widowed", "SECRET", "HIDDEN"])));
     for (sql, refused) in [
         ("SELECT generalize('marital', v, 1) FROM t", "2 distinct values"),
-        ("SELECT generalize('marital', 'SECRET', 1)", "1 distinct values"),
+        (
+            "SELECT generalize('marital', 'SECRET', 1)",
+            "1 distinct value is not in the hierarchy file; add a line for it",
+        ),
         ("SELECT generalize('zip', v, 2) FROM t", "3 distinct values"),
     ] {
         let error = run(&session, sql).await.unwrap_err();

@@ -120,7 +120,7 @@ fn homogeneous_classes_are_always_shown() {
     let policy = "accept_homogeneity = [\"diagnosis\"]\n".to_owned()
         + &POLICY.replace("diagnosis = { role = \"insensitive\"", "diagnosis = { role = \"sensitive\"");
     place.write("p.toml", policy);
-    let line = "shared    `diagnosis`: 1 homogeneous class with 20 rows give their value away\n";
+    let line = "shared    `diagnosis`: 1 homogeneous class with 20 rows gives its value away\n";
     for command in [
         "check in.parquet --policy p.toml",
         "release in.parquet --policy p.toml --to out",

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Done;
-use super::numbers::counted;
+use super::numbers::plural;
 use crate::error::{Error, Result, of_file};
 use crate::release::Run;
 use crate::release::input::Input;
@@ -82,7 +82,7 @@ fn told(proposal: &Proposal, path: &Path) -> String {
     ];
     let counts = roles.map(|role| (proposal.with_role(role).count(), role.word()));
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
-    let columns = counted(u64::try_from(proposal.columns.len()).unwrap_or(u64::MAX), "column", "columns");
+    let columns = plural(u64::try_from(proposal.columns.len()).unwrap_or(u64::MAX), "column", "columns");
     let path = path.display();
     let counts: Vec<String> = counts.collect();
     format!(

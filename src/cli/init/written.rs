@@ -5,7 +5,7 @@ use std::path::Path;
 use arrow::datatypes::DataType;
 
 use crate::cli::in_shell;
-use crate::cli::numbers::{counted, grouped, percent, percent_of, rows};
+use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
 use crate::policy::CsvOptions;
 use crate::release::propose::{Column, Facts, People, Proposal, Proposed};
 
@@ -271,7 +271,7 @@ fn counts(facts: &Facts) -> String {
     let distinct = match facts.distinct {
         _ if facts.is_unique() => ", no value twice".to_owned(),
         Some(distinct) if facts.is_counted => {
-            format!(", {}", counted(distinct, "distinct value", "distinct values"))
+            format!(", {}", plural(distinct, "distinct value", "distinct values"))
         }
         Some(distinct) => format!(", about {} distinct values", grouped(about(distinct))),
         None => String::new(),

@@ -132,7 +132,7 @@ impl Task for Lattice {
         let nodes = tokio::task::spawn_blocking(move || {
             let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
             let mut nodes: Vec<Node> = Vec::new();
-            ask(&run, &policy, &classes, 1, |problem| {
+            ask(&run, &policy, &classes, 1, None, |problem| {
                 for_every_node(problem, &mut |node| {
                     let knows = |loss: crate::measure::LossRow| {
                         loss.needs() == Needs::Size || !classes.sensitive().is_empty()

@@ -7,7 +7,8 @@
 //! 0: nobody in `b`; 1: found), `people` (BIGINT: rows of `a`; with `individual` its distinct values, by the row that
 //! matches fewest, those that match none aside), and for each sensitive column `learnt_<column>` (BIGINT: the people of
 //! whom a row matches only rows with one and the same value). With `individual_of_b` matches are distinct individuals
-//! of `b`. A match is no proof: who is not in `b` may match others.
+//! of `b`; a row of `b` with a NULL individual is no match, but its sensitive values can be learnt. A match is no proof:
+//! who is not in `b` may match others.
 
 use datafusion::common::{Column, DFSchemaRef, NullEquality};
 use datafusion::error::{DataFusionError, Result};

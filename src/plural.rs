@@ -1,0 +1,38 @@
+//! Counts with their nouns, as messages and results show them.
+
+/// The count with its noun: `1 row`, `2 rows`, `1,234 rows`.
+pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+/// The number of nodes of a lattice; `u64::MAX` stands for all numbers that do not fit.
+#[cfg(feature = "engine")]
+pub(crate) fn nodes_of(nodes: u64) -> String {
+    let said = plural(nodes, "node", "nodes");
+    if nodes == u64::MAX { format!("more than {said}") } else { said }
+}
+
+/// The number with its digits in groups of three: `1,234,567`.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_is_singular() {
+        let rows = [0, 1, 2, 1_000, 1_234_567].map(|count| plural(count, "row", "rows"));
+        assert_eq!(rows, ["0 rows", "1 row", "2 rows", "1,000 rows", "1,234,567 rows"]);
+        assert_eq!(grouped(999), "999");
+    }
+}
