@@ -314,7 +314,7 @@ fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "staging_faults.rs"]
+#[path = "staging_tests.rs"]
 mod faults;
 
 #[cfg(test)]
