@@ -13,6 +13,7 @@ use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
+use super::damaged::unless_it_panics;
 use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
 use super::order;
@@ -370,6 +371,13 @@ struct Footer {
 /// The schema and the facts of a Parquet footer.
 fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
     let place = format!("{}", path.display());
+    unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
+        let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
+        Err(Error::data(why).at(path.display()))
+    })
+}
+
+fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
     let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
     let facts = reader.metadata().file_metadata();
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;

@@ -10,6 +10,7 @@ mod check_release;
 pub mod chosen;
 pub(crate) mod class_key;
 mod counting;
+pub(crate) mod damaged;
 pub mod digest;
 pub(crate) mod distinct;
 pub mod engine;
@@ -26,6 +27,7 @@ mod per_class;
 pub mod profile;
 pub mod propose;
 mod read_csv;
+mod read_arrow;
 mod read_json;
 pub mod record;
 mod recording;
@@ -138,7 +140,7 @@ impl Loaded {
 /// Data errors of the input, policy errors of the policy.
 pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
     let session = resources.session()?;
-    let table = input.table(&session, said.csv(), &|name| said.csv_type(name)).await?;
+    let table = input.table_typed(&session, said.csv(), &|name| said.csv_type(name), typing).await?;
     let relative = said.relative_columns(table.schema().as_arrow())?;
     let table = relative::days_since(table, &relative)?;
     let policy = said.resolve(table.schema().as_arrow(), files)?;

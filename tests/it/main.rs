@@ -17,6 +17,7 @@ mod arx;
 mod canary;
 mod cli;
 mod command;
+mod damaged;
 mod formats;
 mod fuzz;
 mod hierarchies;
