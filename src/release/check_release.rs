@@ -19,9 +19,10 @@ use super::input::{Format, Input, PinnedFile};
 use super::order;
 use super::record::{ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::recording::counted_in;
+use super::typed::Typing;
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
-use super::{Run, expected, open, said_models};
+use super::{Run, expected, open_typed, said_models};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer};
@@ -168,7 +169,7 @@ async fn against(
     said: &Said,
     files: &dyn Files,
 ) -> Result<Verified> {
-    let loaded = open(run.resources, input, said, files).await?;
+    let loaded = open_typed(run.resources, input, said, files, Typing::Plain).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
     if said_models(&models) != said_models(&policy.requirements) {
@@ -370,7 +371,6 @@ struct Footer {
 
 /// The schema and the facts of a Parquet footer.
 fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
-    let place = format!("{}", path.display());
     unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
         let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
         Err(Error::data(why).at(path.display()))
@@ -378,6 +378,7 @@ fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
 }
 
 fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
+    let place = format!("{}", path.display());
     let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
     let facts = reader.metadata().file_metadata();
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;

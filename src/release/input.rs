@@ -25,9 +25,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::damaged::unless_it_panics;
 use super::engine::{Doing, column};
 pub use super::files::{Format, Input, PinnedFile};
-use super::functions::canonical_float;
-use super::typed::typed;
-use super::{read_csv, read_json};
+use super::functions::{OfValues, canonical_float, of_values};
+use super::typed::{Typing, typed};
+use super::{read_arrow, read_csv, read_json};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
@@ -89,7 +89,24 @@ impl Input {
         csv: &CsvOptions,
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
     ) -> Result<DataFrame> {
+        self.table_typed(session, csv, csv_type, Typing::Columnar).await
+    }
+
+    /// As [`table`](Self::table), with texts read as `typing` says.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn table_typed(
+        &self,
+        session: &SessionContext,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+        typing: Typing,
+    ) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
+        if self.format == Format::Arrow {
+            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
+        }
         let raw = self.raw(session, csv, &schema)?;
         if self.format == Format::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
@@ -104,9 +121,6 @@ impl Input {
     }
 
     /// Parquet files as a table whose floats are the files' bits, for verification: -0.0 and the bits of a NaN
-        if self.format == Format::Arrow {
-            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
-        }
     /// could carry something out.
     pub(super) fn as_written(&self, session: &SessionContext) -> Result<DataFrame> {
         let schema = self.file_schema(&CsvOptions::default())?;
@@ -332,20 +346,6 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
     raw.select(columns).doing("opening the input")
 }
 
-/// A column without its dictionary, and its type then. Arrow's cast of a dictionary of texts to a view takes what lies
-/// behind a NULL entry for a text; this one does not.
-fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
-    match data_type {
-        DataType::Dictionary(_, plain) => decoded(cast(value, (**plain).clone()), plain),
-        plain => (value, plain),
-    }
-}
-
-/// The text columns of CSV files; the texts of `nulls` are NULL.
-fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
-    let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
-    let texts: Vec<Expr> = schema
-        .fields()
 /// Timestamps in seconds as milliseconds.
 struct Milliseconds;
 
@@ -371,6 +371,20 @@ impl OfValues for Milliseconds {
     }
 }
 
+/// A column without its dictionary, and its type then. Arrow's cast of a dictionary of texts to a view takes what lies
+/// behind a NULL entry for a text; this one does not.
+fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
+    match data_type {
+        DataType::Dictionary(_, plain) => decoded(cast(value, (**plain).clone()), plain),
+        plain => (value, plain),
+    }
+}
+
+/// The text columns of CSV files; the texts of `nulls` are NULL.
+fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
+    let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
+    let texts: Vec<Expr> = schema
+        .fields()
         .iter()
         .map(|field| {
             // The reader makes NULL of empty cells, whatever it is told.

@@ -110,9 +110,9 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
         counted("name", cell.eq(lit(name.clone())))?;
         // 02139 is a code, not a number.
         let code = value.clone().like(lit("0_%")).and(value.clone().not_like(lit("0.%")));
-        counted("number", misfit(&value, &DataType::Float64).or(code))?;
+        counted("number", misfit(name, &value, &DataType::Float64).or(code))?;
         for (kind, data_type) in ["day", "moment"].into_iter().zip(&TIMES) {
-            counted(kind, misfit(&value, data_type))?;
+            counted(kind, misfit(name, &value, data_type))?;
         }
     }
     let row = one_row(table, counts).await?;
