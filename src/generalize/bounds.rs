@@ -99,12 +99,19 @@ impl Grid {
         }
     }
 
-    /// The error for `count` floats whose interval cannot be told exactly.
-    pub(crate) fn too_far(&self, count: usize) -> Error {
+    /// The error for `count` values of a type whose interval cannot be told exactly.
+    pub(crate) fn too_far(&self, count: usize, data_type: &DataType) -> Error {
+        let remedy = match data_type {
+            DataType::Float32 => "use a larger step, or double precision",
+            // Their bounds are counted in units of the last digit of step and origin.
+            _ if data_type.is_decimal() => "use a step and an origin with fewer decimals",
+            _ => "use a larger step, or a step and an origin with fewer decimals",
+        };
         Error::data(format!(
-            "{count} values are too far from 0 to be told apart at a step of {}: use a larger step, or double \
-             precision",
-            self.step
+            "{count} {} too far from 0 to be told apart at a step of {} from {}: {remedy}",
+            if count == 1 { "value is" } else { "values are" },
+            self.step,
+            self.origin,
         ))
     }
 }
