@@ -28,6 +28,7 @@ mod kill;
 mod laws;
 mod link;
 mod loaded_hierarchies;
+mod metamorphic;
 mod mutants;
 mod mutants_sensitive;
 mod papers;
