@@ -22,6 +22,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::error::{Error, Kind, Result, of_file};
 use crate::release::Run;
+use crate::release::damaged::is_guarded;
 use crate::release::engine::Resources;
 use crate::release::stop::Stop;
 use progress::Progress;
@@ -108,6 +109,9 @@ pub fn main() -> ExitCode {
     let format = cli.everywhere.format;
     // A panic's text may quote cells: only its place is told.
     std::panic::set_hook(Box::new(|panic| {
+        if is_guarded() {
+            return;
+        }
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let _ = writeln!(std::io::stderr(), "kanon: a mistake of ours at {place}; please report it");
     }));

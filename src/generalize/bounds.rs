@@ -100,12 +100,19 @@ impl Grid {
         }
     }
 
-    /// The error for `count` floats whose interval cannot be told exactly.
-    pub(crate) fn too_far(&self, count: usize) -> Error {
+    /// The error for `count` values of a type whose interval cannot be told exactly.
+    pub(crate) fn too_far(&self, count: usize, data_type: &DataType) -> Error {
+        let remedy = match data_type {
+            DataType::Float32 => "use a larger step, or double precision",
+            // Their bounds are counted in units of the last digit of step and origin.
+            _ if data_type.is_decimal() => "use a step and an origin with fewer decimals",
+            _ => "use a larger step, or a step and an origin with fewer decimals",
+        };
         Error::data(format!(
-            "{} too far from 0 to be told apart at a step of {}: use a larger step, or double precision",
+            "{} too far from 0 to be told apart at a step of {} from {}: {remedy}",
             plural(count as u64, "value is", "values are"),
-            self.step
+            self.step,
+            self.origin,
         ))
     }
 }

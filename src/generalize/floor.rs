@@ -151,7 +151,7 @@ impl Floor {
         let floored: PrimitiveArray<T> = values.unary_opt(f);
         match floored.null_count() - values.null_count() {
             0 => Ok(Arc::new(floored)),
-            lost => Err(self.grid.too_far(lost)),
+            lost => Err(self.grid.too_far(lost, &T::DATA_TYPE)),
         }
     }
 }
@@ -234,7 +234,7 @@ impl Generalizer for Floor {
             }
             Value::Float(v) if !v.is_finite() => value.clone(),
             Value::Float(v) => {
-                let units = self.grid.by_text(*v).ok_or_else(|| self.grid.too_far(1))?;
+                let units = self.grid.by_text(*v).ok_or_else(|| self.grid.too_far(1, &DataType::Float64))?;
                 Value::Float(float_by_text(units, self.grid.scale))
             }
             Value::Decimal(digits, scale) => floor_one(&self.grid, *digits, *scale)?,

@@ -200,7 +200,7 @@ impl Generalizer for Range {
         let intervals = map_numbers(values, of_integer, of_float, of_decimal)?;
         match intervals.iter().filter(|interval| **interval == Some(None)).count() {
             0 => self.labels(intervals.into_iter().map(Option::flatten)),
-            lost => Err(self.grid.too_far(lost)),
+            lost => Err(self.grid.too_far(lost, values.data_type())),
         }
     }
 
@@ -216,7 +216,11 @@ impl Generalizer for Range {
             (_, Value::Decimal(..)) => lower_bound_by_text(&self.grid, value),
             _ => return Err(Error::data("only numbers have intervals")),
         };
-        let lower = lower.ok_or_else(|| self.grid.too_far(1))?;
+        let data_type = match value {
+            Value::Decimal(_, scale) => DataType::Decimal256(76, *scale),
+            _ => DataType::Float64,
+        };
+        let lower = lower.ok_or_else(|| self.grid.too_far(1, &data_type))?;
         Ok(Value::Text(self.text(Interval::From(lower))))
     }
 

@@ -149,8 +149,12 @@ pub struct Folder(pub PathBuf);
 impl Files for Folder {
     fn read(&self, name: &str) -> Result<String> {
         let path = self.0.join(name);
-        std::fs::read_to_string(&path)
-            .map_err(|e| Error::policy(format!("hierarchy file {}: {}", path.display(), of_file(&e))))
+        let refused = |why: String| Error::policy(format!("hierarchy file {}: {why}", path.display()));
+        let facts = std::fs::metadata(&path).map_err(|error| refused(of_file(&error)))?;
+        if !facts.is_file() && !facts.is_dir() {
+            return Err(refused("expected a plain file, found a pipe, a socket or a device".to_owned()));
+        }
+        std::fs::read_to_string(&path).map_err(|error| refused(of_file(&error)))
     }
 }
 

@@ -15,15 +15,17 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::as_is::{ReleasedRows, UniqueTogether};
 use super::check_record;
 use super::chosen::{GENERALIZED, field_label, labelled_field, released_schema};
+use super::damaged::unless_it_panics;
 use super::engine::{Doing, column};
 use super::input::{Format, Input, PinnedFile};
 use super::order;
 use super::record::{ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, recorded};
 use super::recording::counted_in;
 use super::staging;
+use super::typed::Typing;
 use super::verify::{Expected, Verified, verify};
 use super::write::{self, Part};
-use super::{Run, expected, open, said_models};
+use super::{Run, expected, open_typed, said_models};
 use crate::decimal::Decimal;
 use crate::error::{Error, Kind, Result};
 use crate::generalize::Generalizer;
@@ -184,7 +186,7 @@ async fn against(
     said: &Said,
     files: &dyn Files,
 ) -> Result<(Verified, UniqueTogether)> {
-    let loaded = open(run.resources, input, said, files).await?;
+    let loaded = open_typed(run.resources, input, said, files, Typing::Plain).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
     if said_models(&models) != said_models(&policy.requirements) {
@@ -400,6 +402,13 @@ struct Footer {
 
 /// The schema and the facts of a Parquet footer.
 fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
+    unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
+        let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
+        Err(Error::data(why).at(path.display()))
+    })
+}
+
+fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
     let place = format!("{}", path.display());
     let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
     let facts = reader.metadata().file_metadata();

@@ -61,7 +61,14 @@ pub struct PinnedFile {
 
 impl PinnedFile {
     fn new(path: PathBuf) -> Result<Self> {
-        let facts = fs::metadata(&path).doing(&format!("input file {}", path.display()))?;
+        let place = format!("input file {}", path.display());
+        let facts = fs::metadata(&path).doing(&place)?;
+        if !facts.is_file() {
+            // A pipe can be read once only, and each file is read several times.
+            let why =
+                "expected a plain file, found a pipe, a socket or a device; write its content into a file";
+            return Err(Error::data(why).at(place));
+        }
         Ok(Self { path, bytes: facts.len(), modified: facts.modified().ok() })
     }
 }

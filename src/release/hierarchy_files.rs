@@ -5,6 +5,7 @@ use std::path::Path;
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::damaged::unless_it_panics;
 use crate::error::{Error, Result, of_file};
 use crate::generalize::hierarchy::{csv_of_batches, is_table};
 use crate::policy::{Files, Folder};
@@ -26,8 +27,15 @@ impl Files for HierarchyFiles {
 fn parquet(path: &Path) -> Result<String> {
     // Errors of the reader may quote what is in the file.
     let broken = || Error::policy("it cannot be read as Parquet");
+    let facts = std::fs::metadata(path).map_err(|error| Error::policy(of_file(&error)))?;
+    if !facts.is_file() {
+        return Err(Error::policy("expected a plain file"));
+    }
     let file = File::open(path).map_err(|error| Error::policy(of_file(&error)))?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| broken())?;
-    let reader = reader.build().map_err(|_| broken())?;
-    csv_of_batches(&reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|_| broken())?)
+    let read = || {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|_| broken())?;
+        let reader = reader.build().map_err(|_| broken())?;
+        csv_of_batches(&reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|_| broken())?)
+    };
+    unless_it_panics(read).unwrap_or_else(|| Err(broken()))
 }

@@ -1,17 +1,16 @@
 //! INPUT as one table: the files of [`files`](super::files), their schema, and canonical columns.
 
 use std::fs;
-use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
 };
 use base64::Engine;
 use datafusion::arrow::ipc::convert::try_schema_from_ipc_buffer;
-use datafusion::arrow::ipc::reader::{FileReader as ArrowFileReader, StreamReader};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
@@ -23,11 +22,12 @@ use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema}
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::damaged::unless_it_panics;
 use super::engine::{Doing, column};
 pub use super::files::{Format, Input, PinnedFile};
-use super::functions::canonical_float;
-use super::typed::typed;
-use super::{read_csv, read_json};
+use super::functions::{OfValues, canonical_float, of_values};
+use super::typed::{Typing, typed};
+use super::{read_arrow, read_csv, read_json};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
@@ -45,7 +45,7 @@ impl Input {
             }
             Format::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
             Format::Arrow => {
-                let kinds = self.files.iter().map(|file| is_arrow_file(&file.path));
+                let kinds = self.files.iter().map(|file| read_arrow::is_file(&file.path));
                 let kinds = kinds.collect::<Result<Vec<bool>>>()?;
                 if let Some(other) = kinds.iter().position(|kind| kinds.first() != Some(kind)) {
                     let path = self.files[other].path.display();
@@ -53,7 +53,7 @@ impl Input {
                         "input file {path}: Arrow files and Arrow streams are mixed; give one kind"
                     )));
                 }
-                self.common_schema(arrow_schema)?
+                self.common_schema(|path| Ok(without_metadata(&read_arrow::schema(path)?)))?
             }
         };
         if schema.fields().is_empty() {
@@ -89,18 +89,35 @@ impl Input {
         csv: &CsvOptions,
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
     ) -> Result<DataFrame> {
+        self.table_typed(session, csv, csv_type, Typing::Columnar).await
+    }
+
+    /// As [`table`](Self::table), with texts read as `typing` says.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn table_typed(
+        &self,
+        session: &SessionContext,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+        typing: Typing,
+    ) -> Result<DataFrame> {
         let schema = self.file_schema(csv)?;
+        if self.format == Format::Arrow {
+            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
+        }
         let raw = self.raw(session, csv, &schema)?;
         if self.format == Format::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
             self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))?;
-            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type).await;
+            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type, typing).await;
         }
         let is_text = |field: &Field| match canonical_type(field.data_type()) {
             DataType::Utf8View => self.format == Format::Json || *field.data_type() == DataType::Null,
             _ => false,
         };
-        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, csv_type).await
+        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, csv_type, typing).await
     }
 
     /// Parquet files as a table whose floats are the files' bits, for verification: -0.0 and the bits of a NaN
@@ -131,10 +148,14 @@ impl Input {
             .files
             .iter()
             .map(|file| {
-                let absolute =
-                    fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
-                let url = ListingTableUrl::try_new(url_of(&absolute)?, None);
-                url.doing("the input's address")
+                let place = format!("input file {}", file.path.display());
+                let absolute = fs::canonicalize(&file.path).doing(&place)?;
+                if absolute.to_string_lossy().contains(char::is_control) {
+                    let why = "its path holds a control character, such as a line break, which the engine does not \
+                               read; rename the file or its folder";
+                    return Err(Error::data(why).at(place));
+                }
+                ListingTableUrl::try_new(url_of(&absolute)?, None).doing(&place)
             })
             .collect::<Result<Vec<ListingTableUrl>>>()?;
         let config = ListingTableConfig::new_with_multi_paths(urls)
@@ -183,12 +204,20 @@ fn url_of(absolute: &Path) -> Result<url::Url> {
 fn parquet_schema(path: &Path) -> Result<Schema> {
     let place = format!("input file {}", path.display());
     let file = fs::File::open(path).doing(&place)?;
-    let reader = SerializedFileReader::new(file).doing(&place)?;
-    let facts = reader.metadata().file_metadata();
-    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
-    let written = facts.key_value_metadata().into_iter().flatten();
-    let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
-    Ok(with_views(with_zones(without_metadata(&schema), written)))
+    let read = || -> Result<Schema> {
+        let reader = SerializedFileReader::new(file).doing(&place)?;
+        let facts = reader.metadata().file_metadata();
+        let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata());
+        let schema = without_metadata(&schema.doing(&place)?);
+        let written = facts.key_value_metadata().into_iter().flatten();
+        let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
+        Ok(with_views(with_zones(schema, written)))
+    };
+    // Arrow's reader panics on some damaged schemas, the engine's later as well.
+    unless_it_panics(read).unwrap_or_else(|| {
+        let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be read; write it anew";
+        Err(Error::data(why).at(&place))
+    })
 }
 
 /// Texts as views, which the Parquet reader makes faster than other texts.
@@ -218,37 +247,6 @@ fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
         _ => Field::clone(field),
     };
     Schema::new(schema.fields().iter().map(zoned).collect::<Vec<_>>())
-}
-
-fn arrow_schema(path: &Path) -> Result<Schema> {
-    let place = format!("input file {}", path.display());
-    let is_file = is_arrow_file(path)?;
-    let file = std::io::BufReader::new(fs::File::open(path).doing(&place)?);
-    let read = || match is_file {
-        true => ArrowFileReader::try_new(file, None).map(|reader| reader.schema()),
-        false => StreamReader::try_new(file, None).map(|reader| reader.schema()),
-    };
-    // Arrow's reader panics on some damaged files.
-    let schema = catch_unwind(AssertUnwindSafe(read));
-    let why = "the file is damaged, or neither an Arrow file nor an Arrow stream";
-    match schema {
-        Ok(Ok(schema)) => Ok(without_metadata(&schema)),
-        Ok(Err(_)) | Err(_) => Err(Error::data(why).at(place)),
-    }
-}
-
-/// Whether a file is in the file form of Arrow IPC, not in that of a stream.
-fn is_arrow_file(path: &Path) -> Result<bool> {
-    let place = format!("input file {}", path.display());
-    let mut start = Vec::new();
-    fs::File::open(path).doing(&place)?.take(6).read_to_end(&mut start).doing(&place)?;
-    match start.as_slice() {
-        b"" => Err(Error::data("the file is empty").at(place)),
-        [b'F', b'E', b'A', b'1', ..] => {
-            Err(Error::data("Feather version 1 is not read; write the file as Feather version 2").at(place))
-        }
-        start => Ok(start == b"ARROW1"),
-    }
 }
 
 /// Names and types alone: no metadata of the input may reach a release.
@@ -333,13 +331,44 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
         .map(|field| {
             let plain = canonical_type(field.data_type());
             let (value, data_type) = decoded(column(field.name()), field.data_type());
-            let value = if *data_type == plain { value } else { cast(value, plain.clone()) };
+            let value = match data_type {
+                _ if *data_type == plain => value,
+                DataType::Timestamp(TimeUnit::Second, _) => {
+                    of_values(Arc::new(Milliseconds), field.name(), value)
+                }
+                _ => cast(value, plain.clone()),
+            };
             let value =
                 if matches!(plain, DataType::Float32 | DataType::Float64) { float(value) } else { value };
             value.alias(field.name())
         })
         .collect();
     raw.select(columns).doing("opening the input")
+}
+
+/// Timestamps in seconds as milliseconds.
+struct Milliseconds;
+
+impl OfValues for Milliseconds {
+    fn name(&self) -> &'static str {
+        "kanon_milliseconds"
+    }
+
+    fn of_type(&self, values: &DataType) -> Result<DataType> {
+        Ok(canonical_type(values))
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        // Unless told otherwise Arrow makes NULL of what does not fit.
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let milliseconds = cast_with_options(values, &canonical_type(values.data_type()), &strict);
+        milliseconds.map_err(|_| {
+            Error::data(
+                "a timestamp in seconds lies beyond the range of milliseconds, in which it would be written; correct \
+                 it, or write NULL",
+            )
+        })
+    }
 }
 
 /// A column without its dictionary, and its type then. Arrow's cast of a dictionary of texts to a view takes what lies

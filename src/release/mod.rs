@@ -12,6 +12,7 @@ mod check_release;
 pub mod chosen;
 pub(crate) mod class_key;
 mod counting;
+pub(crate) mod damaged;
 pub mod digest;
 mod disk;
 pub(crate) mod distinct;
@@ -27,8 +28,10 @@ mod known;
 pub mod link;
 mod order;
 mod per_class;
+mod plain_values;
 pub mod profile;
 pub mod propose;
+mod read_arrow;
 mod read_csv;
 mod read_json;
 pub mod record;
@@ -70,6 +73,7 @@ use crate::release::record::{LevelRecord, PrivateRecord, PublicRecord};
 use crate::release::recording::{private_record, public_levels, public_record};
 use crate::release::staging::Staging;
 use crate::release::stop::Stop;
+use crate::release::typed::Typing;
 use crate::release::verify::Expected;
 use crate::release::watcher::Watcher;
 
@@ -148,10 +152,24 @@ impl Loaded {
 /// # Errors
 /// Data errors of the input, policy errors of the policy.
 pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
+    open_typed(resources, input, said, files, Typing::Columnar).await
+}
+
+/// As [`open`], with the texts of untyped formats and the days since other dates read as `typing` says.
+pub(super) async fn open_typed(
+    resources: &Resources,
+    input: &Input,
+    said: &Said,
+    files: &dyn Files,
+    typing: Typing,
+) -> Result<Loaded> {
     let session = resources.session()?;
-    let table = input.table(&session, said.csv(), &|name| said.csv_type(name)).await?;
+    let table = input.table_typed(&session, said.csv(), &|name| said.csv_type(name), typing).await?;
     let relative = said.relative_columns(table.schema().as_arrow())?;
-    let table = relative::days_since(table, &relative)?;
+    let table = match typing {
+        Typing::Columnar => relative::days_since(table, &relative)?,
+        Typing::Plain => relative::plain_days_since(table, &relative)?,
+    };
     let policy = said.resolve(table.schema().as_arrow(), files)?;
     Ok(Loaded { session, table, policy: Arc::new(policy) })
 }
@@ -381,7 +399,8 @@ pub async fn release(
     let expected = expected(policy, &chosen.generalizers);
     check_release::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
     let (verified, unique, as_is) = {
-        let again = open(&resources, input, source.said, source.files).await?;
+        let again = open_typed(&resources, input, source.said, source.files, Typing::Plain).await?;
+        verify::same_types(loaded.schema(), again.schema())?;
         let (session, table) = (&again.session, again.table);
         let output = check_release::read_parts(session, &staging.release(), &parts)?;
         let verified =

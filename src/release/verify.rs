@@ -1,7 +1,8 @@
 //! Verify: counts what was written, against the input, and trusts nothing that the method said.
 //!
 //! Input and output are read anew in a session of their own, with statistics and all rules of ours off. The
-//! input is recoded by the naive generalizers. One GROUP BY over both together gives per class its rows on
+//! texts of untyped formats are read by [`plain_values`](super::plain_values), the input is recoded by the naive
+//! generalizers. One GROUP BY over both together gives per class its rows on
 //! either side and an order-free 128-bit sum of row hashes under a random key:
 //!
 //! ```text
@@ -16,7 +17,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::UInt32Type;
+use arrow::datatypes::{Schema, UInt32Type};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
@@ -28,7 +29,7 @@ use super::per_class::{PerClass, Position};
 use super::stop::Stop;
 use crate::class::Budget;
 use crate::decimal::Decimal;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 use crate::model::Requirement;
 
@@ -127,6 +128,22 @@ pub async fn verify(
         judge.judge(&class, &fold.take())?;
     }
     judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
+}
+
+/// Checks that a release and its verification read the columns of the input as the same types.
+///
+/// # Errors
+/// An unmet error that names the first column of two types.
+pub(super) fn same_types(released: &Schema, verified: &Schema) -> Result<()> {
+    let mut fields = released.fields().iter().zip(verified.fields());
+    let differs = fields.find(|(a, b)| (a.name(), a.data_type()) != (b.name(), b.data_type()));
+    match differs {
+        None if released.fields().len() == verified.fields().len() => Ok(()),
+        differs => Err(Error::unmet(format!(
+            "verification refused: column `{}` was read as another type before",
+            differs.map_or("", |(field, _)| field.name())
+        ))),
+    }
 }
 
 /// For each row of a batch whether one of its labels is none of its level.

@@ -369,7 +369,7 @@ fn dates_become_days_since_another_date() {
     let ran = place
         .run("release in.csv --policy p.toml --to new")
         .exit(3)
-        .says("column `admission`: 1 rows hold no date");
+        .says("column `admission`: 1 row holds no date");
     assert!(!ran.err.contains("SECRET"), "{ran:?}");
 }
 
@@ -410,4 +410,64 @@ fn zones_of_parquet_files_whose_writer_changed_the_unit() {
     assert_eq!(*seen.data_type(), DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into())));
     let days: Vec<i64> = seen.as_primitive::<TimestampMillisecondType>().values().to_vec();
     assert_eq!(days, [1_719_698_400_000, 1_719_698_400_000, 1_719_784_800_000, 1_719_784_800_000]);
+}
+
+/// Texts in another zone than UTC, or that a reader would round, are refused with their cause; those in UTC are days of UTC.
+#[test]
+fn texts_that_are_not_what_they_seem() {
+    let place = Place::new();
+    let levels = |column: &str, hierarchy: &str| {
+        format!(
+            "k = 2\nrows_are_individuals = true\n[columns]\n{column} = {{ role = \"quasi\", hierarchy = {{ {hierarchy} }}, \
+             min_level = 1, max_level = 1 }}\n"
+        )
+    };
+    let refused = |cells: &[&str], causes: &[&str]| {
+        let lines: String = cells.iter().map(|cell| format!("\"{cell}\"\n")).collect();
+        place.write("in.csv", format!("q\n{lines}{lines}"));
+        let lines: String = cells.iter().map(|cell| format!("{{\"q\": \"{cell}\"}}\n")).collect();
+        place.write("in.json", lines.repeat(2));
+        for input in ["in.csv", "in.json"] {
+            let mut ran =
+                place.run(&format!("release {input} --policy p.toml --to out")).exit(3).says("column `q`: ");
+            for cause in causes {
+                ran = ran.says(cause);
+            }
+            assert!(cells.iter().all(|cell| !ran.err.contains(cell) || cell.len() < 5), "{ran:?}");
+        }
+    };
+    place.write("p.toml", levels("q", "date = [\"month\"]"));
+    let zone = "(2 have a time zone other than UTC";
+    for cell in ["America/New_York", "EST", "Asia/Tokyo"] {
+        let cell = format!("2020-06-30T23:00:00 {cell}");
+        refused(&[&cell, "2020-06-30T23:00:00"], &["2 rows hold no date", zone]);
+    }
+    refused(&["2020-06-30T23:00:00-05:00"], &["2 rows hold no date", zone]);
+    refused(&["2020-06-30T23:59:60"], &["2 rows hold no date (as 2020-12-31"]);
+    place.write("p.toml", levels("q", "floor = [10]"));
+    refused(&["1e400", "5"], &["2 rows hold no number", "(2 have a number beyond the range of a double)"]);
+    refused(&["1234567890123456789", "0.5"], &["(2 have an integer beyond 2^53"]);
+    // The same as days since another date.
+    let days = "k = 2\nrows_are_individuals = true\n[columns]\nq = { role = \"identifier\" }\n\
+                d = { role = \"quasi\", relative_to = \"q\", hierarchy = { range = [7] } }\n";
+    place.write("p.toml", days);
+    place.write(
+        "in.csv",
+        "q,d\n2020-06-30,2020-06-30T23:00:00 America/New_York\n2020-06-30,2020-06-30T23:00:00Z\n",
+    );
+    let ran = place.run("release in.csv --policy p.toml --to out").exit(3);
+    assert!(
+        ran.err.contains("column `d`: 1 row holds no date") && ran.err.contains("(1 has a time zone"),
+        "{ran:?}"
+    );
+    place.write("in.csv", "q,d\n2020-06-30,2020-06-30T23:59:59.999Z\n2020-06-30 00:00:00,2020-06-30\n");
+    place.run("release in.csv --policy p.toml --to out").exit(0);
+    place.run("verify out --input in.csv").exit(0);
+    assert_eq!(texts(&place.released("out"), "d"), ["0", "0"]);
+    // What is in UTC, in all forms.
+    place.write("p.toml", levels("q", "date = [\"month\"]"));
+    place.write("in.csv", "q\n2020-06-30T23:00:00Z\n2020-06-30 23:00:00+00:00\n2020-06-30 23:00:00 UTC\n2020-06-30t23:00:00.5\n");
+    place.run("release in.csv --policy p.toml --to out --overwrite").exit(0);
+    place.run("verify out --input in.csv").exit(0);
+    assert_eq!(texts(&place.released("out"), "q"), ["2020-06-01T00:00:00"; 4]);
 }

@@ -11,7 +11,7 @@ mod hierarchies;
 mod inputs;
 mod policies;
 mod queries;
-mod random;
+pub(crate) mod random;
 
 use std::collections::BTreeSet;
 use std::fs;

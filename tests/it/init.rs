@@ -357,3 +357,17 @@ fn files_that_are_there_stay() {
     place.run("init empty.csv").exit(3).says("no rows");
     assert!(Path::new(&voter).exists());
 }
+
+/// The proposed steps come from the quartiles: one cell cannot be read off them, nor make them useless for all others.
+#[test]
+fn an_outlier_says_nothing() {
+    let place = Place::new();
+    let incomes = |outlier: i64| -> ArrayRef {
+        Arc::new((0..499i64).map(|n| n % 100).chain([outlier]).collect::<Int64Array>())
+    };
+    for outlier in [7_777_777, 5] {
+        place.parquet("in.parquet", &table([("age", incomes(outlier))]));
+        let policy = place.run("init in.parquet").exit(0).out;
+        assert!(policy.contains("range = [20, 100]"), "{policy}");
+    }
+}

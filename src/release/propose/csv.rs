@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::facts::{count_if, one_row, whole};
+use super::facts::{count_if, narrow, one_row, whole};
 use crate::error::Result;
 use crate::policy::{CsvOptions, CsvType};
 use crate::release::Run;
@@ -64,7 +64,7 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
         let counts = MISSING.iter().enumerate().map(|(at, text)| {
             Ok(count_if(column(&look.name).eq(lit(*text)))?.alias(format!("missing_{at}")))
         });
-        let row = one_row(&table, counts.collect::<Result<_>>()?).await?;
+        let row = one_row(&narrow(&table, [look.name.as_str()])?, counts.collect::<Result<_>>()?).await?;
         for (at, occurs) in occurs.iter_mut().enumerate() {
             *occurs |= whole(&row, &format!("missing_{at}"))? > Some(0);
         }
@@ -110,12 +110,13 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
         counted("name", cell.eq(lit(name.clone())))?;
         // 02139 is a code, not a number.
         let code = value.clone().like(lit("0_%")).and(value.clone().not_like(lit("0.%")));
-        counted("number", misfit(&value, &DataType::Float64).or(code))?;
+        counted("number", misfit(name, &value, &DataType::Float64).or(code))?;
         for (kind, data_type) in ["day", "moment"].into_iter().zip(&TIMES) {
-            counted(kind, misfit(&value, data_type))?;
+            counted(kind, misfit(name, &value, data_type))?;
         }
     }
-    let row = one_row(table, counts).await?;
+    let table = narrow(table, names.iter().map(String::as_str))?;
+    let row = one_row(&table, counts).await?;
     let looks = names.iter().enumerate().map(|(at, name)| {
         let count = |what: &str| Ok(whole(&row, &format!("{what}_{at}"))?.unwrap_or(0));
         let csv_type = match (count("known")?, count("number")?, count("day")?.min(count("moment")?)) {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
-use datafusion::functions_aggregate::expr_fn::{
-    approx_distinct, count, count_distinct, max, min, stddev, sum,
-};
+use datafusion::functions_aggregate::expr_fn::{approx_distinct, count, count_distinct, max, min, sum};
 use datafusion::logical_expr::{Expr, cast as cast_to, lit, try_cast, when};
+use datafusion::optimizer::Optimizer;
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::prelude::DataFrame;
 
+use super::quartiles;
 use crate::error::{Error, Result};
 use crate::generalize::value::is_supported;
 use crate::release::Run;
@@ -47,7 +48,7 @@ pub struct Facts {
     pub is_counted: bool,
     /// Of texts and integers: how long they are.
     pub(super) length: Option<Length>,
-    /// Of numbers: four standard deviations, which hold most of them.
+    /// Of numbers: how far most of them lie apart.
     pub(super) spread: Option<f64>,
     /// Whether it holds texts that are all dates.
     pub(super) is_dates_as_text: bool,
@@ -114,7 +115,9 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<F
     }
     let open = facts.iter_mut().filter(|fact| !fact.is_counted && fact.has_distinct_percent(90));
     for fact in open.take(COUNTED_ALONE) {
-        let known = table.clone().filter(column(&fact.name).is_not_null()).doing("counting values")?;
+        let known = narrow(table, [fact.name.as_str()])?
+            .filter(column(&fact.name).is_not_null())
+            .doing("counting values")?;
         let sizes = class_sizes(&known, &[&fact.name], run.stop, "counting values").await?;
         (fact.distinct, fact.is_counted) = (Some(sizes.classes()), true);
     }
@@ -151,10 +154,11 @@ async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<V
             }
         }
         if data_type.is_numeric() {
-            counted("spread", stddev(cast_to(value, DataType::Float64)));
+            counted("spread", quartiles::spread(cast_to(value, DataType::Float64)));
         }
     }
-    let batch = one_row(table, counts).await?;
+    let table = narrow(table, fields.iter().map(|(name, _)| name.as_str()))?;
+    let batch = one_row(&table, counts).await?;
     let rows = whole(&batch, "rows")?.unwrap_or(0);
     let facts = fields.iter().enumerate().map(|(at, (name, data_type))| {
         let whole = |what: &str| whole(&batch, &format!("{what}_{at}"));
@@ -176,7 +180,7 @@ async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<V
             distinct: whole("distinct")?,
             is_counted: false,
             length,
-            spread: number(&batch, &format!("spread_{at}"))?.map(|deviation| 4.0 * deviation),
+            spread: number(&batch, &format!("spread_{at}"))?,
             is_dates_as_text: known > 0 && whole("dates")? == Some(known),
         })
     });
@@ -187,7 +191,9 @@ async fn count_together(table: &DataFrame, facts: &mut [&mut Facts]) -> Result<(
     let counts = facts.iter().enumerate();
     let counts =
         counts.map(|(at, fact)| Ok(count_distinct(hash(&fact.name)?).alias(format!("distinct_{at}"))));
-    let batch = one_row(table, counts.collect::<Result<_>>()?).await?;
+    let counts = counts.collect::<Result<_>>()?;
+    let table = narrow(table, facts.iter().map(|fact| fact.name.as_str()))?;
+    let batch = one_row(&table, counts).await?;
     for (at, fact) in facts.iter_mut().enumerate() {
         (fact.distinct, fact.is_counted) = (whole(&batch, &format!("distinct_{at}"))?, true);
     }
@@ -199,6 +205,17 @@ async fn count_together(table: &DataFrame, facts: &mut [&mut Facts]) -> Result<(
 fn hash(name: &str) -> Result<Expr> {
     let hash = when(column(name).is_not_null(), row_hash([0, 0], vec![column(name)]));
     hash.end().doing("counting values")
+}
+
+/// Some columns of a table, without the plan of all others: every query would optimize it anew, which takes most of the time
+/// where there are thousands of them.
+pub(super) fn narrow<'a>(table: &DataFrame, names: impl IntoIterator<Item = &'a str>) -> Result<DataFrame> {
+    let doing = "reading the input";
+    let columns = table.clone().select(names.into_iter().map(column).collect::<Vec<Expr>>()).doing(doing)?;
+    let (state, plan) = columns.into_parts();
+    let projections = Optimizer::with_rules(vec![Arc::new(OptimizeProjections::new())]);
+    let plan = projections.optimize(plan, &state, |_, _| {}).doing(doing)?;
+    Ok(DataFrame::new(state, plan))
 }
 
 /// `count(*) FILTER (WHERE condition)`.
@@ -224,7 +241,7 @@ pub(super) fn whole(row: &RecordBatch, name: &str) -> Result<Option<u64>> {
 
 fn number(row: &RecordBatch, name: &str) -> Result<Option<f64>> {
     let Some(array) = row.column_by_name(name) else { return Ok(None) };
-    let array = cast(array, &DataType::Float64).doing("reading averages")?;
+    let array = cast(array, &DataType::Float64).doing("reading spreads")?;
     let array = array.as_primitive::<Float64Type>();
     Ok((!array.is_null(0)).then(|| array.value(0)).filter(|number| number.is_finite()))
 }
@@ -254,4 +271,23 @@ impl OfValues for InText {
 /// Whether a type is one of days or moments.
 pub(super) fn is_time(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Int64Array;
+    use datafusion::prelude::SessionContext;
+
+    #[tokio::test]
+    async fn a_narrow_table_has_no_plan_of_other_columns() {
+        let columns = ["a", "b", "c"].map(|name| (name, Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef));
+        let table = SessionContext::new().read_batch(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        let twice = ["a", "b", "c"].map(|name| (column(name) + column(name)).alias(name));
+        let narrowed = narrow(&table.select(twice.to_vec()).unwrap(), ["b"]).unwrap();
+        let plan = narrowed.logical_plan().display_indent().to_string();
+        assert!(plan.contains(".b") && !plan.contains(".a") && !plan.contains(".c"), "{plan}");
+        let rows = narrowed.collect().await.unwrap();
+        assert_eq!(rows[0].column(0).as_ref(), &Int64Array::from(vec![2, 4]) as &dyn Array);
+    }
 }

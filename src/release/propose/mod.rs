@@ -6,6 +6,7 @@
 mod csv;
 mod facts;
 mod names;
+mod quartiles;
 mod roles;
 mod separation;
 mod steps;

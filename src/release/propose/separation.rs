@@ -6,6 +6,7 @@
 
 use datafusion::prelude::DataFrame;
 
+use super::facts::narrow;
 use crate::error::Result;
 use crate::measure::RiskMeasure;
 use crate::measure::sample_uniqueness::SampleUniqueness;
@@ -38,7 +39,8 @@ pub(super) async fn unique_share(table: &DataFrame, names: &[&str], stop: &Stop)
 
 /// The share of unique rows, and the number of distinct tuples.
 async fn separated(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<(f64, u64)> {
-    let sizes = class_sizes(table, names, stop, "grouping the input by some of its columns").await?;
+    let table = narrow(table, names.iter().copied())?;
+    let sizes = class_sizes(&table, names, stop, "grouping the input by some of its columns").await?;
     Ok((SampleUniqueness.value(&sizes).unwrap_or_default(), sizes.classes()))
 }
 

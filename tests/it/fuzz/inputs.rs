@@ -11,7 +11,10 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use datafusion::arrow::ipc::CompressionType;
+use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
@@ -155,7 +158,9 @@ fn encoded(batch: &RecordBatch, end: &str, random: &mut Random) -> Vec<u8> {
             writer.close().unwrap();
         }
         "arrow" => {
-            let mut writer = FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+            let form = random.pick(&[None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)]);
+            let form = IpcWriteOptions::default().try_with_compression(form).unwrap();
+            let mut writer = FileWriter::try_new_with_options(&mut bytes, &batch.schema(), form).unwrap();
             writer.write(batch).unwrap();
             writer.finish().unwrap();
         }
@@ -166,6 +171,43 @@ fn encoded(batch: &RecordBatch, end: &str, random: &mut Random) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// A file in which a length is another one: of a message, a block or a buffer in Arrow, or a byte of the Arrow schema in
+/// the footer of Parquet.
+fn with_odd_lengths(mut file: Vec<u8>, end: &str, random: &mut Random) -> Vec<u8> {
+    const KEY: &[u8] = b"ARROW:schema";
+    if end == "parquet" {
+        let is_text = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+        let key = file.windows(KEY.len()).rposition(|part| part == KEY).map(|at| at + KEY.len());
+        let from =
+            key.and_then(|key| Some(key + file[key..].windows(8).position(|part| part.iter().all(is_text))?));
+        let Some(from) = from else { return file };
+        let to =
+            file[from..].iter().position(|byte| !is_text(byte)).map_or(file.len(), |length| from + length);
+        // As many characters as before, so that all else stays as it is.
+        let to = from + (to - from) / 4 * 4;
+        if let Ok(mut schema) = STANDARD.decode(&file[from..to]) {
+            for _ in 0..=random.below(3) {
+                let at = random.below(schema.len());
+                schema[at] =
+                    if random.once_in(2) { random.byte() } else { schema[at] ^ (1 << random.below(8)) };
+            }
+            file.splice(from..to, STANDARD.encode(schema).into_bytes());
+        }
+        return file;
+    }
+    let length = file.len() as i64;
+    for _ in 0..=random.below(2) {
+        // Lengths stand at multiples of four.
+        let at = random.below(file.len() / 4) * 4;
+        let odd = [-1, 0, 1, 7, length, length * 2, 1 << 31, 1 << 40, 1 << 59, i64::MAX, i64::MIN, -2];
+        let odd = random.pick(&odd).to_le_bytes();
+        let odd = if random.once_in(2) { &odd[..] } else { &odd[..4] };
+        let to = (at + odd.len()).min(file.len());
+        file.splice(at..to, odd[..to - at].iter().copied());
+    }
+    file
 }
 
 impl Target for InputFiles {
@@ -194,6 +236,12 @@ impl Target for InputFiles {
         "2024-02-30",
         "1990-01-01T00:00:00+05:00",
         "24:00",
+        "T23:59:60",
+        " America/New_York",
+        " UTC",
+        ".5Z",
+        "1e400",
+        "1234567890123456789",
         "header = false\n",
         "nulls = []\n",
         "[input]\n",
@@ -254,7 +302,11 @@ impl Target for InputFiles {
             end => {
                 let whole = encoded(&batch(random, rows), end, random);
                 // The policy is left alone here, so that what is damaged is the file.
-                if random.once_in(3) { whole } else { random.mutated(&whole, &["PAR1"], &[&whole]) }
+                match random.below(3) {
+                    0 => whole,
+                    1 => with_odd_lengths(whole, end, random),
+                    _ => random.mutated(&whole, &["PAR1"], &[&whole]),
+                }
             }
         };
         [policy.as_bytes(), BETWEEN, end.as_bytes(), b"\n", &file].concat()
@@ -333,6 +385,8 @@ impl InputFiles {
                     self.within(check_release(&run, &out, Some(input), Some((said, &self.files))))?;
                 checked.map(drop).map_err(|error| format!("a release that does not hold: {error}"))
             }
+            // The two readings of texts, or the fast way and the obvious one, differ.
+            Err(error) if error.to_string().contains("verification refused") => Err(error.to_string()),
             Err(error) => blameless(&error, names),
         };
         let _ = fs::remove_dir_all(&out);

@@ -5,10 +5,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// The same choices for the same seed.
 #[derive(Clone)]
-pub(super) struct Random(ChaCha8Rng);
+pub(crate) struct Random(ChaCha8Rng);
 
 /// Numbers at the ends of types, and others that readers trip over.
-pub(super) const NUMBERS: &[&str] = &[
+pub(crate) const NUMBERS: &[&str] = &[
     "0",
     "1",
     "-1",
@@ -61,7 +61,7 @@ pub(super) const NUMBERS: &[&str] = &[
 ];
 
 /// Characters that readers trip over.
-pub(super) const ODD: &[&str] = &[
+pub(crate) const ODD: &[&str] = &[
     "\0",
     "\u{feff}",
     "\u{202e}",
@@ -98,30 +98,30 @@ pub(super) const ODD: &[&str] = &[
 ];
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
     /// A number below `end`; 0 where there is none.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.0.next_u64() % end.max(1) as u64) as usize
     }
 
     /// Once in `times`.
-    pub(super) fn once_in(&mut self, times: usize) -> bool {
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 
-    pub(super) fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         self.0.next_u64() as u8
     }
 
     /// A short text of letters, digits and now and then something odd.
-    pub(super) fn word(&mut self) -> String {
+    pub(crate) fn word(&mut self) -> String {
         (0..self.below(6))
             .map(|_| match self.below(8) {
                 0 => self.pick(ODD).to_owned(),
@@ -138,7 +138,7 @@ impl Random {
     }
 
     /// `input` with a few changes; parts may come from `others`.
-    pub(super) fn mutated(&mut self, input: &[u8], tokens: &[&str], others: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn mutated(&mut self, input: &[u8], tokens: &[&str], others: &[&[u8]]) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.below(6) {
             let span = self.span(bytes.len());
