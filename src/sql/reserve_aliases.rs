@@ -8,6 +8,7 @@
 //! It changes no plan. Standing before all rules, it lets the session's generator go on behind the greatest number that a
 //! generated name in the plan has.
 
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
@@ -36,8 +37,7 @@ impl OptimizerRule for ReserveAliases {
         let mut greatest = None;
         plan.apply_with_subqueries(|node| {
             for (qualifier, field) in node.schema().iter() {
-                let names =
-                    qualifier.map(|qualifier| qualifier.table()).into_iter().chain([field.name().as_str()]);
+                let names = qualifier.map(TableReference::table).into_iter().chain([field.name().as_str()]);
                 greatest = greatest.max(names.filter_map(number).max());
             }
             Ok(TreeNodeRecursion::Continue)
