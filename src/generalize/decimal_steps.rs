@@ -268,6 +268,9 @@ mod tests {
         assert!(agree(&floor("10"), &small(vec![Some(-999), Some(999)], 3, 1)).is_none());
         let far = Arc::new(Decimal256Array::from(vec![i256::MAX, i256::MIN])) as ArrayRef;
         assert!(agree(&range("0.001"), &far).is_none());
+        let why = range("0.001").generalize(&far).unwrap_err().to_string();
+        assert!(why.starts_with("2 values are too far from 0"), "{why}");
+        assert!(why.ends_with("use a step and an origin with fewer decimals"), "{why}");
         assert!(agree(&floor("10"), &small(vec![Some(99_999); 2], 38, 10)).is_some());
         assert_eq!(
             floor("10").output_type(&DataType::Decimal256(60, 3)).unwrap(),
