@@ -58,7 +58,7 @@ pub use check_release::{Checked, check_release};
 use crate::class::{Budget, ClassTable, Judged};
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
-use crate::measure::{ClassSizes, RISKS, granularity};
+use crate::measure::{ClassSizes, granularity};
 use crate::method::lattice::minimal::minimal;
 use crate::method::{self, Found, Outcome, Problem};
 use crate::model::{Class, ClassModel, Counted, Merge, Requirement};
@@ -70,7 +70,8 @@ use crate::release::chosen::{Chosen, KeptClasses};
 use crate::release::engine::{Doing, PoolBudget, Resources};
 use crate::release::input::Input;
 use crate::release::record::{LevelRecord, PrivateRecord, PublicRecord};
-use crate::release::recording::{private_record, public_levels, public_record};
+pub use crate::release::recording::risks;
+use crate::release::recording::{Before, private_record, public_levels, public_record};
 use crate::release::staging::Staging;
 use crate::release::stop::Stop;
 use crate::release::typed::Typing;
@@ -296,34 +297,8 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
     policy.suppression_limit.floor_of(classes.total_individuals())
 }
 
-/// Every risk measure of a table with these classes, with default constants.
-///
-/// # Errors
-/// An internal error when a default is not valid.
-pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
-    let mut all = BTreeMap::new();
-    for row in RISKS {
-        if let Some(value) = (row.make)(row.defaults)?.value(sizes) {
-            all.insert(row.doc.name.to_owned(), value);
-        }
-    }
-    Ok(all)
-}
-
 /// How many of the best nodes the private record logs.
 const LOGGED_NODES: usize = 3;
-
-/// The input as it is.
-struct Before {
-    sizes: ClassSizes,
-    rows: u64,
-    /// Where individuals are counted.
-    individuals: Option<u64>,
-    /// L, how many individuals or rows may be suppressed.
-    limit: u64,
-    /// Rows that are copies of another.
-    duplicates: u64,
-}
 
 /// A release that was published.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! What a run writes into its two records.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::as_is::{AsIsColumn, UniqueTogether};
@@ -11,10 +12,37 @@ use super::record::{
     SearchRecord,
 };
 use super::verify::Verified;
-use super::{Before, PolicySource, digest, risks, said_parameters, write};
+use super::{PolicySource, digest, said_parameters, write};
 use crate::error::{Error, Result};
+use crate::measure::{ClassSizes, RISKS};
 use crate::method::Outcome;
 use crate::policy::Policy;
+
+/// The input as it is.
+pub(super) struct Before {
+    pub(super) sizes: ClassSizes,
+    pub(super) rows: u64,
+    /// Where individuals are counted.
+    pub(super) individuals: Option<u64>,
+    /// L, how many individuals or rows may be suppressed.
+    pub(super) limit: u64,
+    /// Rows that are copies of another.
+    pub(super) duplicates: u64,
+}
+
+/// Every risk measure of a table with these classes, with default constants.
+///
+/// # Errors
+/// An internal error when a default is not valid.
+pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
+    let mut all = BTreeMap::new();
+    for row in RISKS {
+        if let Some(value) = (row.make)(row.defaults)?.value(sizes) {
+            all.insert(row.doc.name.to_owned(), value);
+        }
+    }
+    Ok(all)
+}
 
 /// The chosen level of each quasi-identifier, in policy order.
 pub(super) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {

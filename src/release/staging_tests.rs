@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::disk::fault::{self, Faults};
 use super::*;
+use crate::release::as_is::UniqueTogether;
 use crate::release::input::Format;
 use crate::release::record::{FileRecord, PublicRecord, SearchRecord};
 
@@ -30,6 +31,7 @@ fn private(release: &str) -> PrivateRecord {
         suppressed_individuals: None,
         suppression_limit: 0,
         risk_before: BTreeMap::new(),
+        as_is: Vec::new(),
         search: SearchRecord {
             method: String::new(),
             objective: String::new(),
@@ -56,6 +58,7 @@ fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
         rows: number,
         individuals: None,
         classes: 1,
+        unique: UniqueTogether::default(),
         homogeneous: Vec::new(),
         risk: BTreeMap::new(),
         files: vec![FileRecord::of(&staging.release(), PART, number)?],
