@@ -315,6 +315,10 @@ mod tests {
         ] {
             let clipped = hierarchy.clipped(&clip(low, high)).unwrap();
             for level in &clipped.levels()[1..3] {
+                // A cut point at an end makes no empty band.
+                assert!(
+                    !["[3,3)", "[4,4)"].iter().any(|label| level.is_label(&Value::Text((*label).into())))
+                );
                 assert_eq!(
                     texts(&agree(&**level, &values).unwrap()),
                     expected.map(Some),

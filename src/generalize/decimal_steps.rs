@@ -278,7 +278,42 @@ mod tests {
         );
     }
 
+    #[test]
+    fn numbers_are_reached_at_any_scale() {
+        // Scale 100: digits stand for less than 1e-23 each; scale -100: for 1e100 each.
+        for (digits, scale, number, expected) in [
+            (1999, 2, "19.99", true),
+            (1998, 2, "19.99", false),
+            (19, 0, "19.5", false),
+            (20, 0, "19.5", true),
+            (5, 100, "1", false),
+            (5, 100, "0", true),
+            (0, 100, "0", true),
+            (-5, 100, "0", false),
+            (-5, 100, "-1", true),
+            (1, -100, "1e17", true),
+            (0, -100, "0", true),
+            (0, -100, "1", false),
+            (0, -100, "-1", true),
+            (-1, -100, "-1e17", false),
+        ] {
+            let (digits, number) = (i256::from(digits), Decimal::parse(number).unwrap());
+            assert_eq!(reaches(digits, scale, number), expected, "{digits} at {scale}, {number}");
+            assert_eq!(digits >= threshold(number, scale), expected, "{digits} at {scale}, {number}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn digits_reach_a_number_from_its_threshold_on(
+            digits in prop_oneof![-3..3i128, any::<i128>()],
+            scale in any::<i8>(),
+            (number, shift) in (-1_000i64..1_000, 0u32..6),
+        ) {
+            let (digits, number) = (i256::from(digits), Decimal::parse(&format!("{number}e-{shift}")).unwrap());
+            prop_assert_eq!(reaches(digits, scale, number), digits >= threshold(number, scale));
+        }
+
         #[test]
         fn decimals_agree_with_integers(
             values in prop::collection::vec(prop::option::of(any::<i64>()), 0..20),

@@ -374,6 +374,11 @@ mod tests {
         assert!(one[1].follows(&*one[0]).is_ok() && one[0].follows(&*one[1]).is_err());
         assert!(one[1].follows(&*levels_of(MARITAL).unwrap()[0]).is_ok());
         assert!(other[1].follows(&*one[0]).unwrap_err().contains("different hierarchy files"));
+        let level = |level: &Arc<dyn Generalizer>| {
+            (&**level as &dyn Any).downcast_ref::<HierarchyLevel>().unwrap().clone()
+        };
+        assert_eq!(level(&one[0]), level(&levels_of(MARITAL).unwrap()[0]));
+        assert!(level(&one[0]) != level(&one[1]) && level(&one[0]) != level(&other[0]));
     }
 
     proptest! {

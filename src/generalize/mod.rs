@@ -14,6 +14,8 @@ mod bounds;
 mod decimal_steps;
 mod hierarchy_file;
 mod hierarchy_of_levels;
+#[cfg(test)]
+mod laws_tests;
 pub mod value;
 mod zone;
 

@@ -243,3 +243,52 @@ pub fn make(name: &str, parameters: Parameters) -> Result<Model> {
         .map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")))?;
     (row.make)(parameters)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::k_anonymity::KAnonymity;
+
+    fn parameters(pairs: &[(&str, &str)]) -> Parameters {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), Decimal::parse(value).unwrap()));
+        Parameters::new(pairs.collect())
+    }
+
+    #[test]
+    fn a_count_is_an_integer_of_at_least_one() {
+        let count = |value: &str| parameters(&[("k", value)]).take_count("k").map_err(|e| e.to_string());
+        assert_eq!((count("1"), count("5")), (Ok(1), Ok(5)));
+        for wrong in ["0", "-1", "2.5"] {
+            assert_eq!(count(wrong), Err(format!("k: expected an integer of at least 1, found {wrong}")));
+        }
+        let mut two = parameters(&[("k", "5"), ("l", "2")]);
+        assert_eq!(two.take_count("l"), Ok(2));
+        assert!(two.take("l").unwrap_err().to_string().contains("`l` is missing"));
+        assert_eq!(two.take("k"), Ok(Decimal::integer(5)));
+        assert!(two.finish(k_anonymity::ROW.doc).is_ok());
+    }
+
+    #[test]
+    fn a_table_reaches_the_worst_of_its_classes() {
+        let model = KAnonymity::new(5).unwrap();
+        let reached =
+            |sizes: &[u64]| model.reached(&mut sizes.iter().map(|size| model.value(&Class::of_size(*size))));
+        assert_eq!(reached(&[7, 3, 9]), Some(Quantity::Count(3)));
+        assert_eq!(reached(&[]), None);
+        assert_eq!([Quantity::Ratio(1, 4).to_f64(), Quantity::Real(0.5).to_f64()], [0.25, 0.5]);
+    }
+
+    #[test]
+    fn a_requirement_names_its_parameters_and_its_column() {
+        assert_eq!(Requirement::of_sizes(KAnonymity::new(5).unwrap()).said(), "k_anonymity(5)");
+        let Ok(Model::Class(model)) = make("l_diversity", parameters(&[("l", "2")])) else {
+            panic!("no model of classes")
+        };
+        assert_eq!((model.min_size(), model.required()), (2, Decimal::integer(2)));
+        assert_eq!(model.parameters(), [("l", Decimal::integer(2))]);
+        assert_eq!(
+            Requirement { model, sensitive: Some("disease".into()) }.said(),
+            "l_diversity(2, disease)"
+        );
+    }
+}

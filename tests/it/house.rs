@@ -124,6 +124,7 @@ fn tables() -> Vec<Table> {
                 "decimal_steps",
                 "hierarchy_file",
                 "hierarchy_of_levels",
+                "laws_tests",
                 "value",
                 "zone",
             ],

@@ -1,0 +1,136 @@
+//! Laws and examples that concern all generalizers; those with the engine are in `tests/it/laws.rs`.
+
+use arrow::array::*;
+use arrow::compute::sort;
+use arrow::datatypes::{Int8Type, TimeUnit};
+
+use super::suppress::Suppress;
+use super::*;
+use crate::generalize::bounds::{FloatGrid, Grid};
+use crate::generalize::floor::Floor;
+use crate::generalize::floor::tests::agree;
+
+fn level(label: &str) -> Arc<dyn Generalizer> {
+    let text = !["floor", "date", "clip"].iter().any(|name| label.starts_with(name));
+    of_label(label, text).unwrap()
+}
+
+fn moments(zone: Option<&str>) -> DataType {
+    DataType::Timestamp(TimeUnit::Second, zone.map(Into::into))
+}
+
+#[test]
+fn order_is_promised_where_it_is_kept() {
+    let promised = |label: &str, input: &DataType| level(label).keeps_order(input);
+    for input in [DataType::Int64, DataType::Float64] {
+        assert!(promised("floor:10", &input) && promised("clip:0,90", &input));
+        assert!(!promised("range:10", &input) && !promised("bands:5,10", &input));
+    }
+    assert!(!promised("prefix:2", &DataType::Utf8View));
+    for zone in [None, Some("UTC"), Some("Etc/UTC"), Some("Z"), Some("+02:00"), Some("-05:30")] {
+        assert!(promised("date:month", &moments(zone)), "{zone:?}");
+    }
+    // In autumn the clocks are put back: a later moment can have an earlier local time.
+    assert!(!promised("date:month", &moments(Some("Europe/Berlin"))));
+    assert!(promised("date:month", &DataType::Date32));
+
+    let numbers = Float64Array::from_iter((-40..140).map(|n| Some(f64::from(n) / 4.0)));
+    for label in ["floor:10", "floor:2.5 origin:1", "floor:10 clip:0,20", "clip:-3,12.5"] {
+        let labels = agree(&*level(label), &(Arc::new(numbers.clone()) as ArrayRef)).unwrap();
+        assert_eq!(&sort(&labels, None).unwrap(), &labels, "{label}");
+    }
+    // As text `<5` sorts before `>=10`, and that before the interval between them.
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 7, 12]));
+    let labels = agree(&*level("bands:5,10"), &numbers).unwrap();
+    assert_ne!(&sort(&labels, None).unwrap(), &labels);
+}
+
+#[test]
+fn dictionaries_are_generalized_by_the_values_that_rows_have() {
+    // The second entry is used by no row and cannot be floored; the third is NULL; the last row has no key.
+    let entries: ArrayRef = Arc::new(Int8Array::from(vec![Some(17), Some(-128), None, Some(25)]));
+    let keys = Int8Array::from(vec![Some(3), Some(0), Some(2), Some(0), None]);
+    let values: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, Arc::clone(&entries)));
+    let floors = apply(&*level("floor:10"), &values).unwrap();
+    let expected = Int8Array::from(vec![Some(20), Some(10), None, Some(10), None]);
+    assert_eq!(floors.as_primitive::<Int8Type>(), &expected);
+    assert!(apply(&*level("floor:10"), &entries).is_err());
+
+    let stars = apply(&Suppress::star(), &values).unwrap();
+    assert_eq!(stars.as_string_view().iter().collect::<Vec<_>>(), [Some("*"); 5]);
+    let nothing = apply(&Suppress::null(), &values).unwrap();
+    assert_eq!((nothing.len(), nothing.null_count()), (5, 5));
+}
+
+#[test]
+fn a_level_is_made_again_from_its_label() {
+    for label in [
+        "range:10",
+        "range:10 origin:5 clip:0,90",
+        "bands:18.5,25 clip:,40",
+        "floor:10 origin:5 clip:0,",
+        "clip:0,90",
+        "date:quarter",
+        "prefix:3",
+        "prefix:2 side:right",
+        "prefix:2 side:right width:5",
+    ] {
+        assert_eq!(level(label).label(), label);
+    }
+    let zip = level("prefix:2 side:right width:5").one(&Value::Text("02139".into())).unwrap();
+    assert_eq!(zip, Value::Text("***39".into()));
+    let age = level("floor:10 origin:5 clip:0,").one(&Value::Int(4)).unwrap();
+    assert_eq!(age, Value::Int(0));
+    for wrong in
+        ["range:10 origin", "range:10 side:right", "prefix:2 origin:5", "as_is", "hierarchy:1", "floor:010"]
+    {
+        assert!(of_label(wrong, true).is_none(), "{wrong}");
+    }
+}
+
+#[test]
+fn only_a_hierarchy_file_knows_leaves_that_no_row_has() {
+    for label in ["range:10", "bands:5", "floor:10", "clip:0,90", "date:year", "prefix:2"] {
+        assert_eq!(level(label).all_leaves(), None, "{label}");
+    }
+    assert_eq!(Suppress::star().all_leaves(), None);
+}
+
+#[test]
+fn levels_clipped_at_other_ends_do_not_nest() {
+    for (coarse, fine) in [("floor:20", "floor:10"), ("range:20", "range:10"), ("bands:5", "bands:5,10")] {
+        let follows =
+            |a: &str, b: &str| level(&format!("{coarse}{a}")).follows(&*level(&format!("{fine}{b}")));
+        assert!(follows("", "").is_ok() && follows(" clip:0,90", " clip:0,90").is_ok(), "{coarse}");
+        for (a, b) in [(" clip:0,90", ""), ("", " clip:0,90"), (" clip:0,90", " clip:0,80")] {
+            assert_eq!(follows(a, b).unwrap_err(), "they are clipped at other ends", "{coarse}");
+        }
+    }
+    let follows = |a: &str, b: &str| level(a).follows(&*level(b)).is_ok();
+    assert!(follows("clip:5,90", "clip:0,90") && follows("clip:0,80", "clip:0,90"));
+    assert!(follows("clip:0,90", "clip:0,") && follows("clip:0,90", "clip:,90"));
+    assert!(!follows("clip:0,90", "clip:0,90") && !follows("clip:-5,90", "clip:0,90"));
+    assert!(!follows("clip:0,95", "clip:0,90") && !follows("clip:0,", "clip:0,90"));
+}
+
+#[test]
+fn zero_has_no_sign_behind_a_clip() {
+    let clip = level("clip:-5,5");
+    let wide = apply(&*clip, &(Arc::new(Float64Array::from(vec![-0.0, 0.0])) as ArrayRef)).unwrap();
+    let narrow = apply(&*clip, &(Arc::new(Float32Array::from(vec![-0.0, 0.0])) as ArrayRef)).unwrap();
+    assert!(wide.as_primitive::<arrow::datatypes::Float64Type>().values().iter().all(|v| v.to_bits() == 0));
+    assert!(narrow.as_primitive::<arrow::datatypes::Float32Type>().values().iter().all(|v| v.to_bits() == 0));
+}
+
+#[test]
+fn floats_are_floored_up_to_the_reach_and_not_beyond() {
+    let ten = Floor::new(Decimal::integer(10)).unwrap();
+    let floored = |v: f64| agree(&ten, &(Arc::new(Float64Array::from(vec![v])) as ArrayRef));
+    for v in [4e15, -4e15] {
+        let labels = floored(v).unwrap();
+        assert_eq!(labels.as_primitive::<arrow::datatypes::Float64Type>().values(), &[v]);
+    }
+    assert!(floored(4e15 + 1.0).is_none() && floored(-4e15 - 1.0).is_none());
+    let grid = |step: i64| FloatGrid::new(&Grid::new(Decimal::integer(step), Decimal::integer(0)).unwrap());
+    assert!(grid(4_000_000_000_000_000).is_ok() && grid(4_000_000_000_000_001).is_err());
+}
