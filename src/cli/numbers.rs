@@ -78,9 +78,10 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
     );
     if together.is_alarming() {
         let names: Vec<String> = together.columns.iter().map(|name| format!("`{name}`")).collect();
+        let verb = if names.len() == 1 { "singles" } else { "single" };
         let what = if names.is_empty() { "the quasi-identifiers".to_owned() } else { names.join(", ") };
         text += &format!(
-            "warning   {what} single out more than a tenth of {noun} within their class: whoever knows the values finds \
+            "warning   {what} {verb} out more than a tenth of {noun} within their class: whoever knows the values finds \
              the row; make them quasi-identifiers, or leave them out\n"
         );
     }

@@ -151,8 +151,9 @@ impl<'a> ReleasedRows<'a> {
 
     /// The holders of each column that is released as it is, in order.
     async fn columns(&self) -> Result<Vec<Holders>> {
-        let questions: Vec<Question> = self.expected.as_is().map(|index| value_of(index)).collect();
-        self.counter.count(&questions, self.least_holders()).await
+        let q = self.least_holders();
+        let questions: Vec<Question> = self.expected.as_is().map(|index| value_of(index, q)).collect();
+        self.counter.count(&questions).await
     }
 
     /// Refuses a column whose values name people, unless its line in the policy allows that.
@@ -160,18 +161,17 @@ impl<'a> ReleasedRows<'a> {
     /// # Errors
     /// A policy error that names the column; a data error when reading fails or memory runs out.
     pub(super) async fn check(&self, policy: &Policy) -> Result<()> {
-        self.checked(policy).await.map(|_| ())
+        self.refuse(policy, &self.columns().await?)
     }
 
-    async fn checked(&self, policy: &Policy) -> Result<Vec<Holders>> {
-        let columns = self.columns().await?;
-        for (index, holders) in self.expected.as_is().zip(&columns) {
+    fn refuse(&self, policy: &Policy, columns: &[Holders]) -> Result<()> {
+        for (index, holders) in self.expected.as_is().zip(columns) {
             let (name, _) = &self.expected.columns[index];
             if is_above_a_tenth(holders.few, self.all) && !policy.allow_unique.contains(name) {
                 return Err(names_people(policy, name, holders.few, self.all, self.least_holders()));
             }
         }
-        Ok(columns)
+        Ok(())
     }
 
     /// As [`check`](Self::check); returns what is shown of each column, with nothing yet of what it reveals.
@@ -179,11 +179,14 @@ impl<'a> ReleasedRows<'a> {
     /// # Errors
     /// As there.
     pub(super) async fn shown(&self, policy: &Policy) -> Result<Vec<AsIsColumn>> {
-        let holders = self.checked(policy).await?;
+        let q = self.least_holders();
         let in_class =
-            |index| Question { columns: vec![column(CLASS), column(column_name(index))], known: true };
-        let in_class: Vec<Question> = self.expected.as_is().map(in_class).collect();
-        let in_class = self.counter.count(&in_class, 2).await?;
+            |index| Question { columns: vec![column(CLASS), column(column_name(index))], known: true, q: 2 };
+        let values = self.expected.as_is().map(|index| value_of(index, q));
+        let questions: Vec<Question> = values.chain(self.expected.as_is().map(in_class)).collect();
+        let found = self.counter.count(&questions).await?;
+        let (holders, in_class) = found.split_at(found.len() / 2);
+        self.refuse(policy, holders)?;
         let all = self.expected.as_is().zip(holders.iter().zip(in_class));
         let shown = all.map(|(index, (holders, in_class))| AsIsColumn {
             column: self.expected.columns[index].0.clone(),
@@ -225,14 +228,14 @@ impl<'a> ReleasedRows<'a> {
     async fn unique_on(&self, others: &[usize]) -> Result<u64> {
         let others = others.iter().map(|index| column(column_name(*index)));
         let columns = std::iter::once(column(CLASS)).chain(others).collect();
-        let holders = self.counter.count(&[Question { columns, known: false }], 2).await?;
+        let holders = self.counter.count(&[Question { columns, known: false, q: 2 }]).await?;
         Ok(holders.first().map_or(0, |holders| holders.few))
     }
 }
 
 /// The values of one column.
-fn value_of(index: usize) -> Question {
-    Question { columns: vec![column(column_name(index))], known: true }
+fn value_of(index: usize, q: u64) -> Question {
+    Question { columns: vec![column(column_name(index))], known: true, q }
 }
 
 /// A quasi-identifier, by its place among the released columns, and the generalizer of the level below the released.
@@ -266,7 +269,8 @@ pub(super) async fn reveals(
 
     // Of each released label the labels below it: the first and the last by number.
     let mut below: Vec<BTreeMap<u32, (u32, u32)>> = vec![BTreeMap::new(); finer.len()];
-    let class = Question { columns: vec![column(CLASS)], known: true };
+    let q = least_holders(expected.requirements);
+    let class = Question { columns: vec![column(CLASS)], known: true, q };
     spans(&rows, &[class], finer, stop, |_, _, spans| {
         for (known, (label, from, to)) in below.iter_mut().zip(spans) {
             let span = known.entry(*label).or_insert((*from, *to));
@@ -277,10 +281,9 @@ pub(super) async fn reveals(
     .await?;
     let released = |at: usize, label: u32| below[at].get(&label).is_some_and(|(from, to)| from < to);
 
-    let questions: Vec<Question> = expected.as_is().map(value_of).collect();
+    let questions: Vec<Question> = expected.as_is().map(|index| value_of(index, q)).collect();
     let mut revealed = vec![vec![0u64; finer.len()]; questions.len()];
     let mut known = vec![0u64; questions.len()];
-    let q = least_holders(expected.requirements);
     spans(&rows, &questions, finer, stop, |question, size, spans| {
         known[question] += size;
         for (at, (label, from, to)) in spans.iter().enumerate() {

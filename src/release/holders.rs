@@ -7,7 +7,7 @@
 //! GROUP BY value, individual      -> of those values only, brought together by a spilling sort and counted one by one
 //! ```
 //! Where rows are counted, each row is a holder, and the first GROUP BY answers. All questions share one scan. Values
-//! are compared by 56 bits of a hash under a random key.
+//! are compared by 54 bits of a hash under a random key.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -40,6 +40,8 @@ pub(super) struct Question {
     pub(super) columns: Vec<Expr>,
     /// Whether rows with a NULL in the last column are left out.
     pub(super) known: bool,
+    /// q: holders are counted whose value fewer than so many hold.
+    pub(super) q: u64,
 }
 
 /// What was counted of the values of one column, or of several together.
@@ -68,7 +70,7 @@ const ROWS: &str = "kanon_rows";
 const DOING: &str = "counting who holds a value";
 
 /// So many questions are answered in one scan; their number is the lowest bits of a value.
-pub(super) const QUESTIONS: usize = 1 << 8;
+pub(super) const QUESTIONS: usize = 1 << 10;
 
 /// Above this many values the second GROUP BY looks at all rows: a list of values would not be small any more.
 const LISTED_VALUES: usize = 1 << 20;
@@ -102,42 +104,38 @@ impl HolderCounter {
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
-    pub(super) async fn count(&self, questions: &[Question], q: u64) -> Result<Vec<Holders>> {
+    pub(super) async fn count(&self, questions: &[Question]) -> Result<Vec<Holders>> {
         let mut all = Vec::with_capacity(questions.len());
         for questions in questions.chunks(QUESTIONS) {
             all.extend(match self.most_rows {
-                None => self.count_rows(questions, q).await?,
-                Some(most_rows) => self.count_individuals(questions, q, most_rows).await?,
+                None => self.count_rows(questions).await?,
+                Some(most_rows) => self.count_individuals(questions, most_rows).await?,
             });
         }
         Ok(all)
     }
 
-    async fn count_rows(&self, questions: &[Question], q: u64) -> Result<Vec<Holders>> {
+    async fn count_rows(&self, questions: &[Question]) -> Result<Vec<Holders>> {
         let mut all = vec![Holders::default(); questions.len()];
         let rows = exploded(&self.table, questions, Vec::new())?;
         self.sizes(rows, |value, size| {
-            let holders = &mut all[question_of(value)];
+            let (question, holders) = (&questions[question_of(value)], &mut all[question_of(value)]);
             holders.values += 1;
-            holders.few += if size < q { size } else { 0 };
+            holders.few += if size < question.q { size } else { 0 };
             Ok(())
         })
         .await?;
         Ok(all)
     }
 
-    async fn count_individuals(
-        &self,
-        questions: &[Question],
-        q: u64,
-        most_rows: u64,
-    ) -> Result<Vec<Holders>> {
+    async fn count_individuals(&self, questions: &[Question], most_rows: u64) -> Result<Vec<Holders>> {
         let mut all = vec![Holders::default(); questions.len()];
         let rows = exploded(&self.table, questions, individual_columns())?;
         let mut listed = Members::new(&self.budget);
         let mut candidates = 0usize;
         self.sizes(rows.clone(), |value, size| {
             all[question_of(value)].values += 1;
+            let q = questions[question_of(value)].q;
             if size <= most_rows.saturating_mul(q.saturating_sub(1)) {
                 candidates += 1;
                 if candidates <= LISTED_VALUES {
@@ -154,7 +152,7 @@ impl HolderCounter {
             ..=LISTED_VALUES => only(rows, VALUE, listed, &individual_columns())?,
             _ => rows,
         };
-        self.fold(rows, q, &mut all).await?;
+        self.fold(rows, questions, &mut all).await?;
         Ok(all)
     }
 
@@ -174,12 +172,13 @@ impl HolderCounter {
     }
 
     /// Counts the holders of each value of `rows`, one value after the other.
-    async fn fold(&self, rows: DataFrame, q: u64, all: &mut [Holders]) -> Result<()> {
+    async fn fold(&self, rows: DataFrame, questions: &[Question], all: &mut [Holders]) -> Result<()> {
         let keys = [vec![column(VALUE)], individual_columns()].concat();
         let groups = rows.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).doing(DOING)?;
         let groups = groups.sort(vec![column(VALUE).sort(true, true)]).doing(DOING)?;
         let mut stream = groups.execute_stream().await.doing(DOING)?;
-        let mut fold = Fold { q, found: vec![Found::default(); all.len()], ..Fold::default() };
+        let found = questions.iter().map(|question| Found { q: question.q, ..Found::default() });
+        let mut fold = Fold { found: found.collect(), ..Fold::default() };
         let mut held = Held::new(&self.budget);
         while let Some(batch) = stream.next().await {
             self.stop.check()?;
@@ -273,7 +272,6 @@ type Individual = (u64, u64);
 /// Values one after the other, and what is known of the present one.
 #[derive(Default)]
 struct Fold {
-    q: u64,
     value: Option<u64>,
     /// The first q holders and their rows.
     holders: Vec<(Individual, u64)>,
@@ -281,8 +279,10 @@ struct Fold {
     found: Vec<Found>,
 }
 
-#[derive(Default, Clone)]
+/// What was found of a question.
+#[derive(Default)]
 struct Found {
+    q: u64,
     few: HashSet<Individual>,
     linked: HashSet<Individual>,
 }
@@ -293,7 +293,8 @@ impl Fold {
             self.end();
             self.value = Some(value);
         }
-        if (self.holders.len() as u64) < self.q {
+        let q = self.found.get(question_of(value)).map_or(0, |found| found.q);
+        if (self.holders.len() as u64) < q {
             self.holders.push((holder, rows));
         }
     }
@@ -305,7 +306,7 @@ impl Fold {
             if let [(holder, 2..)] = self.holders.as_slice() {
                 found.linked.insert(*holder);
             }
-            if (self.holders.len() as u64) < self.q {
+            if (self.holders.len() as u64) < found.q {
                 found.few.extend(self.holders.iter().map(|(holder, _)| *holder));
             }
         }
@@ -452,8 +453,9 @@ mod tests {
         let most = individuals.then(|| most.unwrap_or(0));
         let counter = HolderCounter::new(&session, table, most, &Stop::default()).unwrap();
         // The same question twice, with another one between them.
-        let question = |known| Question { columns: vec![column("v")], known };
-        let all = counter.count(&[question(true), question(false), question(true)], q).await.unwrap();
+        let question = |known, q| Question { columns: vec![column("v")], known, q };
+        let questions = [question(true, q), question(false, q + 1), question(true, q)];
+        let all = counter.count(&questions).await.unwrap();
         assert_eq!(all[0], all[2]);
         all[0]
     }

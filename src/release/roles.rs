@@ -91,8 +91,8 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop)?;
     let (all, limit) = (classes.total_individuals(), limit(policy, classes));
     let q = least_holders(&policy.requirements);
-    let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true });
-    let holders = counter.count(&questions.collect::<Vec<_>>(), q).await?;
+    let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true, q });
+    let holders = counter.count(&questions.collect::<Vec<_>>()).await?;
     for (name, Holders { few, .. }) in judged.into_iter().zip(holders) {
         // A suppressed individual takes one holder away at most.
         if is_above_a_tenth(few.saturating_sub(limit), all) {

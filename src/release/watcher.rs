@@ -7,8 +7,9 @@ use super::Run;
 use crate::method::Watch;
 use crate::plural::nodes_of;
 
-/// A search that takes longer is worth a notice.
+/// A search that takes longer is worth a notice, if its lattice has that many nodes: a smaller one ends.
 const LONG: Duration = Duration::from_secs(5);
+const MANY: u64 = 100_000;
 
 /// The [`Watch`] of a run.
 pub(super) struct Watcher<'a> {
@@ -36,6 +37,7 @@ impl Watch for Watcher<'_> {
 
     fn stopped(&self) -> bool {
         if let Some(advice) = self.advice
+            && self.nodes >= MANY
             && self.started.elapsed() >= self.long
             && !self.has_told.swap(true, Ordering::Relaxed)
         {
@@ -83,6 +85,7 @@ mod tests {
         let many = notices(u64::MAX, advice, Duration::ZERO);
         assert!(many[0].starts_with("searching more than 18,446,744,073,709,551,615 nodes;"), "{many:?}");
         assert!(notices(1 << 40, None, Duration::ZERO).is_empty());
+        assert!(notices(1_728, advice, Duration::ZERO).is_empty());
         assert!(notices(1 << 40, advice, LONG).is_empty());
     }
 }

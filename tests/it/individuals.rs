@@ -211,6 +211,7 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
         serde_json::from_slice(&fs::read(place.path("weak/_kanon.json")).unwrap()).unwrap();
     record.counted_in = "individuals".into();
     record.individuals = Some(11);
+    record.unique.of = 11;
     record.risk.insert("prosecutor_risk_mean".into(), recorded(2.0 / 11.0));
     fs::write(place.path("weak/_kanon.json"), record.sealed().unwrap().to_json().unwrap()).unwrap();
     place.run("verify weak").exit(0);

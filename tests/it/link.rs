@@ -41,7 +41,7 @@ const POLICY: &str = r#"
     dob = { role = "quasi", hierarchy = { date = ["month", "year"] } }
     sex = { role = "quasi" }
     zip = { role = "quasi", hierarchy = { prefix = [3, 2] } }
-    problem = { role = "sensitive" }
+    problem = { role = "sensitive", allow_unique = true }
 "#;
 
 #[test]
@@ -131,7 +131,10 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
     let place = scene();
     let marital = "marital_status = { role = \"quasi\", min_level = 1, max_level = 1, hierarchy = { file = \"marital.csv\" } }";
     let head = POLICY.split("dob").next().unwrap();
-    place.write("policy.toml", format!("{head}\n{marital}\nproblem = {{ role = \"sensitive\" }}\n"));
+    place.write(
+        "policy.toml",
+        format!("{head}\n{marital}\nproblem = {{ role = \"sensitive\", allow_unique = true }}\n"),
+    );
     place.run("release health.csv --policy policy.toml --to safe").exit(0);
     place.write("people.csv", "marital_status\nDivorced\nSingle\nNobody's\nNobody's\n");
     let line = "link people.csv safe --format json";

@@ -25,7 +25,7 @@ use datafusion_kanon::release::{Run, Silent, apply, load, open, write};
 
 use crate::releases::{
     FOOTER, Lab, MARITAL, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, forge, people,
-    picked, read_parquet, record, reseal, shuffled, texts, with, write_parquet,
+    picked, read_parquet, record, reseal, shuffled, texts, unique_together, with, write_parquet,
 };
 
 /// Whether a release is refused, and the words that say why.
@@ -336,6 +336,7 @@ fn identifiers_under_other_names() {
         let mut column = record.columns.last().unwrap().clone();
         (column.name, column.data_type) = ("ssn".into(), "Utf8".into());
         record.columns.push(column);
+        record.unique = unique_together(&longer, record);
     });
     verify(&rows.lab, "a column more, in the record too", Pass, Refuse("the schema is not the planned one"));
     rows.lab.restore(&honest);
@@ -663,6 +664,7 @@ fn edited_records() {
 fn resealed_records() {
     const ROWS: Must = Refuse("rows or classes are not those of the record");
     const COUNTED: Must = Refuse("individuals, risks or homogeneous classes are not those of the record");
+    const UNIQUE: Must = Refuse("who is unique on all columns is not what the record says");
     const COLUMNS: Must = Refuse("the columns are not those of the record");
     const POLICYS: Must = Refuse("the columns of the record are not those of the policy");
     const OTHER: Must = Refuse("is not the file that the record describes");
@@ -671,6 +673,8 @@ fn resealed_records() {
     let honest = lab.files();
     type Edit = fn(&mut PublicRecord);
     let edits: &[(&str, Edit, Must, Must)] = &[
+        ("unique", |r| r.unique.count += 1, UNIQUE, UNIQUE),
+        ("unique in other columns", |r| r.unique.columns.push("999-00000007".into()), UNIQUE, UNIQUE),
         ("rows", |r| r.rows += 1, ROWS, ROWS),
         ("classes", |r| r.classes -= 1, ROWS, ROWS),
         ("risk", |r| _ = r.risk.insert("prosecutor_risk_max".into(), 0.1), COUNTED, COUNTED),

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
-    ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray, UInt32Array,
+    Array, ArrayRef, AsArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray, UInt32Array,
 };
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::Schema;
@@ -22,6 +22,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use datafusion_kanon::measure::ClassSizes;
+use datafusion_kanon::release::as_is::UniqueTogether;
 use datafusion_kanon::release::homogeneous::Homogeneous;
 use datafusion_kanon::release::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
 use datafusion_kanon::release::{risks, write};
@@ -370,6 +371,7 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
         .collect();
     let all = concat_batches(&sizes[0].schema(), &sizes).unwrap();
     record.homogeneous = homogeneous(&all, &record);
+    record.unique = unique_together(&all, &record);
     let sizes = class_sizes(&all, &record);
     record.rows = sizes.individuals();
     record.classes = sizes.classes();
@@ -384,6 +386,43 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
         private.release = record.digest;
         fs::write(path, private.to_json().unwrap()).unwrap();
     }
+}
+
+/// The rows that are unique on all columns, and the columns that do it: those with the most values first.
+pub(crate) fn unique_together(rows: &RecordBatch, record: &PublicRecord) -> UniqueTogether {
+    // As rows of bytes, which tell one NaN from another; a forged schema may have lost a column.
+    let cells = record.columns.iter().map(|column| {
+        let column = rows.column_by_name(&column.name)?;
+        let field = SortField::new(column.data_type().clone());
+        let bytes = RowConverter::new(vec![field]).unwrap().convert_columns(std::slice::from_ref(column));
+        Some((Arc::clone(column), bytes.unwrap()))
+    });
+    let cells: Vec<_> = cells.collect();
+    let cell = |column: usize, row: usize| {
+        let (column, bytes) = cells[column].as_ref()?;
+        column.is_valid(row).then(|| bytes.row(row).data().to_vec())
+    };
+    let unique = |columns: &[usize]| {
+        let mut seen: HashMap<Vec<Option<Vec<u8>>>, u64> = HashMap::new();
+        for row in 0..rows.num_rows() {
+            *seen.entry(columns.iter().map(|column| cell(*column, row)).collect()).or_default() += 1;
+        }
+        seen.values().filter(|rows| **rows == 1).count() as u64
+    };
+    let (quasi, mut others): (Vec<usize>, Vec<usize>) =
+        (0..record.columns.len()).partition(|column| record.columns[*column].generalized.is_some());
+    let all = |others: &[usize]| unique(&[quasi.as_slice(), others].concat());
+    let of = rows.num_rows() as u64;
+    let mut found = UniqueTogether { count: all(&others), of, columns: Vec::new() };
+    if found.count * 10 > of {
+        let values = |column: &usize| {
+            (0..rows.num_rows()).filter_map(|row| cell(*column, row)).collect::<HashSet<_>>()
+        };
+        others.sort_by_key(|column| std::cmp::Reverse(values(column).len()));
+        let enough = (1..=others.len()).find(|first| all(&others[..*first]) * 10 > of).unwrap();
+        found.columns = others[..enough].iter().map(|column| record.columns[*column].name.clone()).collect();
+    }
+    found
 }
 
 /// The names of the release's Parquet files.

@@ -174,7 +174,7 @@ fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
             lines[1],
             "unique    0 % of individuals on their quasi-identifiers; 100 % together with the columns released as they are"
         );
-        assert!(lines[2].starts_with("warning   `member_no` single out more than a tenth"), "{said}");
+        assert!(lines[2].starts_with("warning   `member_no` singles out more than a tenth"), "{said}");
     }
     let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 individuals \
                  hold theirs alone in the class; the rows of 300 individuals are linked by a value of their own\n";
