@@ -34,6 +34,14 @@ fn order_is_promised_where_it_is_kept() {
     assert!(!promised("date:month", &moments(Some("Europe/Berlin"))));
     assert!(promised("date:month", &DataType::Date32));
 
+    // Labels of another order have no preimage between two moments.
+    let end = |zone: Option<&str>| {
+        let first = Value::Timestamp(0, TimeUnit::Second, zone.map(Into::into));
+        level("date:day").preimage_end(&moments(zone), &first)
+    };
+    assert_eq!(end(None), Some(Value::Timestamp(86_400, TimeUnit::Second, None)));
+    assert!(end(Some("+02:00")).is_some() && end(Some("Europe/Berlin")).is_none());
+
     let numbers = Float64Array::from_iter((-40..140).map(|n| Some(f64::from(n) / 4.0)));
     for label in ["floor:10", "floor:2.5 origin:1", "floor:10 clip:0,20", "clip:-3,12.5"] {
         let labels = agree(&*level(label), &(Arc::new(numbers.clone()) as ArrayRef)).unwrap();
