@@ -1,7 +1,7 @@
 //! Verify: counts what was written, against the input, and trusts nothing that the method said.
 //!
 //! Input and output are read anew in a session of their own, with statistics and all rules of ours off. The
-//! texts of untyped formats are read by [`plain_values`](super::plain_values), the input is recoded by the naive
+//! texts of untyped formats are read by `plain_values`, the input is recoded by the naive
 //! generalizers. One GROUP BY over both together gives per class its rows on
 //! either side and an order-free 128-bit sum of row hashes under a random key:
 //!
