@@ -27,7 +27,7 @@ use futures::StreamExt;
 
 use super::engine::{Doing, PoolBudget, column};
 use super::functions::{random_keys, row_hashes};
-use super::per_class::individual_columns;
+use super::per_class::{INDIVIDUAL, individual_columns};
 use super::profile::counted;
 use super::stop::Stop;
 use crate::class::{Budget, Held};
@@ -92,9 +92,9 @@ impl HolderCounter {
         most_rows: Option<u64>,
         stop: &Stop,
     ) -> Result<Self> {
-        let table = match (most_rows, individual_columns().into_iter().next()) {
-            (Some(_), Some(individual)) => table.filter(individual.is_not_null()).doing(DOING)?,
-            _ => table,
+        let table = match most_rows {
+            Some(_) => table.filter(column(INDIVIDUAL[0]).is_not_null()).doing(DOING)?,
+            None => table,
         };
         let budget = Arc::new(PoolBudget::new(session, "holders of values"));
         Ok(Self { table, most_rows, budget, stop: stop.clone() })

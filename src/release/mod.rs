@@ -392,8 +392,8 @@ pub async fn release(
 
     let public = public_record(policy, &chosen, &verified, unique, &parts, &staging.release())?;
     staging.write_record(&public)?;
-    let before = &before;
-    let private = private_record(source, policy, input, &public, before, &verified, as_is, method, &outcome)?;
+    let private =
+        private_record(source, policy, input, &public, &before, &verified, as_is, method, &outcome)?;
     run.stop.check()?;
     run.listener.begin(Phase::Publish, 0);
     let warnings = staging.publish(&private)?;
@@ -404,7 +404,7 @@ pub async fn release(
     Ok(Released {
         public,
         private,
-        before: before.sizes.clone(),
+        before: before.sizes,
         after: verified.sizes,
         costs,
         chosen,

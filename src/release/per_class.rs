@@ -51,7 +51,7 @@ impl<'a> Position<'a> {
 }
 
 /// The columns of whose row it is: two hashes, the first NULL where the individual is.
-const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individual_b"];
+pub(super) const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individual_b"];
 
 /// An individual as two hashes under random keys, so that integers are grouped and not names.
 ///

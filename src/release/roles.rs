@@ -76,6 +76,9 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
     let judged = as_is.filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name));
     let judged: Vec<&str> = judged.collect();
+    if judged.is_empty() {
+        return Ok(());
+    }
     let mut columns: Vec<Expr> = judged.iter().map(|name| column(*name)).collect();
     let most_rows = match policy.individual() {
         Some(name) => {
@@ -84,9 +87,6 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
         }
         None => None,
     };
-    if judged.is_empty() {
-        return Ok(());
-    }
     let rows = table.clone().select(columns).doing(doing)?;
     let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop)?;
     let (all, limit) = (classes.total_individuals(), limit(policy, classes));
