@@ -9,9 +9,9 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use datafusion_kanon::release::record::{FileRecord, PrivateRecord, RECORD};
+use datafusion_kanon::release::record::{FileRecord, RECORD};
 
-use crate::releases::{Lab, OUT, PART, POLICY, Ran, Random, people, record};
+use crate::releases::{Lab, OUT, PART, POLICY, Ran, Random, people, record, seal};
 
 const KILLS: usize = 50;
 /// What a run makes beside OUT while it runs.
@@ -419,10 +419,5 @@ fn verifications_that_cannot_run() {
 fn resealed_blindly(lab: &Lab) {
     let mut forged = record(lab);
     forged.files[0] = FileRecord::of(&lab.out(), PART, forged.files[0].rows).unwrap();
-    let forged = forged.sealed().unwrap();
-    fs::write(lab.out().join(RECORD), forged.to_json().unwrap()).unwrap();
-    let path = PrivateRecord::path(&lab.out()).unwrap();
-    let mut private: PrivateRecord = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    private.release = forged.digest;
-    fs::write(path, private.to_json().unwrap()).unwrap();
+    seal(lab, forged);
 }

@@ -7,11 +7,11 @@ use std::fs;
 
 use arrow::compute::concat_batches;
 use datafusion_kanon::release::homogeneous::Homogeneous;
-use datafusion_kanon::release::record::{LevelRecord, PrivateRecord, PublicRecord, RECORD, recorded};
+use datafusion_kanon::release::record::{LevelRecord, PublicRecord, recorded};
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
-use crate::releases::{Lab, OUT, POLICY, people, record};
+use crate::releases::{Lab, OUT, POLICY, people, record, seal};
 
 /// The small release of people with two rows each.
 fn released() -> Lab {
@@ -28,12 +28,7 @@ fn released() -> Lab {
 fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
     let mut forged = record(lab);
     edit(&mut forged);
-    let forged = forged.sealed().unwrap();
-    fs::write(lab.out().join(RECORD), forged.to_json().unwrap()).unwrap();
-    let path = PrivateRecord::path(&lab.out()).unwrap();
-    let mut private: PrivateRecord = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    private.release = forged.digest;
-    fs::write(path, private.to_json().unwrap()).unwrap();
+    seal(lab, forged);
 }
 
 fn risk(record: &mut PublicRecord, name: &str, value: f64) {

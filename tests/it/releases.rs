@@ -378,6 +378,11 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
     record.risk = risks(&sizes).unwrap();
     record.models[0].reached = u32::try_from(sizes.min().unwrap_or(0)).unwrap().into();
     edit(&mut record);
+    seal(lab, record);
+}
+
+/// Writes a record with its digest, and binds the private record to it where there is one.
+pub(crate) fn seal(lab: &Lab, record: PublicRecord) {
     let record = record.sealed().unwrap();
     fs::write(lab.out().join(RECORD), record.to_json().unwrap()).unwrap();
     let path = PrivateRecord::path(&lab.out()).unwrap();
