@@ -241,16 +241,16 @@ struct Who {
 impl Who {
     fn individuals(&self, rows: &[u64]) -> Individuals {
         let mut of_each = vec![0u64; self.all as usize];
-        let mut rows_of_nobody = 0;
+        let mut unowned_rows = 0;
         for (who, rows) in self.of_group.iter().zip(rows) {
             match who {
                 Some(individual) => of_each[*individual as usize] += rows,
-                None => rows_of_nobody += rows,
+                None => unowned_rows += rows,
             }
         }
         let mut by_rows: BTreeMap<u64, u64> = BTreeMap::new();
         of_each.into_iter().for_each(|rows| *by_rows.entry(rows).or_default() += 1);
-        Individuals { count: u64::from(self.all), by_rows, rows_of_nobody }
+        Individuals { count: u64::from(self.all), by_rows, unowned_rows }
     }
 
     /// Which individual has which value: numbers the pairs that occur. Groups are taken in `order`; their values

@@ -128,8 +128,8 @@ struct Individuals {
     count: u64,
     /// How many individuals have so many rows.
     by_rows: BTreeMap<u64, u64>,
-    /// The rows that name nobody.
-    rows_of_nobody: u64,
+    /// The rows without an individual.
+    unowned_rows: u64,
 }
 
 impl std::fmt::Debug for ClassTable {
@@ -169,11 +169,22 @@ impl ClassTable {
         self.individuals.as_ref().map_or(self.total_rows, |individuals| individuals.count)
     }
 
+    /// The input's rows without an individual; 0 where none are counted.
+    pub fn unowned_rows(&self) -> u64 {
+        self.individuals.as_ref().map_or(0, |individuals| individuals.unowned_rows)
+    }
+
+    /// The most rows that one individual has; 1 where none are counted.
+    pub fn most_rows_of_one(&self) -> u64 {
+        let most = |individuals: &Individuals| individuals.by_rows.keys().next_back().copied().unwrap_or(0);
+        self.individuals.as_ref().map_or(1, most)
+    }
+
     /// The most rows that can be suppressed when at most `limit` individuals may be: those of the individuals with
-    /// the most rows, and all that name nobody.
+    /// the most rows, and all without an individual.
     pub fn most_rows_of(&self, limit: u64) -> u64 {
         let Some(individuals) = &self.individuals else { return limit.min(self.total_rows) };
-        let (mut rows, mut left) = (individuals.rows_of_nobody, limit);
+        let (mut rows, mut left) = (individuals.unowned_rows, limit);
         for (each, count) in individuals.by_rows.iter().rev() {
             let taken = left.min(*count);
             rows = rows.saturating_add(taken.saturating_mul(*each));

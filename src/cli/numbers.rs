@@ -110,8 +110,11 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
             ));
         }
         for reveal in &column.reveals {
-            let rows = rows(reveal.rows);
-            found.push(format!("gives away `{}` to the level {} in {rows}", reveal.column, reveal.by));
+            let level = match reveal.by.as_str() {
+                "as_is" => "as it is in the input".to_owned(),
+                level => format!("at level {level}"),
+            };
+            found.push(format!("reveals `{}` {level} in {}", reveal.column, rows(reveal.rows)));
         }
         match found.as_slice() {
             [] => String::new(),

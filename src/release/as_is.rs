@@ -23,9 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::counting::{Labels, column_name, number_of, numbered};
 use super::engine::{Doing, PoolBudget, column};
 use super::functions::{random_keys, row_hash};
-use super::holders::{
-    HolderCounter, Holders, Members, QUESTIONS, Question, VALUE, exploded, integers, only, question_of,
-};
+use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
+use super::members::{Members, only};
 use super::per_class::{individual, individual_columns};
 use super::profile::counted;
 use super::stop::Stop;
@@ -95,25 +94,52 @@ pub(super) fn is_above_a_tenth(part: u64, all: u64) -> bool {
     u128::from(part) * u128::from(FEW_IN) > u128::from(all)
 }
 
-/// Why a column cannot be released as it is: `few` of `all` hold a value that fewer than `q` hold.
-pub(super) fn names_people(policy: &Policy, name: &str, few: u64, all: u64, q: u64) -> Error {
-    let role = policy.columns.iter().find(|(column, _)| column == name).map_or("", |(_, role)| role.word());
-    let noun = if policy.individual().is_some() { "individuals" } else { "rows" };
-    Error::policy(format!(
-        "{few} of {all} {noun} hold a value that fewer than {q} {noun} hold, and the column is released as it is \
-         (role `{role}`): its values name people, whatever the quasi-identifiers say; make it a quasi-identifier with \
-         a hierarchy, leave it out (`identifier`, `text`), or say `allow_unique = true` in its line if its values are \
-         unknown to everybody"
-    ))
-    .at(format!("columns.{name}"))
+/// Who is counted when columns that are released as they are get judged.
+pub(super) struct Counted<'a> {
+    pub(super) policy: &'a Policy,
+    /// The individuals and the rows without one, or all rows where no individuals are counted.
+    pub(super) all: u64,
+    /// The rows without an individual among them.
+    pub(super) unowned_rows: u64,
+    /// Where they are: "in the input".
+    pub(super) place: &'static str,
+}
+
+impl Counted<'_> {
+    /// The error that refuses columns, each with how many hold a value that fewer than `q` hold; `None` without one.
+    pub(super) fn refusal(&self, columns: &[(&str, u64)], q: u64) -> Option<Error> {
+        let [(name, few), others @ ..] = columns else { return None };
+        let Self { policy, all, place, .. } = self;
+        let role =
+            policy.columns.iter().find(|(column, _)| column == name).map_or("", |(_, role)| role.word());
+        let noun = match (policy.individual(), self.unowned_rows) {
+            (None, _) => "rows",
+            (Some(_), 0) => "individuals",
+            (Some(_), _) => "individuals (and rows without one)",
+        };
+        let others: Vec<String> = others.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let others = match others.as_slice() {
+            [] => String::new(),
+            others => format!("; the same goes for {}", others.join(", ")),
+        };
+        let error = Error::policy(format!(
+            "{few} of {all} {noun} {place} hold a value that fewer than {q} hold, and more than a tenth is too many for \
+             a column that is released as it is (role `{role}`): such values name people, whatever the \
+             quasi-identifiers say; make the column a quasi-identifier with a hierarchy, leave it out (`identifier`, \
+             `text`), or say `allow_unique = true` in its line if its values are known to nobody outside{others}"
+        ));
+        Some(error.at(format!("columns.{name}")))
+    }
 }
 
 /// The released rows, after a verification.
 pub(super) struct ReleasedRows<'a> {
     expected: &'a Expected<'a>,
     counter: HolderCounter,
-    /// The released individuals, or rows.
+    /// The released individuals and the rows without one, or all rows where no individuals are counted.
     all: u64,
+    /// The released rows without an individual.
+    unowned_rows: u64,
 }
 
 impl<'a> ReleasedRows<'a> {
@@ -141,8 +167,9 @@ impl<'a> ReleasedRows<'a> {
                 (classed(rows, expected, random_keys(DOING)?[0], &[])?, None)
             }
         };
-        let counter = HolderCounter::new(session, rows, most_rows, stop)?;
-        Ok(Self { expected, counter, all: verified.sizes.individuals() })
+        let counter = HolderCounter::new(session, rows, most_rows, stop);
+        let unowned_rows = verified.unowned_rows;
+        Ok(Self { expected, counter, all: verified.sizes.individuals() + unowned_rows, unowned_rows })
     }
 
     fn least_holders(&self) -> u64 {
@@ -156,22 +183,23 @@ impl<'a> ReleasedRows<'a> {
         self.counter.count(&questions).await
     }
 
-    /// Refuses a column whose values name people, unless its line in the policy allows that.
+    /// Refuses columns whose values name people, unless their lines in the policy allow that.
     ///
     /// # Errors
-    /// A policy error that names the column; a data error when reading fails or memory runs out.
+    /// A policy error that names the columns; a data error when reading fails or memory runs out.
     pub(super) async fn check(&self, policy: &Policy) -> Result<()> {
         self.refuse(policy, &self.columns().await?)
     }
 
     fn refuse(&self, policy: &Policy, columns: &[Holders]) -> Result<()> {
-        for (index, holders) in self.expected.as_is().zip(columns) {
-            let (name, _) = &self.expected.columns[index];
-            if is_above_a_tenth(holders.few, self.all) && !policy.allow_unique.contains(name) {
-                return Err(names_people(policy, name, holders.few, self.all, self.least_holders()));
-            }
-        }
-        Ok(())
+        let named = self.expected.as_is().zip(columns).filter_map(|(index, holders)| {
+            let (name, few) = (self.expected.columns[index].0.as_str(), holders.few + holders.unowned);
+            let is_allowed = policy.allow_unique.iter().any(|allowed| allowed == name);
+            (is_above_a_tenth(few, self.all) && !is_allowed).then_some((name, few))
+        });
+        let (all, unowned_rows) = (self.all, self.unowned_rows);
+        let counted = Counted { policy, all, unowned_rows, place: "in the release" };
+        counted.refusal(&named.collect::<Vec<_>>(), self.least_holders()).map_or(Ok(()), Err)
     }
 
     /// As [`check`](Self::check); returns what is shown of each column, with nothing yet of what it reveals.
@@ -190,8 +218,8 @@ impl<'a> ReleasedRows<'a> {
         let all = self.expected.as_is().zip(holders.iter().zip(in_class));
         let shown = all.map(|(index, (holders, in_class))| AsIsColumn {
             column: self.expected.columns[index].0.clone(),
-            of_few: holders.few,
-            alone_in_class: in_class.few,
+            of_few: holders.few + holders.unowned,
+            alone_in_class: in_class.few + in_class.unowned,
             linked: holders.linked,
             reveals: Vec::new(),
         });
@@ -229,7 +257,7 @@ impl<'a> ReleasedRows<'a> {
         let others = others.iter().map(|index| column(column_name(*index)));
         let columns = std::iter::once(column(CLASS)).chain(others).collect();
         let holders = self.counter.count(&[Question { columns, known: false, q: 2 }]).await?;
-        Ok(holders.first().map_or(0, |holders| holders.few))
+        Ok(holders.first().map_or(0, |holders| holders.few + holders.unowned))
     }
 }
 

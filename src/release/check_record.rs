@@ -133,8 +133,9 @@ fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
     let names: BTreeSet<&str> = unique.columns.iter().map(String::as_str).collect();
     let are_named = names.len() == unique.columns.len() && names.iter().all(|name| as_is.contains(name));
     let must_be_named = unique.is_alarming() && !as_is.is_empty();
-    if unique.of != individuals
-        || unique.count > individuals
+    // Rows without an individual count as one each, and every individual has a row.
+    if !(individuals..=public.rows).contains(&unique.of)
+        || unique.count > unique.of
         || !are_named
         || must_be_named == names.is_empty()
     {
@@ -207,6 +208,9 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     if right { Ok(least) } else { Err(wrong()) }
 }
 
+/// The largest class that is built to see what it reaches; larger ones are bounded by their rows alone.
+const MOST_VALUES: u32 = 1 << 16;
+
 /// Whether a model can have reached what the record says: it holds, it is no better than what the rows reach (each
 /// individual of a class has a row in it), nor than the best class of the smallest size.
 fn is_reached(said: &ModelRecord, requirement: &Requirement, by_rows: Option<Quantity>, least: u64) -> bool {
@@ -219,16 +223,16 @@ fn is_reached(said: &ModelRecord, requirement: &Requirement, by_rows: Option<Qua
     if model.needs() == Needs::Size {
         return model.value(&Class::of_size(least)) == reached;
     }
-    let values: Vec<ValueCount> = (0..u32::try_from(least).unwrap_or(u32::MAX))
-        .map(|value| ValueCount { value: Some(value), count: 1 })
-        .collect();
-    let best = model.value(&Class { size: least, sensitive: &values });
-    match model.worst() {
-        Worst::Least => [Some(best), by_rows]
-            .into_iter()
-            .all(|bound| bound.is_some_and(|bound| reached.to_f64() <= bound.to_f64())),
-        Worst::Greatest => true,
+    if model.worst() == Worst::Greatest {
+        return true;
     }
+    // The best class of that size has a value of its own for each individual.
+    let best = u32::try_from(least).ok().filter(|least| *least <= MOST_VALUES).map(|least| {
+        let values: Vec<_> = (0..least).map(|value| ValueCount { value: Some(value), count: 1 }).collect();
+        model.value(&Class { size: u64::from(least), sensitive: &values })
+    });
+    let is_within = |bound: Quantity| reached.to_f64() <= bound.to_f64();
+    best.is_none_or(is_within) && by_rows.is_some_and(is_within)
 }
 
 /// Checks homogeneous classes in individuals. One whose rows share a value is one whose individuals do, not the other way

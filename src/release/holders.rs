@@ -6,11 +6,12 @@
 //!                                    no individual has more than m rows
 //! GROUP BY value, individual      -> of those values only, brought together by a spilling sort and counted one by one
 //! ```
-//! Where rows are counted, each row is a holder, and the first GROUP BY answers. All questions share one scan. Values
-//! are compared by 54 bits of a hash under a random key.
+//! Where rows are counted, each row is a holder, and the first GROUP BY answers. Where individuals are counted, a row
+//! without one is released all the same, so it is judged as a row: it holds its value beside the individuals. Up to
+//! [`QUESTIONS`] questions share one scan. Values are compared by 58 bits of a hash under a random key.
 
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt64Array};
@@ -27,6 +28,7 @@ use futures::StreamExt;
 
 use super::engine::{Doing, PoolBudget, column};
 use super::functions::{random_keys, row_hashes};
+use super::members::{Members, only};
 use super::per_class::{INDIVIDUAL, individual_columns};
 use super::profile::counted;
 use super::stop::Stop;
@@ -51,13 +53,15 @@ pub(super) struct Holders {
     pub(super) values: u64,
     /// The individuals (rows, where none are counted) with a value that fewer than q individuals hold.
     pub(super) few: u64,
+    /// The rows without an individual whose value fewer than q individuals and such rows hold; 0 where rows are
+    /// counted.
+    pub(super) unowned: u64,
     /// The individuals with at least two rows of a value that no other individual holds; 0 where rows are counted.
     pub(super) linked: u64,
 }
 
 /// A table whose values are counted by their holders.
 pub(super) struct HolderCounter {
-    /// Rows without an individual are not in it, where individuals are counted.
     table: DataFrame,
     /// No individual has more rows than this; `None` where rows are counted.
     most_rows: Option<u64>,
@@ -67,10 +71,13 @@ pub(super) struct HolderCounter {
 
 pub(super) const VALUE: &str = "kanon_value";
 const ROWS: &str = "kanon_rows";
+/// The rows of a value that have an individual.
+const OWNED: &str = "kanon_owned_rows";
 const DOING: &str = "counting who holds a value";
 
-/// So many questions are answered in one scan; their number is the lowest bits of a value.
-pub(super) const QUESTIONS: usize = 1 << 10;
+/// The questions that one scan answers at most; their number is the lowest bits of a value. More would need lists too
+/// long for the memory that a thread takes unaccounted: 8 bytes a question for each row of a batch.
+pub(super) const QUESTIONS: usize = 1 << 6;
 
 /// Above this many values the second GROUP BY looks at all rows: a list of values would not be small any more.
 const LISTED_VALUES: usize = 1 << 20;
@@ -83,21 +90,14 @@ pub(super) fn question_of(value: u64) -> usize {
 impl HolderCounter {
     /// A counter over `table`, which has the columns of [`individual`](super::per_class::individual) where no
     /// individual has more than `most_rows` rows.
-    ///
-    /// # Errors
-    /// When the plan cannot be built.
     pub(super) fn new(
         session: &SessionContext,
         table: DataFrame,
         most_rows: Option<u64>,
         stop: &Stop,
-    ) -> Result<Self> {
-        let table = match most_rows {
-            Some(_) => table.filter(column(INDIVIDUAL[0]).is_not_null()).doing(DOING)?,
-            None => table,
-        };
+    ) -> Self {
         let budget = Arc::new(PoolBudget::new(session, "holders of values"));
-        Ok(Self { table, most_rows, budget, stop: stop.clone() })
+        Self { table, most_rows, budget, stop: stop.clone() }
     }
 
     /// Counts the holders of the values that each question looks at.
@@ -118,7 +118,9 @@ impl HolderCounter {
     async fn count_rows(&self, questions: &[Question]) -> Result<Vec<Holders>> {
         let mut all = vec![Holders::default(); questions.len()];
         let rows = exploded(&self.table, questions, Vec::new())?;
-        self.sizes(rows, |value, size| {
+        let sizes = vec![count(lit(1i64)).alias(ROWS)];
+        self.sizes(rows, sizes, |value, sizes| {
+            let size = sizes[0];
             let (question, holders) = (&questions[question_of(value)], &mut all[question_of(value)]);
             holders.values += 1;
             holders.few += if size < question.q { size } else { 0 };
@@ -133,10 +135,11 @@ impl HolderCounter {
         let rows = exploded(&self.table, questions, individual_columns())?;
         let mut listed = Members::new(&self.budget);
         let mut candidates = 0usize;
-        self.sizes(rows.clone(), |value, size| {
+        let sizes = vec![count(lit(1i64)).alias(ROWS), count(column(INDIVIDUAL[0])).alias(OWNED)];
+        self.sizes(rows.clone(), sizes, |value, sizes| {
             all[question_of(value)].values += 1;
-            let q = questions[question_of(value)].q;
-            if size <= most_rows.saturating_mul(q.saturating_sub(1)) {
+            let (size, owned, q) = (sizes[0], sizes[1], questions[question_of(value)].q);
+            if owned <= most_rows.saturating_mul(q.saturating_sub(1)) && (owned > 0 || size < q) {
                 candidates += 1;
                 if candidates <= LISTED_VALUES {
                     listed.add([value])?;
@@ -156,16 +159,24 @@ impl HolderCounter {
         Ok(all)
     }
 
-    /// Shows `see` each value of `rows` and how many rows have it.
-    async fn sizes(&self, rows: DataFrame, mut see: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        let sizes = rows.aggregate(vec![column(VALUE)], vec![count(lit(1i64)).alias(ROWS)]).doing(DOING)?;
-        let mut stream = sizes.execute_stream().await.doing(DOING)?;
+    /// Shows `see` each value of `rows` with the counts that `sizes` are.
+    async fn sizes(
+        &self,
+        rows: DataFrame,
+        sizes: Vec<Expr>,
+        mut see: impl FnMut(u64, &[u64]) -> Result<()>,
+    ) -> Result<()> {
+        let groups = rows.aggregate(vec![column(VALUE)], sizes).doing(DOING)?;
+        let mut stream = groups.execute_stream().await.doing(DOING)?;
+        let mut of_value = Vec::new();
         while let Some(batch) = stream.next().await {
             self.stop.check()?;
             let batch = batch.doing(DOING)?;
-            let sizes = counted(batch.column(1))?;
-            for (value, size) in integers(batch.column(0))?.values().iter().zip(sizes) {
-                see(*value, size)?;
+            let sizes = batch.columns().iter().skip(1).map(counted).collect::<Result<Vec<_>>>()?;
+            for (row, value) in integers(batch.column(0))?.values().iter().enumerate() {
+                of_value.clear();
+                of_value.extend(sizes.iter().map(|sizes| sizes[row]));
+                see(*value, &of_value)?;
             }
         }
         Ok(())
@@ -186,13 +197,16 @@ impl HolderCounter {
             let [values, a, b] = [0, 1, 2].map(|at| integers(batch.column(at)));
             let (values, a, b) = (values?, a?, b?);
             for (row, size) in counted(batch.column(3))?.into_iter().enumerate() {
-                fold.add(values.value(row), (a.value(row), b.value(row)), size);
+                let holder = a.is_valid(row).then(|| (a.value(row), b.value(row)));
+                fold.add(values.value(row), holder, size);
             }
             held.at_least(fold.bytes())?;
         }
         fold.end();
         for (holders, found) in all.iter_mut().zip(fold.found) {
-            (holders.few, holders.linked) = (found.few.len() as u64, found.linked.len() as u64);
+            holders.few = found.few.len() as u64;
+            holders.unowned = found.unowned;
+            holders.linked = found.linked.len() as u64;
         }
         Ok(())
     }
@@ -273,8 +287,10 @@ type Individual = (u64, u64);
 #[derive(Default)]
 struct Fold {
     value: Option<u64>,
-    /// The first q holders and their rows.
+    /// The first q individuals and their rows.
     holders: Vec<(Individual, u64)>,
+    /// The rows without an individual.
+    unowned: u64,
     /// By question.
     found: Vec<Found>,
 }
@@ -284,18 +300,21 @@ struct Fold {
 struct Found {
     q: u64,
     few: HashSet<Individual>,
+    unowned: u64,
     linked: HashSet<Individual>,
 }
 
 impl Fold {
-    fn add(&mut self, value: u64, holder: Individual, rows: u64) {
+    fn add(&mut self, value: u64, holder: Option<Individual>, rows: u64) {
         if self.value != Some(value) {
             self.end();
             self.value = Some(value);
         }
         let q = self.found.get(question_of(value)).map_or(0, |found| found.q);
-        if (self.holders.len() as u64) < q {
-            self.holders.push((holder, rows));
+        match holder {
+            None => self.unowned += rows,
+            Some(holder) if (self.holders.len() as u64) < q => self.holders.push((holder, rows)),
+            Some(_) => {}
         }
     }
 
@@ -306,16 +325,22 @@ impl Fold {
             if let [(holder, 2..)] = self.holders.as_slice() {
                 found.linked.insert(*holder);
             }
-            if (self.holders.len() as u64) < found.q {
+            let individuals = self.holders.len() as u64;
+            if individuals < found.q {
                 found.few.extend(self.holders.iter().map(|(holder, _)| *holder));
+            }
+            if individuals + self.unowned < found.q {
+                found.unowned += self.unowned;
             }
         }
         self.holders.clear();
+        self.unowned = 0;
     }
 
     fn bytes(&self) -> usize {
         let individuals = self.found.iter().map(|found| found.few.capacity() + found.linked.capacity());
-        individuals.sum::<usize>() * (size_of::<Individual>() + 1)
+        let holders = self.holders.capacity() * size_of::<(Individual, u64)>();
+        individuals.sum::<usize>() * (size_of::<Individual>() + 1) + holders
     }
 }
 
@@ -325,89 +350,6 @@ impl Fold {
 /// An internal error when there are none.
 pub(super) fn integers(array: &ArrayRef) -> Result<&UInt64Array> {
     array.as_primitive_opt::<UInt64Type>().ok_or_else(|| Error::internal("a hash that is no 64-bit integer"))
-}
-
-/// A set of hashes, and its memory.
-pub(super) struct Members {
-    hashes: HashSet<u64>,
-    held: Held,
-}
-
-impl Members {
-    /// None yet.
-    pub(super) fn new(budget: &Arc<dyn Budget>) -> Self {
-        Self { hashes: HashSet::new(), held: Held::new(budget) }
-    }
-
-    /// Adds hashes.
-    ///
-    /// # Errors
-    /// A data error when memory runs out.
-    pub(super) fn add(&mut self, hashes: impl IntoIterator<Item = u64>) -> Result<()> {
-        self.hashes.extend(hashes);
-        self.held.at_least(self.hashes.capacity() * (size_of::<u64>() + 1))
-    }
-}
-
-/// The rows of `table` whose column `name`, a hash, is one of `members`: that column and the `others`.
-///
-/// # Errors
-/// When the plan cannot be built.
-pub(super) fn only(table: DataFrame, name: &str, members: Members, others: &[Expr]) -> Result<DataFrame> {
-    let signature = Signature::any(1, Volatility::Volatile);
-    let member = Member { members: Arc::new(members), signature };
-    let member = ScalarUDF::new_from_impl(member).call(vec![column(name)]);
-    let columns = [vec![member.alias(name)], others.to_vec()].concat();
-    let table = table.select(columns).doing(DOING)?;
-    table.filter(column(name).is_not_null()).doing(DOING)
-}
-
-/// A hash that is a member of a set; NULL for every other. Volatile, or a filter on it would compute it, and the
-/// hash below it, a second time.
-struct Member {
-    members: Arc<Members>,
-    signature: Signature,
-}
-
-impl std::fmt::Debug for Member {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("kanon_member")
-    }
-}
-
-impl PartialEq for Member {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.members, &other.members)
-    }
-}
-
-impl Eq for Member {}
-
-impl Hash for Member {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.members.hashes.len().hash(state);
-    }
-}
-
-impl ScalarUDFImpl for Member {
-    fn name(&self) -> &'static str {
-        "kanon_member"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> EngineResult<DataType> {
-        Ok(DataType::UInt64)
-    }
-
-    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
-        let hashes = arguments.args[0].to_array(arguments.number_rows)?;
-        let hashes = hashes.as_primitive::<UInt64Type>();
-        let members = hashes.iter().map(|hash| hash.filter(|hash| self.members.hashes.contains(hash)));
-        Ok(ColumnarValue::Array(Arc::new(members.collect::<UInt64Array>())))
-    }
 }
 
 #[cfg(test)]
@@ -424,12 +366,22 @@ mod tests {
     /// The obvious way.
     fn naive(rows: &[Row], individuals: bool, q: usize) -> Holders {
         let mut holders: BTreeMap<&str, BTreeMap<i64, u64>> = BTreeMap::new();
+        let mut nameless: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, (value, who)) in rows.iter().enumerate() {
             let who = if individuals { *who } else { Some(at as i64) };
-            if let (Some(value), Some(who)) = (value, who) {
-                *holders.entry(value).or_default().entry(who).or_default() += 1;
+            match (value, who) {
+                (Some(value), Some(who)) => {
+                    *holders.entry(value).or_default().entry(who).or_default() += 1;
+                }
+                (Some(value), None) => {
+                    holders.entry(value).or_default();
+                    *nameless.entry(value).or_default() += 1;
+                }
+                (None, _) => {}
             }
         }
+        let unowned = nameless.iter().filter(|(value, rows)| holders[*value].len() + **rows < q);
+        let unowned = unowned.map(|(_, rows)| *rows as u64).sum();
         let few: BTreeSet<i64> =
             holders.values().filter(|all| all.len() < q).flat_map(|all| all.keys().copied()).collect();
         let linked: BTreeSet<i64> = holders
@@ -437,7 +389,8 @@ mod tests {
             .filter(|all| all.len() == 1)
             .flat_map(|all| all.iter().filter(|(_, rows)| **rows > 1).map(|(who, _)| *who))
             .collect();
-        Holders { values: holders.len() as u64, few: few.len() as u64, linked: linked.len() as u64 }
+        let [values, few, linked] = [holders.len(), few.len(), linked.len()].map(|count| count as u64);
+        Holders { values, few, unowned, linked }
     }
 
     async fn counted(rows: &[Row], individuals: bool, q: u64) -> Holders {
@@ -449,9 +402,10 @@ mod tests {
         let mut columns = vec![column("v")];
         columns.extend(individual(column("w"), random_keys("a test").unwrap()).unwrap());
         let table = table.select(columns).unwrap();
-        let most = rows.iter().map(|row| rows.iter().filter(|other| other.1 == row.1).count() as u64).max();
+        let named = rows.iter().filter(|row| row.1.is_some());
+        let most = named.map(|row| rows.iter().filter(|other| other.1 == row.1).count() as u64).max();
         let most = individuals.then(|| most.unwrap_or(0));
-        let counter = HolderCounter::new(&session, table, most, &Stop::default()).unwrap();
+        let counter = HolderCounter::new(&session, table, most, &Stop::default());
         // The same question twice, with another one between them.
         let question = |known, q| Question { columns: vec![column("v")], known, q };
         let questions = [question(true, q), question(false, q + 1), question(true, q)];

@@ -26,6 +26,8 @@ pub struct Verified {
     pub suppressed_rows: Option<u64>,
     /// The individuals, where they are counted and the input was there to count them.
     pub individuals: Option<People>,
+    /// The released rows without an individual; 0 where rows are counted.
+    pub unowned_rows: u64,
     /// Per model what was reached.
     pub reached: Vec<Option<Quantity>>,
 }
@@ -125,6 +127,7 @@ pub(super) struct Judge<'a> {
     values: Vec<Vec<Quantity>>,
     input_rows: u64,
     kept_rows: u64,
+    unowned_rows: u64,
     /// By the number of an individual.
     people: Vec<Person>,
     held: Held,
@@ -169,6 +172,7 @@ impl<'a> Judge<'a> {
             values: vec![Vec::new(); requirements.len()],
             input_rows: 0,
             kept_rows: 0,
+            unowned_rows: 0,
             people: Vec::new(),
             held: Held::new(budget),
         })
@@ -203,6 +207,7 @@ impl<'a> Judge<'a> {
             _ if self.with_input && class.in_hash != class.out_hash => self.wrong.rows_altered += 1,
             _ => {
                 self.kept_rows += out_rows;
+                self.unowned_rows += ended.unowned_rows;
                 if ended.individuals.is_some() {
                     self.sizes.add_class(size);
                     let least = |known: Option<u64>| Some(known.map_or(size, |known| known.min(size)));
@@ -270,6 +275,7 @@ impl<'a> Judge<'a> {
                 suppressed: suppressed_people,
                 most_rows,
             }),
+            unowned_rows: self.unowned_rows,
             reached: self.values.into_iter().map(|all| all.first().copied()).collect(),
         })
     }

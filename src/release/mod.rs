@@ -26,6 +26,7 @@ pub mod input;
 mod judge;
 mod known;
 pub mod link;
+mod members;
 mod order;
 mod per_class;
 mod plain_values;

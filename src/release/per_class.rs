@@ -104,6 +104,8 @@ struct People {
     rows: Vec<u64>,
     class: u32,
     here: Vec<u32>,
+    /// The rows of the class without an individual.
+    unowned_rows: u64,
     held: Held,
 }
 
@@ -120,6 +122,8 @@ pub(super) struct Ended {
     pub(super) values: Vec<Vec<ValueCount>>,
     /// The numbers of its individuals, each once; `None` where rows are counted.
     pub(super) individuals: Option<Vec<u32>>,
+    /// Its rows without an individual; 0 where rows are counted.
+    pub(super) unowned_rows: u64,
 }
 
 impl Ended {
@@ -138,6 +142,7 @@ impl PerClass {
             rows: Vec::new(),
             class: 0,
             here: Vec::new(),
+            unowned_rows: 0,
             held: Held::new(budget),
         });
         let columns = (0..columns).map(|_| Column::default()).collect();
@@ -201,7 +206,7 @@ impl PerClass {
         let mut who = None;
         if let (Some(people), Some([a, b])) = (&mut self.people, &values.who) {
             if a.is_null(row) {
-                // Nobody has these values.
+                people.unowned_rows += rows;
                 return Ok(());
             }
             who = Some(people.number((a.value(row), b.value(row)), rows)?);
@@ -228,13 +233,11 @@ impl PerClass {
             column.known.clear();
             counts
         };
-        Ended {
-            values: self.columns.iter_mut().map(take).collect(),
-            individuals: self.people.as_mut().map(|people| {
-                people.class += 1;
-                std::mem::take(&mut people.here)
-            }),
-        }
+        let values = self.columns.iter_mut().map(take).collect();
+        let Some(people) = &mut self.people else { return Ended { values, ..Ended::default() } };
+        people.class += 1;
+        let unowned_rows = std::mem::take(&mut people.unowned_rows);
+        Ended { values, individuals: Some(std::mem::take(&mut people.here)), unowned_rows }
     }
 }
 

@@ -4,10 +4,10 @@
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
 
-use super::as_is::{is_above_a_tenth, names_people};
+use super::as_is::{Counted, is_above_a_tenth};
 use super::engine::{Doing, column};
 use super::functions::{random_keys, row_hash};
-use super::holders::{HolderCounter, Holders, Question};
+use super::holders::{HolderCounter, Question};
 use super::per_class::individual;
 use super::profile::class_sizes;
 use super::verify::least_holders;
@@ -64,12 +64,12 @@ pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
     Ok(equal_rows.individuals() - equal_rows.classes())
 }
 
-/// Refuses, before a search, a column that no release under the policy can hold as it is: even without all individuals
+/// Refuses, before a search, columns that no release under the policy can hold as they are: even without all individuals
 /// (rows, where none are counted) that may be suppressed, more than a tenth hold a value of few. What a release really
 /// holds is judged by its [verification](super::as_is).
 ///
 /// # Errors
-/// A policy error that names the column; a data error when reading fails.
+/// A policy error that names the columns; a data error when reading fails.
 pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
     let (policy, table) = (&loaded.policy, &loaded.table);
     let doing = "counting the holders of values";
@@ -83,23 +83,21 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let most_rows = match policy.individual() {
         Some(name) => {
             columns.extend(individual(column(name), random_keys(doing)?)?);
-            Some(classes.most_rows_of(1))
+            Some(classes.most_rows_of_one())
         }
         None => None,
     };
     let rows = table.clone().select(columns).doing(doing)?;
-    let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop)?;
-    let (all, limit) = (classes.total_individuals(), limit(policy, classes));
+    let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop);
+    let (all, limit) = (classes.total_individuals() + classes.unowned_rows(), limit(policy, classes));
     let q = least_holders(&policy.requirements);
     let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true, q });
     let holders = counter.count(&questions.collect::<Vec<_>>()).await?;
-    for (name, Holders { few, .. }) in judged.into_iter().zip(holders) {
-        // A suppressed individual takes one holder away at most.
-        if is_above_a_tenth(few.saturating_sub(limit), all) {
-            return Err(names_people(policy, name, few, all, q));
-        }
-    }
-    Ok(())
+    // A suppressed individual takes one holder away at most. Rows without an individual may be suppressed freely.
+    let named = judged.into_iter().zip(holders).map(|(name, holders)| (name, holders.few));
+    let named: Vec<_> = named.filter(|(_, few)| is_above_a_tenth(few.saturating_sub(limit), all)).collect();
+    let counted = Counted { policy, all, unowned_rows: classes.unowned_rows(), place: "in the input" };
+    counted.refusal(&named, q).map_or(Ok(()), Err)
 }
 
 /// The rows that have a value in a column, by how many have the same.

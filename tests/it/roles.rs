@@ -69,10 +69,11 @@ fn a_released_column_whose_values_name_their_rows() {
     place.run("release tenth.parquet --policy p.toml --to tenth").exit(0);
     place.parquet("in.parquet", &of(5));
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "columns.diagnosis: 5 of 40 rows hold a value that fewer than 5 rows hold, and the column is released as \
-                it is (role `insensitive`): its values name people, whatever the quasi-identifiers say; make it a \
-                quasi-identifier with a hierarchy, leave it out (`identifier`, `text`), or say `allow_unique = true` in \
-                its line if its values are unknown to everybody";
+    let says = "columns.diagnosis: 5 of 40 rows in the input hold a value that fewer than 5 hold, and more than a tenth is \
+                too many for a column that is released as it is (role `insensitive`): such values name people, \
+                whatever the quasi-identifiers say; make the column a quasi-identifier with a hierarchy, leave it out \
+                (`identifier`, `text`), or say `allow_unique = true` in its line if its values are known to nobody \
+                outside";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     let allowed = POLICY.replace(
         "diagnosis = { role = \"insensitive\" }",
@@ -85,7 +86,7 @@ fn a_released_column_whose_values_name_their_rows() {
     place
         .run("release numbers.parquet --policy p.toml --to no")
         .exit(2)
-        .says("columns.visit: 40 of 40 rows hold a value");
+        .says("columns.visit: 40 of 40 rows in the input hold a value");
     let sensitive = "accept_homogeneity = [\"diagnosis\"]\n".to_owned()
         + &POLICY.replace("diagnosis = { role = \"insensitive\"", "diagnosis = { role = \"sensitive\"");
     place.write("sensitive.toml", sensitive);
@@ -155,7 +156,7 @@ fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
     let place = Place::new();
     place.parquet("in.parquet", &members());
     place.write("p.toml", MEMBERS);
-    let says = "columns.member_no: 300 of 300 individuals hold a value that fewer than 5 individuals hold";
+    let says = "columns.member_no: 300 of 300 individuals in the input hold a value that fewer than 5 hold";
     place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
     assert!(!place.path("out").exists() && !place.path("out.private.json").exists());
     let anonymize = "SELECT * FROM anonymize('in.parquet', 'p.toml')";
@@ -191,6 +192,61 @@ fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
     assert_eq!(json["unique"], public["unique"]);
 }
 
+#[test]
+fn rows_without_an_individual_are_judged_as_rows() {
+    let place = Place::new();
+    // Of 600 visits every third has no individual, and only these have a telephone number of their own.
+    let texts = |of: &dyn Fn(usize) -> Option<String>| -> ArrayRef {
+        Arc::new((0..600).map(of).collect::<StringArray>())
+    };
+    let has_nobody = |row: usize| row % 3 == 0;
+    place.parquet(
+        "in.parquet",
+        &table([
+            ("pid", texts(&|row| (!has_nobody(row)).then(|| (row / 6).to_string()))),
+            ("sex", texts(&|row| Some(["M", "F"][row % 2].to_owned()))),
+            ("phone", texts(&|row| has_nobody(row).then(|| format!("555-{row:04}")))),
+        ]),
+    );
+    let policy = "k = 5\n[columns]\npid = { role = \"individual\" }\nsex = { role = \"quasi\" }\n\
+                  phone = { role = \"insensitive\" }\n";
+    place.write("p.toml", policy);
+    // 100 individuals and 200 rows without one.
+    let says = "columns.phone: 200 of 300 individuals (and rows without one) in the release hold a value that fewer \
+                than 5 hold";
+    place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
+    place.run_on("sql -c", Some("SELECT * FROM anonymize('in.parquet', 'p.toml')"), "").exit(2).says(says);
+    assert!(!place.path("out").exists());
+    place.write("allowed.toml", policy.replace("\"insensitive\"", "\"insensitive\", allow_unique = true"));
+    let released = place.run("release in.parquet --policy allowed.toml --to out").exit(0);
+    assert!(released.out.contains("warning   `phone` singles out"), "{}", released.out);
+    let public: Value =
+        serde_json::from_slice(&std::fs::read(place.path("out/_kanon.json")).unwrap()).unwrap();
+    assert_eq!(public["unique"], serde_json::json!({ "count": 200, "of": 300, "columns": ["phone"] }));
+    place.run("verify out").exit(0);
+    place.run("verify out --input in.parquet").exit(0);
+    place.run("verify out --input in.parquet --policy p.toml").exit(1).says(says);
+    // The same numbers in all rows name nobody; a second column is named beside the first.
+    let shared = |row: usize| Some(format!("555-{:04}", row % 4));
+    let two = |phone: &dyn Fn(usize) -> Option<String>| {
+        let own = |row: usize| Some(row.to_string());
+        table([
+            ("pid", texts(&|row| (!has_nobody(row)).then(|| (row / 6).to_string()))),
+            ("sex", texts(&|row| Some(["M", "F"][row % 2].to_owned()))),
+            ("phone", texts(phone)),
+            ("visit", texts(&own)),
+        ])
+    };
+    place.parquet("shared.parquet", &two(&shared));
+    let others = policy.to_owned() + "visit = { role = \"identifier\" }\n";
+    place.write("q.toml", &others);
+    place.run("release shared.parquet --policy q.toml --to shared").exit(0);
+    place.parquet("own.parquet", &two(&|row| Some(format!("555-{row:04}"))));
+    place.write("r.toml", others.replace("identifier", "insensitive"));
+    let both = place.run("release own.parquet --policy r.toml --to own").exit(2);
+    both.says("columns.phone: ").says("; the same goes for `visit`");
+}
+
 /// Five hundred rows of one class, and the twins of their values in classes that are suppressed.
 #[test]
 fn a_column_is_judged_by_the_rows_that_are_kept() {
@@ -207,7 +263,7 @@ fn a_column_is_judged_by_the_rows_that_are_kept() {
                   q = { role = \"quasi\", max_level = 0 }\nref = { role = \"insensitive\" }\n";
     place.write("p.toml", policy);
     // No value of the input is held by one row only: all names come with the suppression.
-    let says = "columns.ref: 500 of 500 rows hold a value that fewer than 2 rows hold";
+    let says = "columns.ref: 500 of 500 rows in the release hold a value that fewer than 2 hold";
     place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
     place.run_on("sql -c", Some("SELECT * FROM anonymize('in.parquet', 'p.toml')"), "").exit(2).says(says);
     assert!(!place.path("out").exists());
@@ -268,13 +324,13 @@ fn a_column_that_gives_a_quasi_identifier_away_is_shown() {
     place.write("p.toml", policy);
     let refused = place.run("release in.parquet --policy p.toml --to no").exit(2);
     assert!(
-        refused.err.contains("columns.city: 80 of 80 rows hold a value that fewer than 30"),
+        refused.err.contains("columns.city: 80 of 80 rows in the input hold a value that fewer than 30"),
         "{refused:?}"
     );
     place.write("p.toml", policy.replace("k = 30", "k = 20").replace("[4, 3] }", "[4, 3] }, min_level = 2"));
     let released = place.run("release in.parquet --policy p.toml --to out").exit(0);
     // All of Boston lies in 0213*, where the release says 021**; a ward lies everywhere.
-    let line = "as is     `city`: gives away `zip` to the level prefix:4 in 80 rows\n";
+    let line = "as is     `city`: reveals `zip` at level prefix:4 in 80 rows\n";
     assert!(released.out.contains(line) && !released.out.contains("`ward`"), "{}", released.out);
     let private: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();
