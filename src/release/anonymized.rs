@@ -11,6 +11,7 @@ use datafusion::physical_plan::SpillManager;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
 use super::again::table_of_partitions;
@@ -80,6 +81,7 @@ impl PartitionStream for Verified {
 }
 
 /// Searches, applies the best recoding to the rows and verifies the result against them, before anyone reads it.
+/// `plain_table` is the table as a verification reads it.
 ///
 /// # Errors
 /// Those of a release: whatever is refused there is refused here.
@@ -87,6 +89,7 @@ pub(crate) async fn anonymize(
     run: &Run<'_>,
     runtime: Arc<RuntimeEnv>,
     loaded: &Loaded,
+    plain_table: DataFrame,
     classes: ClassTable,
 ) -> Result<Verified> {
     let policy = &loaded.policy;
@@ -129,7 +132,7 @@ pub(crate) async fn anonymize(
     let output = table_of_partitions(&loaded.session, vec![Arc::new(verified.clone())])?;
     let output = canonical_floats_as_they_are(output)?;
     let expected = expected(policy, &chosen.generalizers);
-    let table = || Some(loaded.table.clone());
+    let table = || Some(plain_table.clone());
     let found = verify(&loaded.session, output.clone(), table(), &expected, run.stop).await?;
     let rows = ReleasedRows::new(&loaded.session, output, table(), &expected, &found, run.stop).await?;
     rows.check(policy).await?;

@@ -96,7 +96,7 @@ impl Input {
     ///
     /// # Errors
     /// As there.
-    pub(super) async fn table_typed(
+    pub(crate) async fn table_typed(
         &self,
         session: &SessionContext,
         csv: &CsvOptions,

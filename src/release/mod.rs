@@ -42,7 +42,7 @@ pub mod roles;
 pub mod staging;
 pub mod stop;
 pub(crate) mod target;
-mod typed;
+pub(crate) mod typed;
 pub mod verify;
 mod watcher;
 pub mod write;

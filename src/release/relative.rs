@@ -30,7 +30,7 @@ pub(crate) fn days_since(table: DataFrame, relative: &BTreeMap<String, String>) 
 ///
 /// # Errors
 /// As there.
-pub(super) fn plain_days_since(table: DataFrame, relative: &BTreeMap<String, String>) -> Result<DataFrame> {
+pub(crate) fn plain_days_since(table: DataFrame, relative: &BTreeMap<String, String>) -> Result<DataFrame> {
     with_days(table, relative, &|from, to| {
         let function = DaysBetween { signature: Signature::any(2, Volatility::Immutable) };
         ScalarUDF::new_from_impl(function).call(vec![column(from), column(to)])

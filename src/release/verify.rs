@@ -134,7 +134,7 @@ pub async fn verify(
 ///
 /// # Errors
 /// An unmet error that names the first column of two types.
-pub(super) fn same_types(released: &Schema, verified: &Schema) -> Result<()> {
+pub(crate) fn same_types(released: &Schema, verified: &Schema) -> Result<()> {
     let mut fields = released.fields().iter().zip(verified.fields());
     let differs = fields.find(|(a, b)| (a.name(), a.data_type()) != (b.name(), b.data_type()));
     match differs {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
 use super::TableFunctionRow;
@@ -41,7 +42,7 @@ const DOC: &Doc = &Doc {
 };
 
 fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
-    let Asked { policy, digest, table } = asked(&mut call)?;
+    let Asked { policy, digest, table, plain_table } = asked(&mut call)?;
     call.finish(&[])?;
     if !is_repeatable(table.logical_plan())? {
         return Err(not_repeatable(&call));
@@ -49,7 +50,7 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     let refused = |error| call.refused(error);
     let schema = anonymized::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
     let profile = by_values(table.clone(), &policy).map_err(refused)?;
-    let inputs = vec![profile.into_unoptimized_plan(), table.into_unoptimized_plan()];
+    let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
     let task = Anonymize(Followed { policy, digest, show_values: call.options().show_values });
     plan_of(Arc::new(task), inputs, schema)
 }
@@ -72,10 +73,14 @@ impl Task for Anonymize {
         let run = self.0.run(&resources, &inputs.stop);
         let session = resources.session_of(inputs.context.runtime_env());
         let classes = self.0.classes(inputs, &session, &run).await?;
-        let table = inputs.plans.last().ok_or_else(|| Error::internal("no table"))?;
+        let [_, table, plain_table] = inputs.plans.as_slice() else {
+            return Err(Error::internal("anonymize: a plan without its three inputs"));
+        };
         let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
+        let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
         let loaded = Loaded { session, table, policy: Arc::clone(&self.0.policy) };
-        let verified = anonymized::anonymize(&run, inputs.context.runtime_env(), &loaded, classes).await?;
+        let runtime = inputs.context.runtime_env();
+        let verified = anonymized::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.doing("reading the anonymized rows")?).await?;

@@ -7,7 +7,7 @@ use datafusion::common::{Column, DFSchema, DFSchemaRef, TableReference};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, TableFactor,
     TableFunctionArgs, Value,
@@ -20,6 +20,7 @@ use crate::doc::Doc;
 use crate::error::nearest;
 use crate::policy::{CsvOptions, CsvType};
 use crate::release::input::Input;
+use crate::release::typed::Typing;
 
 /// A call that is being planned.
 pub(super) struct Call<'a> {
@@ -113,19 +114,33 @@ impl<'a> Call<'a> {
         self.table_of(said, csv, csv_type)
     }
 
+    /// The file in quotes that an argument names, if it names one, with its texts read as `typing` says.
+    pub(super) fn file_of(
+        &self,
+        said: &SqlExpr,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+        typing: Typing,
+    ) -> Result<Option<DataFrame>> {
+        if let SqlExpr::Nested(inside) = said {
+            return self.file_of(inside, csv, csv_type, typing);
+        }
+        let Some(file) = text_of(said) else { return Ok(None) };
+        self.file_is_allowed()?;
+        let open = async {
+            let session = SessionContext::new();
+            Input::find(file)?.table_typed(&session, csv, csv_type, typing).await
+        };
+        now(open).map(Some).map_err(|error| self.refused(error))
+    }
+
     pub(super) fn table_of(
         &mut self,
         said: SqlExpr,
         csv: &CsvOptions,
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
     ) -> Result<LogicalPlan> {
-        if let Some(file) = text_of(&said) {
-            self.file_is_allowed()?;
-            let open = async {
-                let session = SessionContext::new();
-                Input::find(file)?.table(&session, csv, csv_type).await
-            };
-            let table = now(open).map_err(|error| self.refused(error))?;
+        if let Some(table) = self.file_of(&said, csv, csv_type, Typing::Columnar)? {
             return Ok(table.into_unoptimized_plan());
         }
         match said {

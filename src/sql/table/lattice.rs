@@ -48,7 +48,7 @@ const DOC: &Doc = &Doc {
 };
 
 fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
-    let Asked { policy, digest, table } = asked(&mut call)?;
+    let Asked { policy, digest, table, .. } = asked(&mut call)?;
     call.finish(&[])?;
     let profile = by_values(table.clone(), &policy).map_err(|error| call.refused(error))?;
     let mut inputs = vec![profile.into_unoptimized_plan()];

@@ -20,8 +20,10 @@ use crate::release::engine::{Doing, Resources};
 use crate::release::hierarchy_files::HierarchyFiles;
 use crate::release::input::canonical_table;
 use crate::release::profile::of_values_grouped;
-use crate::release::relative::days_since;
+use crate::release::relative::{days_since, plain_days_since};
 use crate::release::stop::Stop;
+use crate::release::typed::Typing;
+use crate::release::verify::same_types;
 use crate::release::{Run, Silent, can_be_searched, digest};
 
 /// A policy and the table that it is about.
@@ -32,6 +34,8 @@ pub(super) struct Asked {
     pub(super) digest: String,
     /// The table as canonical columns.
     pub(super) table: DataFrame,
+    /// The same table as a verification reads it.
+    pub(super) plain_table: DataFrame,
 }
 
 /// A policy that a task follows.
@@ -91,14 +95,20 @@ pub(super) fn asked(call: &mut Call<'_>) -> Result<Asked> {
     for name in said.hierarchy_files() {
         digested += &files.read(name).map_err(refused)?;
     }
-    let plan = call.table_of(table, said.csv(), &|name| said.csv_type(name))?;
+    let csv_type = |name: &str| said.csv_type(name);
+    let plain = call.file_of(&table, said.csv(), &csv_type, Typing::Plain)?;
+    let plan = call.table_of(table, said.csv(), &csv_type)?;
     let refused = |error: Error| call.refused(error);
     let table = DataFrame::new(SessionContext::new().state(), plan);
-    let table = canonical_table(table).map_err(refused)?;
+    let plain = plain.unwrap_or_else(|| table.clone());
+    let [table, plain] = [canonical_table(table), canonical_table(plain)];
+    let (table, plain) = (table.map_err(refused)?, plain.map_err(refused)?);
+    same_types(table.schema().as_arrow(), plain.schema().as_arrow()).map_err(refused)?;
     let relative = said.relative_columns(table.schema().as_arrow()).map_err(refused)?;
     let table = days_since(table, &relative).map_err(refused)?;
+    let plain_table = plain_days_since(plain, &relative).map_err(refused)?;
     let policy = said.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
-    Ok(Asked { policy: Arc::new(policy), digest: digest::of_bytes(digested.as_bytes()), table })
+    Ok(Asked { policy: Arc::new(policy), digest: digest::of_bytes(digested.as_bytes()), table, plain_table })
 }
 
 /// The text of the policy, and the folder in which its files are.
