@@ -12,6 +12,7 @@ use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::measure::ClassSizes;
 use crate::model::{Class, Quantity, Requirement};
+use crate::plural::plural;
 
 /// What was counted in a release that passed.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,20 +58,27 @@ struct Wrong {
 impl Wrong {
     fn into_result(self) -> Result<()> {
         let findings = [
-            (self.fails_a_model, "fail a required model"),
-            (self.not_in_input, "have quasi-identifiers that no input row generalizes to"),
-            (self.rows_missing, "miss rows of the input"),
-            (self.rows_added, "have more rows than the input"),
-            (self.rows_altered, "have rows that differ from the input's"),
-            (self.no_label, "hold a value that is no label of its level"),
+            (self.fails_a_model, "class fails a required model", "classes fail a required model"),
+            (
+                self.not_in_input,
+                "class has quasi-identifiers that no input row generalizes to",
+                "classes have quasi-identifiers that no input row generalizes to",
+            ),
+            (self.rows_missing, "class misses rows of the input", "classes miss rows of the input"),
+            (self.rows_added, "class has more rows than the input", "classes have more rows than the input"),
+            (
+                self.rows_altered,
+                "class has rows that differ from the input's",
+                "classes have rows that differ from the input's",
+            ),
+            (
+                self.no_label,
+                "class holds a value that is no label of its level",
+                "classes hold a value that is no label of its level",
+            ),
         ];
-        let said: Vec<String> = findings
-            .iter()
-            .filter(|(classes, _)| *classes > 0)
-            .map(|(classes, what)| {
-                format!("{classes} {} {what}", if *classes == 1 { "class" } else { "classes" })
-            })
-            .collect();
+        let found = findings.into_iter().filter(|(classes, ..)| *classes > 0);
+        let said: Vec<String> = found.map(|(classes, one, many)| plural(classes, one, many)).collect();
         if said.is_empty() {
             Ok(())
         } else {
@@ -251,15 +259,16 @@ impl<'a> Judge<'a> {
         let suppressed_rows = self.with_input.then(|| self.input_rows - self.kept_rows);
         let suppressed_people = self.people.iter().filter(|person| person.suppressed).count() as u64;
         let suppressed = match (individuals, suppressed_rows) {
-            (Some((all, _)), _) => Some((suppressed_people, all, "individuals")),
-            (None, Some(rows)) => Some((rows, self.input_rows, "rows")),
+            (Some((all, _)), _) => Some((suppressed_people, all, ("individual is", "individuals are"))),
+            (None, Some(rows)) => Some((rows, self.input_rows, ("row is", "rows are"))),
             (None, None) => None,
         };
         if let (Some((suppressed, all, what)), Some(limit)) = (suppressed, expected.suppression_limit) {
             let allowed = limit.floor_of(all);
             if suppressed > allowed {
+                let suppressed = plural(suppressed, what.0, what.1);
                 return Err(Error::unmet(format!(
-                    "verification refused: {suppressed} {what} are suppressed, {allowed} are allowed"
+                    "verification refused: {suppressed} suppressed, at most {allowed} allowed"
                 )));
             }
         }

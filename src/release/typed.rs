@@ -240,16 +240,19 @@ async fn choose_types(
     Ok(types)
 }
 
-/// How many rows of `texts` fulfil each condition.
+/// The conditions that are counted in one pass: planning takes time that grows with their square.
+const CONDITIONS_A_PASS: usize = 512;
+
+/// Counts the rows of `texts` that fulfil each condition.
 async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>> {
     let doing = "typing the columns";
-    let mut counters = Vec::new();
-    for (at, condition) in conditions.into_iter().enumerate() {
-        let counted = when(condition, lit(1i64)).end().doing(doing)?;
-        counters.push(count(counted).alias(format!("count_{at}")));
-    }
-    let mut counts = Vec::new();
-    if !counters.is_empty() {
+    let mut counts = Vec::with_capacity(conditions.len());
+    for conditions in conditions.chunks(CONDITIONS_A_PASS) {
+        let mut counters = Vec::with_capacity(conditions.len());
+        for (at, condition) in conditions.iter().enumerate() {
+            let counted = when(condition.clone(), lit(1i64)).end().doing(doing)?;
+            counters.push(count(counted).alias(format!("count_{at}")));
+        }
         let counted = texts.clone().aggregate(vec![], counters).doing(doing)?;
         for batch in counted.collect().await.doing(doing)? {
             for array in batch.columns() {

@@ -223,12 +223,12 @@ mod tests {
     async fn each_wrong_release_is_refused_for_its_reason() {
         let as_is = || -> Arc<dyn Generalizer> { Arc::new(AsIs { text: true }) };
         let cases: [(&[Option<&str>], &[&str], &str); 7] = [
-            (&[None, Some("1"), None, Some("1")], &["d", "b", "c", "a"], "miss rows"),
-            (&[None, None, None], &["c", "c", "d"], "miss rows"),
+            (&[None, Some("1"), None, Some("1")], &["d", "b", "c", "a"], "1 class misses rows"),
+            (&[None, None, None], &["c", "c", "d"], "1 class misses rows"),
             (
                 &[None, Some("1"), None, Some("1"), None, Some("2")],
                 &["d", "b", "c", "a", "c", "e"],
-                "fail a required model",
+                "1 class fails a required model",
             ),
             (&[None, Some("1"), None, Some("1"), None, None], &["d", "b", "c", "a", "c", "c"], "more rows"),
             (&[None, Some("1"), None, Some("1"), None], &["c", "b", "d", "a", "a"], "differ"),
@@ -240,7 +240,11 @@ mod tests {
             assert!(error.to_string().contains(reason), "{error} does not say `{reason}`");
         }
         assert!(
-            judge(RIGHT, "0.1", as_is()).await.unwrap_err().to_string().contains("1 rows are suppressed, 0")
+            judge(RIGHT, "0.1", as_is())
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("1 row is suppressed, at most 0")
         );
         let top = judge(RIGHT, "0.2", Arc::new(Suppress::star())).await.unwrap_err();
         assert!(top.to_string().contains("no label"), "{top}");

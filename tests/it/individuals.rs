@@ -183,7 +183,7 @@ fn the_limit_counts_people_and_nobody_is_free() {
     place
         .run("verify out --input in.parquet --policy none.toml")
         .exit(1)
-        .says("1 individuals are suppressed, 0 are");
+        .says("1 individual is suppressed, at most 0");
 
     let nobody = table([("who", numbers([None, None])), ("zip", strings([Some("a"), Some("a")]))]);
     place.parquet("nobody.parquet", &nobody);
@@ -215,7 +215,10 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
     record.risk.insert("prosecutor_risk_mean".into(), recorded(2.0 / 11.0));
     fs::write(place.path("weak/_kanon.json"), record.sealed().unwrap().to_json().unwrap()).unwrap();
     place.run("verify weak").exit(0);
-    place.run("verify weak --input in.parquet --policy p.toml").exit(1).says("1 class fail a required model");
+    place
+        .run("verify weak --input in.parquet --policy p.toml")
+        .exit(1)
+        .says("1 class fails a required model");
 }
 
 struct Unwatched;

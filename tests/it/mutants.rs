@@ -153,9 +153,9 @@ fn the_forger_is_good() {
 
 #[test]
 fn rows_that_came_or_went() {
-    const MISS: Must = Refuse("miss rows of the input");
+    const MISS: Must = Refuse("1 class misses rows of the input");
     const MORE: Must = Refuse("more rows than the input");
-    const FAIL: Must = Refuse("fail a required model");
+    const FAIL: Must = Refuse("1 class fails a required model");
     forged(&[
         ("a class doubled", |r| picked(&r.rows, &[r.all(), r.of_class(3)].concat()), Pass, MORE),
         ("every class doubled", |r| picked(&r.rows, &[r.all(), r.all()].concat()), Pass, MORE),
@@ -202,7 +202,7 @@ fn rows_that_came_or_went() {
                 forged
             },
             FAIL,
-            Refuse("1 class miss rows of the input; 1 class have more rows"),
+            Refuse("1 class misses rows of the input; 1 class has more rows"),
         ),
         (
             "a small class that holds dropped",
@@ -227,7 +227,7 @@ fn rows_that_came_or_went() {
                 )
             },
             Pass,
-            MISS,
+            Refuse("classes miss rows of the input"),
         ),
     ]);
 }
@@ -252,7 +252,7 @@ fn suppressed_people_smuggled_back() {
                 coarse = with(&coarse, "dob", Arc::new(Date32Array::new_null(coarse.num_rows())));
                 concat_batches(&r.rows.schema(), [&r.rows, &coarse]).unwrap()
             },
-            Refuse("hold a value that is no label of its level"),
+            Refuse("1 class holds a value that is no label of its level"),
             NOWHERE,
         ),
         (
@@ -266,14 +266,14 @@ fn suppressed_people_smuggled_back() {
                 concat_batches(&r.rows.schema(), [&r.rows, &there]).unwrap()
             },
             Pass,
-            Refuse("1 class have more rows than the input"),
+            Refuse("1 class has more rows than the input"),
         ),
     ]);
 }
 
 #[test]
 fn raw_values_among_generalized_ones() {
-    const FAIL: Must = Refuse("fail a required model");
+    const FAIL: Must = Refuse("1 class fails a required model");
     const NOWHERE: Must = Refuse("that no input row generalizes to");
     const NO_LABEL: Must = Refuse("no label of its level");
     fn raw(r: &Rows, column: &str, class: usize, value: &str) -> RecordBatch {
@@ -369,7 +369,7 @@ fn swapped_diagnoses() {
                 r.swapped(r.pair(|a, b| r.class[a] == r.class[b] && other(a, b)))
             },
             Pass,
-            Refuse("1 class have rows that differ"),
+            Refuse("1 class has rows that differ"),
         ),
     ]);
 }
@@ -810,7 +810,7 @@ fn other_policies() {
     let policies = [
         ("k = 5", "k = 3", 1, "the models of the record are not those of the policy"),
         ("k = 5", "k = 6", 1, "the models of the record are not those of the policy"),
-        ("0.05", "0", 1, "7 rows are suppressed, 0 are allowed"),
+        ("0.05", "0", 1, "7 rows are suppressed, at most 0 allowed"),
         ("min_level = 2, max_level = 2", "min_level = 3, max_level = 3", 1, "names no level of `dob`"),
         ("\"year\"", "\"quarter\"", 1, "the schema is not the planned one"),
         (
@@ -930,7 +930,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let recodings: [(&str, &[usize], KeptClasses, KeptClasses, usize, Must); 9] = [
         ("the right one", &levels, kept.clone(), kept.clone(), 1, Pass),
         ("all rows twice", &levels, kept.clone(), kept.clone(), 2, Refuse("classes have more rows")),
-        ("a class forgotten", &levels, only(&all[1..]), only(&all[1..]), 1, Refuse("1 class miss rows")),
+        ("a class forgotten", &levels, only(&all[1..]), only(&all[1..]), 1, Refuse("1 class misses rows")),
         (
             "a failing class kept",
             &levels,

@@ -22,7 +22,7 @@ use crate::releases::{
 const CONSENT: &str = "accept_homogeneity = [\"diagnosis\"]\n";
 const REQUIRE: &str = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = \"diagnosis\"\n\n";
 const MODELS: &str = "k_anonymity(5), l_diversity(2, diagnosis)";
-const FAILS: Must = Refuse("1 class fail a required model");
+const FAILS: Must = Refuse("1 class fails a required model");
 const OTHER_MODELS: Must = Refuse("the models of the record are not those of the policy");
 
 /// The policy of the small release with 2-diversity in place of consent.
