@@ -16,12 +16,12 @@ use std::time::Instant;
 
 use arrow::datatypes::Schema;
 use datafusion_kanon::class::ClassTable;
+use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::{Resources, Run, Silent};
+use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::{self, Effort, Problem, Unwatched};
 use datafusion_kanon::policy::{Folder, Policy, Said};
-use datafusion_kanon::release::engine::Resources;
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::stop::Stop;
-use datafusion_kanon::release::{self, Run, Silent};
+use datafusion_kanon::release;
 use serde::Deserialize;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -137,7 +137,7 @@ fn profile(shared: &Path, said: &Said) -> Result<Profiled> {
     let (resources, stop) = (Resources { threads: 1, memory: 1 << 30, spill: None }, Stop::default());
     let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
-        let loaded = release::open(&resources, &input, said, &Folder(data)).await?;
+        let loaded = open(&resources, &input, said, &Folder(data)).await?;
         let classes = release::load(&run, &loaded).await?;
         Ok(Profiled { schema: loaded.schema().clone(), classes })
     })

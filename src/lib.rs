@@ -6,7 +6,10 @@
 //! again, from the input, by code that does not trust the search.
 //!
 //! ```
-//! use datafusion_kanon::release::{PolicySource, Run, Silent, engine::Resources, input::Input, release, stop::Stop};
+//! use datafusion_kanon::input::{PolicySource, Input};
+//! use datafusion_kanon::engine::{Run, Silent, Resources};
+//! use datafusion_kanon::release::release;
+//! use datafusion_kanon::engine::cancel::Stop;
 //! use datafusion_kanon::policy::{Folder, Said};
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
@@ -82,8 +85,14 @@ pub mod class;
 pub mod cli;
 pub mod decimal;
 pub mod doc;
+#[cfg(feature = "engine")]
+pub mod engine;
 pub mod error;
 pub mod generalize;
+#[cfg(feature = "engine")]
+pub mod input;
+#[cfg(feature = "engine")]
+pub mod linkage;
 pub mod measure;
 pub mod method;
 pub mod model;
@@ -91,10 +100,14 @@ pub mod papers;
 mod plural;
 pub mod policy;
 #[cfg(feature = "engine")]
+pub mod propose;
+#[cfg(feature = "engine")]
 pub mod release;
 pub mod role;
 #[cfg(feature = "engine")]
 pub mod sql;
+#[cfg(feature = "engine")]
+pub mod verify;
 
 /// The README's examples, compiled with the other doctests.
 #[cfg(all(doctest, feature = "engine"))]

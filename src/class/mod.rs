@@ -5,6 +5,7 @@
 //! by [`ClassTable::roll_up`], which maps codes to codes and adds what becomes equal.
 
 mod builder;
+mod class_sizes;
 mod classes;
 mod coded;
 mod intern;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use builder::ClassTableBuilder;
+pub use class_sizes::ClassSizes;
 pub use classes::Classes;
 pub use coded::{CodedColumn, CodedLevel};
 pub use intern::Coder;

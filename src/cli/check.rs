@@ -6,12 +6,12 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, plural, rows, said_homogeneous, warning_line};
 use super::source::{Columns, parse_requirement};
+use crate::engine::{Phase, Run};
 use crate::error::{Error, Result, nearest};
+use crate::input::{Input, Loaded, open};
 use crate::measure::plain_number;
 use crate::model::{Class, Quantity, Requirement, k_anonymity::KAnonymity};
-use crate::release::input::Input;
 use crate::release::profile::{SeenAll, SeenClass, for_every_class};
-use crate::release::{Loaded, Phase, Run, open};
 
 /// Check whether a table as it is satisfies privacy models.
 #[derive(Debug, Args)]

@@ -9,13 +9,13 @@ use super::Done;
 use super::numbers::{grouped, percent_of, plural, rows};
 use super::risk::{bar, bins};
 use super::source::PolicyFile;
+use crate::engine::{Phase, Run};
 use crate::error::Result;
+use crate::input::Input;
+use crate::linkage::{Attack, Linked, link};
 use crate::measure::{plain_number, ratio};
 use crate::policy::Files;
-use crate::release::input::Input;
-use crate::release::link::{Attack, Linked, link};
-use crate::release::record::RECORD;
-use crate::release::{Phase, Run};
+use crate::release::publish::record::RECORD;
 
 /// Attack a table or a release: link a list of people with it.
 #[derive(Debug, Args)]

@@ -20,11 +20,10 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
+use crate::engine::cancel::Stop;
+use crate::engine::{Resources, Run};
 use crate::error::{Error, Kind, Result, of_file};
-use crate::release::Run;
-use crate::release::damaged::is_guarded;
-use crate::release::engine::Resources;
-use crate::release::stop::Stop;
+use crate::input::damaged::is_guarded;
 use progress::Progress;
 
 /// Anonymize Parquet and CSV tables: begin a policy, check, search, release, verify.

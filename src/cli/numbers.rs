@@ -1,8 +1,8 @@
 //! Numbers as people read and write them.
 
 pub(crate) use crate::plural::{grouped, nodes_of, plural};
-use crate::release::as_is::{AsIsColumn, UniqueTogether};
-use crate::release::homogeneous::Homogeneous;
+use crate::verify::as_is::{AsIsColumn, UniqueTogether};
+use crate::verify::homogeneous::Homogeneous;
 
 /// A share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Never rounded to 0 or 100 unless it is.
 pub(crate) fn percent(share: f64) -> String {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::release::{Listener, Phase};
+use crate::engine::{Listener, Phase};
 
 /// A bar that hears what a run does.
 pub(crate) struct Progress {

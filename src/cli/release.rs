@@ -11,13 +11,15 @@ use super::numbers::{
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
+use crate::class::ClassSizes;
+use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
-use crate::measure::{ClassSizes, RISKS};
-use crate::release::input::Input;
-use crate::release::record::LevelRecord;
-use crate::release::staging::private_file;
-use crate::release::target::absolute;
-use crate::release::{PolicySource, Released, Run, release};
+use crate::input::{Input, PolicySource};
+use crate::measure::RISKS;
+use crate::release::publish::record::LevelRecord;
+use crate::release::publish::staging::private_file;
+use crate::release::publish::target::absolute;
+use crate::release::{Released, release};
 
 /// Write a verified anonymized copy of a table, or refuse and say why.
 #[derive(Debug, Args)]

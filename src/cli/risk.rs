@@ -8,16 +8,17 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, percent, percent_of, plural, rows};
 use super::source::Columns;
-use crate::class::{ClassTable, QuasiColumn};
+use crate::class::{ClassSizes, ClassTable, QuasiColumn};
+use crate::engine::{Phase, Run};
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
+use crate::input::{Input, Loaded, open};
 use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::measure::share_at_risk::ShareAtRisk;
-use crate::measure::{ClassSizes, RISKS, RiskMeasure, plain_number};
-use crate::release::input::Input;
+use crate::measure::{RISKS, RiskMeasure, plain_number};
 use crate::release::profile::profile;
-use crate::release::record::{PublicRecord, RECORD};
-use crate::release::{Loaded, Phase, Run, open, risks};
+use crate::release::publish::record::{PublicRecord, RECORD};
+use crate::release::risks;
 use crate::role::Role;
 
 /// Measure re-identification risks, overall and per quasi-identifier.

@@ -9,14 +9,15 @@ use super::Done;
 use super::numbers::{grouped, nodes_of, percent_of, plural, rows, warning_line};
 use super::source::PolicyFile;
 use crate::class::{ClassTable, Judged};
+use crate::engine::Run;
 use crate::error::{Error, Result};
+use crate::input::{Input, open};
 use crate::measure::{LOSSES, plain_number};
 use crate::method::{Found, Outcome};
 use crate::model::{Counted, Needs};
 use crate::policy::Policy;
-use crate::release::input::Input;
-use crate::release::roles::each_counts_once;
-use crate::release::{Run, load, open, search, search_minimal};
+use crate::release::role_checks::each_counts_once;
+use crate::release::{load, search, search_minimal};
 use crate::role::Role;
 
 /// Find the best generalizations and say what each loses; write nothing.

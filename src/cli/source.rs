@@ -7,9 +7,9 @@ use clap::Args;
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result, of_file};
+use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Model, Needs, Parameters, Requirement};
 use crate::policy::{Folder, Said};
-use crate::release::hierarchy_files::HierarchyFiles;
 
 /// A policy file as a command opened it.
 pub(crate) struct PolicyFile {

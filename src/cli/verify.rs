@@ -9,11 +9,12 @@ use super::Done;
 use super::numbers::{plural, rows, said_homogeneous, unique_lines};
 use super::release::{risk, said_level};
 use super::source::PolicyFile;
+use crate::engine::{Phase, Run};
 use crate::error::Result;
+use crate::input::Input;
 use crate::policy::Files;
-use crate::release::input::Input;
-use crate::release::record::PublicRecord;
-use crate::release::{Phase, Run, check_release};
+use crate::release::check_release;
+use crate::release::publish::record::PublicRecord;
 
 /// Check a release: its record, its files, its rows; with the input, all of it.
 #[derive(Debug, Args)]

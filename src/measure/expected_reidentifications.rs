@@ -7,13 +7,15 @@
 //! A count as a float; NULL for no rows.
 //!
 //! ```
-//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, expected_reidentifications::ExpectedReidentifications};
+//! use datafusion_kanon::class::ClassSizes;
+//! use datafusion_kanon::measure::{RiskMeasure, expected_reidentifications::ExpectedReidentifications};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(ExpectedReidentifications.value(&sizes), Some(4.0));
 //! assert_eq!(ExpectedReidentifications.value(&ClassSizes::default()), None);
 //! ```
 
-use super::{ClassSizes, RiskMeasure, RiskRow};
+use super::{RiskMeasure, RiskRow};
+use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 

@@ -24,13 +24,9 @@ pub mod prosecutor_risk_mean;
 pub mod sample_uniqueness;
 pub mod share_at_risk;
 
-mod class_sizes;
-
 use std::fmt::Debug;
 
-pub use class_sizes::ClassSizes;
-
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassSizes, ClassTable, Judged};
 pub use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::model::Needs;

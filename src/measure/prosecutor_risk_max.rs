@@ -6,13 +6,15 @@
 //! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
 //!
 //! ```
-//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, prosecutor_risk_max::ProsecutorRiskMax};
+//! use datafusion_kanon::class::ClassSizes;
+//! use datafusion_kanon::measure::{RiskMeasure, prosecutor_risk_max::ProsecutorRiskMax};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(ProsecutorRiskMax.value(&sizes), Some(1.0));
 //! assert_eq!(ProsecutorRiskMax.value(&ClassSizes::default()), None);
 //! ```
 
-use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use super::{RiskMeasure, RiskRow, ratio};
+use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 

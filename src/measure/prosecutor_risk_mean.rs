@@ -8,13 +8,15 @@
 //! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
 //!
 //! ```
-//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, prosecutor_risk_mean::ProsecutorRiskMean};
+//! use datafusion_kanon::class::ClassSizes;
+//! use datafusion_kanon::measure::{RiskMeasure, prosecutor_risk_mean::ProsecutorRiskMean};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(ProsecutorRiskMean.value(&sizes), Some(0.25));
 //! assert_eq!(ProsecutorRiskMean.value(&ClassSizes::default()), None);
 //! ```
 
-use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use super::{RiskMeasure, RiskRow, ratio};
+use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 

@@ -7,13 +7,15 @@
 //! A share in 0..=1; NULL for no rows. Uniqueness in the sample, not in the population.
 //!
 //! ```
-//! use datafusion_kanon::measure::{ClassSizes, RiskMeasure, sample_uniqueness::SampleUniqueness};
+//! use datafusion_kanon::class::ClassSizes;
+//! use datafusion_kanon::measure::{RiskMeasure, sample_uniqueness::SampleUniqueness};
 //! let sizes: ClassSizes = [1, 1, 4, 10].into_iter().collect();
 //! assert_eq!(SampleUniqueness.value(&sizes), Some(0.125));
 //! assert_eq!(SampleUniqueness.value(&ClassSizes::default()), None);
 //! ```
 
-use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use super::{RiskMeasure, RiskRow, ratio};
+use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 

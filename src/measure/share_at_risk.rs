@@ -9,7 +9,8 @@
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
-//! use datafusion_kanon::measure::{ClassSizes, share_at_risk::ROW};
+//! use datafusion_kanon::class::ClassSizes;
+//! use datafusion_kanon::measure::share_at_risk::ROW;
 //! let sizes: ClassSizes = [1, 4, 5, 10].into_iter().collect();
 //! let risk = (ROW.make)(&[Decimal::parse("0.2")?])?;
 //! assert_eq!(risk.value(&sizes), Some(0.25));
@@ -17,7 +18,8 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use super::{ClassSizes, RiskMeasure, RiskRow, ratio};
+use super::{RiskMeasure, RiskRow, ratio};
+use crate::class::ClassSizes;
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};

@@ -19,13 +19,12 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
-use super::chosen::KeptClasses;
-use super::distinct;
-use super::engine::{Doing, column, into_engine};
-use super::functions::row_hash;
 use crate::class::{Budget, ClassTable, Coder};
+use crate::engine::functions::row_hash;
+use crate::engine::{Doing, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
+use crate::release::released_recoding::KeptClasses;
 
 /// The column that numbers the class of a row.
 pub const CLASS: &str = "kanon_class";

@@ -11,18 +11,19 @@ use arrow::array::Array;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::prelude::DataFrame;
 
-use super::check_release::{refused, released_labels};
-use super::homogeneous::Homogeneous;
-use super::judge::Verified;
-use super::record::{LevelRecord, ModelRecord, PublicRecord, recorded};
+use crate::class::ClassSizes;
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer, clip, of_label, suppress::Suppress};
 use crate::measure::{
-    ClassSizes, RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
+    RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
 use crate::model::{Class, Needs, Quantity, Requirement, ValueCount, Worst, l_diversity};
+use crate::release::publish::record::{LevelRecord, ModelRecord, PublicRecord, recorded};
+use crate::release::verify_folder::{refused, released_labels};
 use crate::role::Role;
+use crate::verify::Verified;
+use crate::verify::homogeneous::Homogeneous;
 
 /// Relative error of a number that was rounded to the 12 digits of a record, and of what is computed from such numbers.
 const ROUNDING: f64 = 1e-9;

@@ -3,25 +3,23 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, UInt32Array};
-use arrow::datatypes::{DataType, Int64Type, UInt32Type};
+use arrow::datatypes::{DataType, UInt32Type};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
-use super::Run;
-use super::class_key::keyed;
-use super::engine::{Doing, PoolBudget, column};
-use super::functions::{OfValues, of_values, random_keys};
-use super::homogeneous::{Counting, Homogeneous};
-use super::per_class::{self, Ended, PerClass, Position, by_class};
-use super::stop::Stop;
-use crate::class::{Budget, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
+use crate::class::{Budget, ClassSizes, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
+use crate::engine::cancel::Stop;
+use crate::engine::class_key::keyed;
+use crate::engine::functions::{OfValues, counted, of_values, random_keys};
+use crate::engine::{Doing, PoolBudget, Run, column};
 use crate::error::{Error, Result};
-use crate::measure::ClassSizes;
 use crate::model::ValueCount;
 use crate::policy::Policy;
+use crate::verify::homogeneous::{Counting, Homogeneous};
+use crate::verify::per_class::{self, Ended, PerClass, Position, by_class};
 
 /// Groups `table` by the quasi-identifiers as they are, the sensitive columns that are counted and the individual
 /// column where there is one.
@@ -135,20 +133,6 @@ pub(crate) async fn of_values_grouped(
 async fn finished(builder: ClassTableBuilder) -> Result<ClassTable> {
     let finish = tokio::task::spawn_blocking(move || builder.finish());
     finish.await.map_err(|_| Error::internal("coding the classes"))?
-}
-
-/// The counts of a GROUP BY.
-///
-/// # Errors
-/// An internal error for a count that is negative or no `BIGINT`.
-pub(super) fn counted(counts: &ArrayRef) -> Result<Vec<u64>> {
-    let counts =
-        counts.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("a count that is no BIGINT"))?;
-    counts
-        .values()
-        .iter()
-        .map(|n| u64::try_from(*n).map_err(|_| Error::internal("a negative count")))
-        .collect()
 }
 
 /// The class sizes of `table` grouped by some of its columns as they are; `doing` is what an error says.

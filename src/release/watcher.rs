@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Run;
+use crate::engine::Run;
 use crate::method::Watch;
 use crate::plural::nodes_of;
 
@@ -53,9 +53,9 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::release::Listener;
-    use crate::release::engine::Resources;
-    use crate::release::stop::Stop;
+    use crate::engine::Listener;
+    use crate::engine::Resources;
+    use crate::engine::cancel::Stop;
 
     #[derive(Default)]
     struct Heard(Mutex<Vec<String>>);

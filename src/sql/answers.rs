@@ -9,12 +9,13 @@ use datafusion::error::{DataFusionError, Result};
 use hashbrown::HashMap;
 
 use super::constants::Constant;
+use crate::class::ClassSizes;
 use crate::decimal::Decimal;
 use crate::doc::Doc;
+use crate::engine::into_engine;
 use crate::error::Error;
-use crate::measure::{ClassSizes, RiskMeasure, RiskRow};
+use crate::measure::{RiskMeasure, RiskRow};
 use crate::model::{Class, ClassModel, Model, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst};
-use crate::release::engine::into_engine;
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
 #[derive(Clone, Copy)]

@@ -18,9 +18,9 @@ use super::generalize::{NAME, of_loaded};
 use crate::error::{Error, nearest};
 use crate::generalize::hierarchy::{self, csv_of_rows, is_table, parse_csv, parse_table};
 use crate::generalize::{Argument, Hierarchy, Options};
+use crate::input::hierarchy_files::HierarchyFiles;
 use crate::policy::{Files, Folder};
-use crate::release::digest;
-use crate::release::hierarchy_files::HierarchyFiles;
+use crate::release::publish::digest;
 
 /// A table that was loaded, and its levels. Two are equal when their tables are.
 pub(crate) struct LoadedHierarchy {

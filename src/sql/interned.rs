@@ -8,7 +8,7 @@ use arrow::row::{Row, RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::release::functions::canonical;
+use crate::engine::functions::canonical;
 
 /// The number of a tuple whose one column is NULL.
 pub(super) const NULL: u32 = u32::MAX;

@@ -46,9 +46,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use crate::engine::class_key::class_key_function;
+use crate::engine::functions::canonical_float_function;
 use crate::generalize::GENERALIZERS;
-use crate::release::class_key::class_key_function;
-use crate::release::functions::canonical_float_function;
 pub use hierarchies::{load_hierarchy, load_hierarchy_file};
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
 use k_anonymity_to_group_by::sort_class_sizes::{self, SortClassSizes};

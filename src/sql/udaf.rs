@@ -33,10 +33,10 @@ use super::documentation;
 use super::of_sizes::OfSizes;
 use super::one_group::{Groups, OneGroup};
 use crate::doc::Doc;
+use crate::engine::functions::canonical_float;
+use crate::engine::into_engine;
 use crate::measure::RISKS;
 use crate::model::{Counted, MODELS, Needs};
-use crate::release::engine::into_engine;
-use crate::release::functions::canonical_float;
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {

@@ -35,11 +35,10 @@ use datafusion::logical_expr::{
 
 use super::constants::Constant;
 use super::documentation;
+use crate::engine::{Doing, distinct, into_engine};
 use crate::error::Error;
 use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply};
-use crate::release::distinct;
-use crate::release::engine::{Doing, into_engine};
-use crate::release::input::canonical_type;
+use crate::input::canonical_type;
 
 /// A row of [`GENERALIZERS`](crate::generalize::GENERALIZERS) as a SQL function.
 pub struct GeneralizeFunction {

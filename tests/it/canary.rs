@@ -22,12 +22,12 @@ use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion_kanon::class::{Judged, Unlimited};
+use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::{Resources, Run, Silent};
 use datafusion_kanon::generalize::{Argument, GENERALIZERS, Options, Takes, Value as Cell};
+use datafusion_kanon::input::{Input, PolicySource, open};
 use datafusion_kanon::policy::{Folder, Said};
-use datafusion_kanon::release::engine::Resources;
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::stop::Stop;
-use datafusion_kanon::release::{PolicySource, Run, Silent, load, open, release, search};
+use datafusion_kanon::release::{load, release, search};
 use serde_json::Value;
 
 use crate::command::{Place, Ran, read, table, texts};

@@ -9,7 +9,7 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use datafusion_kanon::release::record::{FileRecord, RECORD};
+use datafusion_kanon::release::publish::record::{FileRecord, RECORD};
 
 use crate::releases::{Lab, OUT, PART, POLICY, Ran, Random, people, record, seal};
 

@@ -9,11 +9,11 @@ use arrow::array::{
     ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     UInt8Array,
 };
+use datafusion_kanon::input::{Input, PolicySource};
+use datafusion_kanon::linkage::{Attack, Linked, link};
 use datafusion_kanon::policy::{Folder, Said};
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::link::{Attack, Linked, link};
-use datafusion_kanon::release::record::{PublicRecord, RECORD};
-use datafusion_kanon::release::{PolicySource, release};
+use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
+use datafusion_kanon::release::release;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -14,9 +14,9 @@ use arrow::compute::{cast, take_record_batch};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion_kanon::error::{Error, Kind};
+use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::policy::Said;
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::{PolicySource, Released, release};
+use datafusion_kanon::release::{Released, release};
 
 use crate::command::{Place, table, texts};
 use crate::fuzz::random::Random;

@@ -12,16 +12,17 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{Date32Type, Field, Float64Type, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_kanon::class::{Budget, Judged, Unlimited};
+use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::{self, Resources, Run, Silent};
+use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, Said};
 use datafusion_kanon::release::apply::ClassNumbers;
-use datafusion_kanon::release::chosen::{self, KeptClasses};
-use datafusion_kanon::release::engine::{self, Resources};
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::record::{PublicRecord, RECORD};
-use datafusion_kanon::release::stop::Stop;
-use datafusion_kanon::release::verify::{self, Expected};
-use datafusion_kanon::release::{Run, Silent, apply, load, open, write};
+use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
+use datafusion_kanon::release::publish::write;
+use datafusion_kanon::release::released_recoding::{self, KeptClasses};
+use datafusion_kanon::release::{apply, load};
+use datafusion_kanon::verify::{self, Expected};
 
 use crate::releases::{
     FOOTER, Lab, MARITAL, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, forge, people,
@@ -890,7 +891,8 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
     let choose = |models: &[Requirement]| {
-        chosen::choose(policy, loaded.schema(), &Judged::new(&table, &levels, &rolled, models)).unwrap()
+        released_recoding::choose(policy, loaded.schema(), &Judged::new(&table, &levels, &rolled, models))
+            .unwrap()
     };
     let (right, kept) = choose(&policy.requirements);
     let weak = [Requirement::of_sizes(KAnonymity::new(3).unwrap())];

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use arrow::datatypes::DataType;
 use arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use datafusion_kanon::measure::ClassSizes;
+use datafusion_kanon::class::ClassSizes;
+use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::policy::{Folder, Said};
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::{self, PolicySource};
+use datafusion_kanon::release::{self};
 
 use crate::shared::{self, Node, Opened};
 

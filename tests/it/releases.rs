@@ -21,11 +21,12 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
-use datafusion_kanon::measure::ClassSizes;
-use datafusion_kanon::release::as_is::UniqueTogether;
-use datafusion_kanon::release::homogeneous::Homogeneous;
-use datafusion_kanon::release::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
-use datafusion_kanon::release::{risks, write};
+use datafusion_kanon::class::ClassSizes;
+use datafusion_kanon::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
+use datafusion_kanon::release::publish::write;
+use datafusion_kanon::release::risks;
+use datafusion_kanon::verify::as_is::UniqueTogether;
+use datafusion_kanon::verify::homogeneous::Homogeneous;
 use siphasher::sip::SipHasher13;
 use tempfile::TempDir;
 

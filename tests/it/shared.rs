@@ -1,6 +1,6 @@
 //! What the tests against outside truth share: the folder that holds it, and the way into the pipeline.
 //!
-//! Nothing here goes around the code under test: a table is opened and profiled by [`release::open`] and
+//! Nothing here goes around the code under test: a table is opened and profiled by [`input::open`] and
 //! [`release::load`] under a policy that was parsed from text, a lattice is walked by [`for_every_node`].
 
 #![expect(clippy::print_stdout, reason = "a skipped test says so")]
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use arrow::datatypes::Schema;
 use arrow::util::display::array_value_to_string;
 use datafusion_kanon::class::{ClassTable, Judged};
+use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::{Resources, Run, Silent};
+use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
 use datafusion_kanon::method::{Effort, Outcome, Problem, Unwatched};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, Said};
-use datafusion_kanon::release::engine::Resources;
-use datafusion_kanon::release::input::Input;
-use datafusion_kanon::release::stop::Stop;
-use datafusion_kanon::release::{self, Run, Silent};
+use datafusion_kanon::release;
 
 /// The folder of outside truth: `KANON_SHARED`, else `../shared` beside the project. Where it is absent the
 /// test is skipped, aloud; with `KANON_REQUIRE_SHARED=1`, as in CI, it fails instead.
@@ -60,7 +60,7 @@ pub(crate) fn open(input: &Path, policy: &str, files: &dyn Files) -> Opened {
     let said = Said::parse(policy).unwrap();
     let input = Input::find(input.to_str().unwrap()).unwrap();
     with_run(async |run| {
-        let loaded = release::open(run.resources, &input, &said, files).await.unwrap();
+        let loaded = input::open(run.resources, &input, &said, files).await.unwrap();
         let classes = release::load(run, &loaded).await.unwrap();
         Opened { schema: loaded.schema().clone(), policy: loaded.policy, classes }
     })

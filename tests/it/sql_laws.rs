@@ -25,7 +25,7 @@ use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::{
     Argument, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply,
 };
-use datafusion_kanon::release::input::canonical_type;
+use datafusion_kanon::input::canonical_type;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 

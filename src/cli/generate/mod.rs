@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::rows;
+use crate::engine::{Phase, Run};
 use crate::error::{Error, Result, of_file};
-use crate::release::{Phase, Run};
 
 /// Generate hospital visits of made-up people as a Parquet file.
 #[derive(Debug, Args)]

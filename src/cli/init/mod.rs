@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::Done;
 use super::numbers::plural;
+use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
-use crate::release::Run;
-use crate::release::input::Input;
-use crate::release::propose::{Column, Levels, People, Proposal, Proposed, propose};
+use crate::input::Input;
+use crate::propose::{Column, Levels, People, Proposal, Proposed, propose};
 
 /// Write a first policy for a table: proposed roles and levels, with comments that say why.
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
 use crate::policy::CsvOptions;
-use crate::release::propose::{Column, Facts, People, Proposal, Proposed};
+use crate::propose::{Column, Facts, People, Proposal, Proposed};
 
 /// Comments stay below so many characters.
 const WIDTH: usize = 100;

@@ -2,8 +2,8 @@
 
 use datafusion::error::DataFusionError;
 
+use crate::engine::map_error;
 use crate::error::{Error, Result};
-use crate::release::engine::map_error;
 
 /// Says of the engine's results when they came to be.
 pub(super) trait Told<T> {

@@ -8,10 +8,10 @@ use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
+use crate::engine::into_engine;
+use crate::input::Input;
+use crate::input::files::has_no_data;
 use crate::policy::{CsvOptions, CsvType};
-use crate::release::engine::into_engine;
-use crate::release::files::has_no_data;
-use crate::release::input::Input;
 
 /// Opens files for a session, as every other command reads them.
 #[derive(Clone)]

@@ -14,8 +14,8 @@ use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
 use super::{Done, Format};
+use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
-use crate::release::Run;
 use shell::Shell;
 
 /// Query files in SQL, with all functions of kanon.

@@ -24,9 +24,8 @@ use super::errors::Told;
 use super::files::Files;
 use super::print::{Pipe, print};
 use super::script::{Part, Script};
+use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest, of_file};
-use crate::release::Run;
-use crate::release::engine::Resources;
 use crate::sql::options::KanonOptions;
 
 /// What `\?` says.

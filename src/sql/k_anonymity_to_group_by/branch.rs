@@ -13,8 +13,8 @@ use super::infallible::{cannot_fail, nothing_can_fail};
 use super::layer::{Layer, call};
 use super::plain::Plain;
 use super::{Answered, Rewrite, Stop};
+use crate::engine::class_key::keyed;
 use crate::model::Worst;
-use crate::release::class_key::keyed;
 
 /// A call of a measure.
 pub(super) struct Measure {

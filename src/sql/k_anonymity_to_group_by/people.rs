@@ -21,7 +21,7 @@ use super::super::udaf::compared_column;
 use super::branch::Branch;
 use super::layer::{Layer, call};
 use super::{Answered, Rewrite, Stop};
-use crate::release::class_key::one_key;
+use crate::engine::class_key::one_key;
 
 impl Branch {
     /// As [`plan`](Branch::plan), for risk measures over individuals. The `input` is read twice.

@@ -23,11 +23,12 @@ use super::call::Call;
 use super::policy::{Asked, Followed, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
+use crate::engine::replay_table::table_of_plan;
+use crate::engine::{Doing, Resources};
 use crate::error::Error;
-use crate::release::again::table_of_plan;
-use crate::release::engine::{Doing, Resources};
+use crate::input::Loaded;
 use crate::release::profile::by_values;
-use crate::release::{Loaded, anonymized};
+use crate::release::verified_rows;
 use crate::sql::k_anonymity_to_group_by::is_repeatable;
 
 /// The table row of this function.
@@ -48,7 +49,7 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
         return Err(not_repeatable(&call));
     }
     let refused = |error| call.refused(error);
-    let schema = anonymized::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
+    let schema = verified_rows::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
     let profile = by_values(table.clone(), &policy).map_err(refused)?;
     let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
     let task = Anonymize(Followed { policy, digest, show_values: call.options().show_values });
@@ -80,7 +81,7 @@ impl Task for Anonymize {
         let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
         let loaded = Loaded { session, table, policy: Arc::clone(&self.0.policy) };
         let runtime = inputs.context.runtime_env();
-        let verified = anonymized::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
+        let verified = verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.doing("reading the anonymized rows")?).await?;

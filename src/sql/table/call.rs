@@ -18,9 +18,9 @@ use super::super::options::KanonOptions;
 use super::TableFunctions;
 use crate::doc::Doc;
 use crate::error::nearest;
+use crate::input::Input;
+use crate::input::infer_types::Typing;
 use crate::policy::{CsvOptions, CsvType};
-use crate::release::input::Input;
-use crate::release::typed::Typing;
 
 /// A call that is being planned.
 pub(super) struct Call<'a> {

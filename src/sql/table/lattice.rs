@@ -24,16 +24,17 @@ use super::call::Call;
 use super::policy::{Asked, Followed, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
+use crate::engine::replay_table::table_of_plan;
+use crate::engine::{Doing, Resources, Run, Silent, column};
 use crate::error::Error;
+use crate::input::Loaded;
 use crate::measure::LOSSES;
 use crate::method::lattice::exhaustive::for_every_node;
 use crate::model::Needs;
 use crate::policy::Policy;
-use crate::release::again::table_of_plan;
-use crate::release::engine::{Doing, Resources, column};
+use crate::release::ask;
 use crate::release::profile::by_values;
-use crate::release::roles::{each_counts_once, must_not_repeat};
-use crate::release::{Loaded, Run, Silent, ask};
+use crate::release::role_checks::{each_counts_once, must_not_repeat};
 use crate::sql::k_anonymity_to_group_by::is_repeatable;
 
 /// The table row of this function.

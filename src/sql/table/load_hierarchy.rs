@@ -20,9 +20,9 @@ use super::TableFunctionRow;
 use super::call::Call;
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
+use crate::engine::Doing;
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::table_of_batches;
-use crate::release::engine::Doing;
 use crate::sql::hierarchies::Hierarchies;
 
 /// The table row of this function.

@@ -12,19 +12,20 @@ use super::super::hierarchies::Hierarchies;
 use super::call::{Call, text_of};
 use super::task::Inputs;
 use crate::class::ClassTable;
+use crate::engine::cancel::Stop;
+use crate::engine::{Doing, Resources, Run, Silent};
 use crate::error::{Error, of_file};
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::csv_of_rows;
+use crate::input::canonical_table;
+use crate::input::days_since::{days_since, plain_days_since};
+use crate::input::hierarchy_files::HierarchyFiles;
+use crate::input::infer_types::Typing;
 use crate::policy::{Files, Folder, Policy, Said};
-use crate::release::engine::{Doing, Resources};
-use crate::release::hierarchy_files::HierarchyFiles;
-use crate::release::input::canonical_table;
+use crate::release::can_be_searched;
 use crate::release::profile::of_values_grouped;
-use crate::release::relative::{days_since, plain_days_since};
-use crate::release::stop::Stop;
-use crate::release::typed::Typing;
-use crate::release::verify::same_types;
-use crate::release::{Run, Silent, can_be_searched, digest};
+use crate::release::publish::digest;
+use crate::verify::same_types;
 
 /// A policy and the table that it is about.
 pub(super) struct Asked {

@@ -25,9 +25,9 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use tokio::sync::mpsc::Sender;
 
+use crate::engine::cancel::Stop;
+use crate::engine::into_engine;
 use crate::error::Error;
-use crate::release::engine::into_engine;
-use crate::release::stop::Stop;
 
 /// What a table function does when it is executed.
 #[async_trait]

@@ -18,12 +18,12 @@ use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
+use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::{Resources, Run, Silent, map_error};
 use datafusion_kanon::error::Error;
+use datafusion_kanon::input::{Format, Input, Loaded, PolicySource, open};
 use datafusion_kanon::policy::{CsvOptions, Said};
-use datafusion_kanon::release::engine::{Resources, map_error};
-use datafusion_kanon::release::input::{Format, Input};
-use datafusion_kanon::release::stop::Stop;
-use datafusion_kanon::release::{Loaded, PolicySource, Run, Silent, check_release, open, release};
+use datafusion_kanon::release::{check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

@@ -1,0 +1,225 @@
+//! The functions that our plans call: something of each distinct value, a row's hash, canonical floats.
+
+use std::hash::{Hash, Hasher as _};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, UInt64Array};
+use arrow::compute::take;
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type, Int64Type};
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, SortField};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use siphasher::sip::SipHasher13;
+
+use super::distinct::{self, Distinct};
+use super::into_engine;
+use crate::error::Error;
+
+/// Computes something of the values of one column, once for each distinct value of a batch.
+pub(crate) trait OfValues: Send + Sync {
+    /// The name under which plans show it.
+    fn name(&self) -> &'static str;
+
+    /// The type of what is computed of values of this type.
+    ///
+    /// # Errors
+    /// When there is nothing to compute of them.
+    fn of_type(&self, values: &DataType) -> crate::error::Result<DataType>;
+
+    /// The distinct values of a batch.
+    ///
+    /// # Errors
+    /// Those of Arrow.
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch(values)
+    }
+
+    /// What is computed of each value.
+    ///
+    /// # Errors
+    /// That a value cannot be computed.
+    fn of(&self, values: &ArrayRef) -> crate::error::Result<ArrayRef>;
+}
+
+/// `what(column)`, as a column.
+pub(crate) fn of_values(what: Arc<dyn OfValues>, column: &str, values: Expr) -> Expr {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let function = OfColumn { what, column: column.to_owned(), signature };
+    ScalarUDF::new_from_impl(function).call(vec![values])
+}
+
+struct OfColumn {
+    what: Arc<dyn OfValues>,
+    column: String,
+    signature: Signature,
+}
+
+impl std::fmt::Debug for OfColumn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({})", self.what.name(), self.column)
+    }
+}
+
+/// Equal only when it is the same object on the same column.
+impl PartialEq for OfColumn {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.what, &other.what) && self.column == other.column
+    }
+}
+
+impl Eq for OfColumn {}
+
+impl Hash for OfColumn {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.column.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for OfColumn {
+    fn name(&self) -> &'static str {
+        self.what.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.what.of_type(&arguments[0]).map_err(into_engine)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let values = arguments.args[0].to_array(arguments.number_rows)?;
+        let (distinct, places) = self.what.distinct(&values)?;
+        let of_distinct = self.what.of(&distinct);
+        let of_distinct = of_distinct.map_err(|e| into_engine(e.at(format!("column `{}`", self.column))))?;
+        Ok(ColumnarValue::Array(take(&of_distinct, &places, None)?))
+    }
+}
+
+/// Two random keys of a hash.
+///
+/// # Errors
+/// A data error when the system has no random numbers.
+pub(crate) fn random_keys(doing: &str) -> crate::error::Result<[[u64; 2]; 2]> {
+    let mut random = [0u8; 32];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut random)
+        .map_err(|_| Error::data("no random numbers can be had from the system").at(doing))?;
+    let word =
+        |at: usize| random.iter().skip(at * 8).take(8).fold(0u64, |w, byte| (w << 8) | u64::from(*byte));
+    Ok([[word(0), word(1)], [word(2), word(3)]])
+}
+
+/// `hash(columns...)`: 64 bits of every row, equal for equal rows whatever their encoding; 0 for no columns.
+pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
+    if columns.is_empty() {
+        return lit(0u64);
+    }
+    ScalarUDF::new_from_impl(RowHash { key, signature: Signature::variadic_any(Volatility::Immutable) })
+        .call(columns)
+}
+
+/// The hash of each row of these columns, as [`row_hash`] computes it.
+///
+/// # Errors
+/// Those of Arrow.
+pub(crate) fn row_hashes(key: [u64; 2], columns: &[ArrayRef]) -> std::result::Result<Vec<u64>, ArrowError> {
+    let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
+    let rows = RowConverter::new(fields)?.convert_columns(columns)?;
+    let hash = |row: arrow::row::Row<'_>| {
+        let mut hasher = SipHasher13::new_with_keys(key[0], key[1]);
+        hasher.write(row.data());
+        hasher.finish()
+    };
+    Ok(rows.iter().map(hash).collect())
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct RowHash {
+    key: [u64; 2],
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for RowHash {
+    fn name(&self) -> &'static str {
+        "kanon_row_hash"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::UInt64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
+        Ok(ColumnarValue::Array(Arc::new(UInt64Array::from(row_hashes(self.key, &columns)?))))
+    }
+}
+
+/// `canonical(float)`: -0.0 becomes 0.0 and every NaN the same NaN, so that equal means equal bits.
+pub fn canonical_float(value: Expr) -> Expr {
+    canonical_float_function().call(vec![value])
+}
+
+/// [`canonical_float`], as workers know it.
+pub(crate) fn canonical_float_function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(CanonicalFloat { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CanonicalFloat {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for CanonicalFloat {
+    fn name(&self) -> &'static str {
+        "kanon_canonical_float"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let values = arguments.args[0].to_array(arguments.number_rows)?;
+        Ok(ColumnarValue::Array(canonical(&values)))
+    }
+}
+
+/// Floats with one zero and one NaN; other values as they are.
+pub fn canonical(values: &ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Float32 => map::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }),
+        DataType::Float64 => map::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 }),
+        _ => Arc::clone(values),
+    }
+}
+
+fn map<T: ArrowPrimitiveType>(values: &dyn Array, f: impl Fn(T::Native) -> T::Native) -> ArrayRef {
+    let canonical: PrimitiveArray<T> = values.as_primitive::<T>().unary(f);
+    Arc::new(canonical)
+}
+
+/// The counts of a GROUP BY.
+///
+/// # Errors
+/// An internal error for a count that is negative or no `BIGINT`.
+pub(crate) fn counted(counts: &ArrayRef) -> crate::error::Result<Vec<u64>> {
+    let counts =
+        counts.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("a count that is no BIGINT"))?;
+    counts
+        .values()
+        .iter()
+        .map(|n| u64::try_from(*n).map_err(|_| Error::internal("a negative count")))
+        .collect()
+}

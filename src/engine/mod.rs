@@ -1,0 +1,12 @@
+//! The engine: sessions with bounded memory, functions over columns, keys of classes, cancellation.
+
+pub mod cancel;
+pub(crate) mod class_key;
+pub(crate) mod distinct;
+pub mod functions;
+pub(crate) mod replay_table;
+mod run;
+mod session;
+
+pub use run::{Listener, Phase, Run, Silent};
+pub use session::{Doing, PoolBudget, Resources, column, into_engine, map_error};

@@ -1,0 +1,268 @@
+//! The files of INPUT: found, told apart by format, and pinned.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::engine::Doing;
+use crate::error::{Error, Result, of_file};
+
+/// The formats that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Apache Parquet.
+    Parquet,
+    /// Comma- or otherwise separated text.
+    Csv,
+    /// JSON lines: one object a line.
+    Json,
+    /// Arrow IPC, as files or as streams.
+    Arrow,
+}
+
+/// The ends of names, in lower case, and the formats that they stand for.
+const ENDS: [(&str, Format); 12] = [
+    ("parquet", Format::Parquet),
+    ("pq", Format::Parquet),
+    ("csv", Format::Csv),
+    ("tsv", Format::Csv),
+    ("txt", Format::Csv),
+    ("json", Format::Json),
+    ("jsonl", Format::Json),
+    ("ndjson", Format::Json),
+    ("arrow", Format::Arrow),
+    ("arrows", Format::Arrow),
+    ("feather", Format::Arrow),
+    ("ipc", Format::Arrow),
+];
+
+impl Format {
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Parquet => "Parquet",
+            Format::Csv => "CSV",
+            Format::Json => "JSON lines",
+            Format::Arrow => "Arrow",
+        }
+    }
+}
+
+/// A file as it was when the run began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// When it was last changed.
+    pub modified: Option<SystemTime>,
+}
+
+impl PinnedFile {
+    fn new(path: PathBuf) -> Result<Self> {
+        let place = format!("input file {}", path.display());
+        let facts = fs::metadata(&path).doing(&place)?;
+        if !facts.is_file() {
+            // A pipe can be read once only, and each file is read several times.
+            let why =
+                "expected a plain file, found a pipe, a socket or a device; write its content into a file";
+            return Err(Error::data(why).at(place));
+        }
+        Ok(Self { path, bytes: facts.len(), modified: facts.modified().ok() })
+    }
+}
+
+/// The input files, all of one format.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// What the user typed.
+    pub said: String,
+    /// The files in the order of their paths.
+    pub files: Vec<PinnedFile>,
+    /// Their format.
+    pub format: Format,
+}
+
+impl Input {
+    /// Finds the files of INPUT. Names that begin with `_` or `.` are skipped in folders and globs.
+    ///
+    /// # Errors
+    /// A data error when there is none, when formats are mixed or not known.
+    pub fn find(said: &str) -> Result<Self> {
+        let path = Path::new(said);
+        let mut paths = Vec::new();
+        if path.is_dir() {
+            collect(path, &mut paths)?;
+        } else if path.exists() {
+            paths.push(path.to_path_buf());
+        } else if said.contains(['*', '?', '[']) {
+            let matches =
+                glob::glob(said).map_err(|e| Error::policy(format!("input `{said}`: {}", e.msg)))?;
+            // What the pattern itself names may be hidden; what it finds below may not.
+            let named = Path::new(said).components().take_while(|part| !is_pattern(part.as_os_str())).count();
+            for found in matches {
+                let found =
+                    found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{said}`")))?;
+                let below: PathBuf = found.components().skip(named).collect();
+                if below.ancestors().any(is_hidden) {
+                    continue;
+                }
+                if let Some(folder) =
+                    below.ancestors().skip(usize::from(!found.is_dir())).find(|folder| is_partition(folder))
+                {
+                    return Err(partitioned(folder));
+                }
+                if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
+            }
+        } else {
+            return Err(Error::data(format!("input `{said}`: there is no such file, folder or glob")));
+        }
+        paths.sort();
+        // A file that is reached in two ways is one file.
+        let mut known = std::collections::HashSet::new();
+        paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
+        let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
+        let format = *formats.first().ok_or_else(|| {
+            let why = format!("input `{said}`: no file found; expected files that end in {}", ends());
+            Error::data(why)
+        })?;
+        if let Some(other) = formats.iter().find(|other| **other != format) {
+            return Err(Error::data(format!(
+                "input `{said}`: {} and {} files are mixed; give one kind",
+                format.name(),
+                other.name()
+            )));
+        }
+        let files = paths.into_iter().map(PinnedFile::new).collect::<Result<_>>()?;
+        Ok(Self { said: said.to_owned(), files, format })
+    }
+
+    /// Checks that no file changed since [`Input::find`].
+    ///
+    /// # Errors
+    /// A data error that names the first file that did.
+    pub fn still_the_same(&self) -> Result<()> {
+        let now = Self::find(&self.said)?;
+        if now.files.len() != self.files.len() {
+            return Err(Error::data(
+                "the input changed during the run: files came or went; nothing was published",
+            ));
+        }
+        match self.files.iter().zip(&now.files).find(|(before, after)| before != after) {
+            None => Ok(()),
+            Some((file, _)) => Err(Error::data(format!(
+                "input file {} changed during the run; nothing was published",
+                file.path.display()
+            ))),
+        }
+    }
+
+    /// The bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|f| f.bytes).sum()
+    }
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let place = format!("input folder {}", folder.display());
+    for entry in fs::read_dir(folder).doing(&place)? {
+        let path = entry.doing(&place)?.path();
+        if is_hidden(&path) {
+            continue;
+        }
+        if !path.is_dir() {
+            paths.push(path);
+        } else if is_partition(&path) {
+            return Err(partitioned(&path));
+        } else {
+            collect(&path, paths)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder has no file that could be read.
+pub(crate) fn has_no_data(folder: &Path) -> bool {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths).is_ok() && paths.iter().all(|path| format_of(path).is_err())
+}
+
+fn is_pattern(part: &std::ffi::OsStr) -> bool {
+    part.to_string_lossy().contains(['*', '?', '['])
+}
+
+fn is_partition(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name.to_string_lossy().contains('='))
+}
+
+fn partitioned(folder: &Path) -> Error {
+    Error::data(format!(
+        "input folder {}: partition folders (`name=value`) are not read yet, their columns would be lost; \
+         give files that hold all columns",
+        folder.display()
+    ))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['_', '.']))
+}
+
+fn format_of(path: &Path) -> Result<Format> {
+    let found = end_of(path);
+    match ENDS.iter().find(|(end, _)| *end == found) {
+        Some((_, format)) => Ok(*format),
+        None => Err(Error::data(format!(
+            "input file {}: expected a name that ends in {}",
+            path.display(),
+            ends()
+        ))),
+    }
+}
+
+/// The end of a file's name in lower case, without its point.
+pub(crate) fn end_of(path: &Path) -> String {
+    path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+}
+
+/// All ends of names that are read, for an error.
+fn ends() -> String {
+    let ends: Vec<String> = ENDS.iter().map(|(end, _)| format!(".{end}")).collect();
+    ends.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_or_reached_twice_is_not_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [
+            "a.parquet",
+            "sub/b.parquet",
+            "_temporary/a.parquet",
+            ".x.kanon-work/release/a.parquet",
+            "_log.parquet",
+        ] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), "").unwrap();
+        }
+        let found = |said: PathBuf| {
+            let input = Input::find(said.to_str().unwrap()).unwrap();
+            input.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
+        };
+        let both = vec![at("a.parquet"), at("sub/b.parquet")];
+        assert_eq!(found(folder.path().to_path_buf()), both);
+        assert_eq!(found(at("*")), both);
+        assert_eq!(found(at("**/*.parquet")), both);
+        assert_eq!(found(at("_temporary/*.parquet")), [at("_temporary/a.parquet")]);
+        fs::create_dir(at("year=2024")).unwrap();
+        fs::write(at("year=2024/c.parquet"), "").unwrap();
+        for said in [at("*"), at("**/*.parquet"), folder.path().to_path_buf()] {
+            let error = Input::find(said.to_str().unwrap()).unwrap_err();
+            assert!(error.to_string().contains("partition folders"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Text columns of untyped formats, typed by what their hierarchies work on.
+//!
+//! Texts are accepted by strict patterns and read by Arrow's casts:
+//!
+//! ```text
+//! date     YYYY-MM-DD
+//! moment   YYYY-MM-DD, T or a space, HH:MM:SS, optionally a fraction of 1 to 9 digits, optionally
+//!          Z, +00:00 or " UTC"; seconds 00 to 59; digits beyond the microsecond are dropped
+//! integer  digits with an optional sign
+//! number   digits with an optional sign, point and exponent, within the range of a double; an
+//!          integer only to 2^53, as in JSON lines; or NaN, inf, infinity
+//! ```
+//! T and Z may be lowercase; numbers may stand between ASCII spaces. A date column may hold moments at
+//! midnight. Verification reads the same texts by [`plain_values`](super::plain_values).
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray};
+use arrow::compute::kernels::cast_utils::Parser;
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, TimeUnit};
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, cast, lit, try_cast, when};
+use datafusion::prelude::DataFrame;
+
+use super::plain_values::plain_value;
+use crate::engine::functions::{OfValues, canonical_float, of_values};
+use crate::engine::{Doing, column};
+use crate::error::{Error, Result};
+use crate::policy::CsvType;
+
+/// The types that a column of dates or moments is tried as, the narrowest first.
+pub(crate) const TIMES: [DataType; 2] = [DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)];
+
+/// Integers beyond this may have no double of their own.
+const EXACT: u64 = 1 << 53;
+
+/// How texts become values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typing {
+    /// By Arrow's casts: for a release.
+    Columnar,
+    /// One by one, by code that shares nothing with the casts: for its verification.
+    Plain,
+}
+
+/// Casts each of the `texts` columns of `table` to what `csv_type` wants of it.
+///
+/// # Errors
+/// A data error that counts the values which are not of their column's type.
+pub(crate) async fn typed(
+    table: DataFrame,
+    schema: &Schema,
+    texts: &(dyn Fn(&Field) -> bool + Sync),
+    csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+    typing: Typing,
+) -> Result<DataFrame> {
+    let wanted = |field: &Field| if texts(field) { csv_type(field.name()) } else { CsvType::Text };
+    let wanted: Vec<CsvType> = schema.fields().iter().map(|field| wanted(field)).collect();
+    if wanted.iter().all(|one| *one == CsvType::Text) {
+        return Ok(table);
+    }
+    let types = choose_types(&table, schema, &wanted).await?;
+    let columns = schema.fields().iter().zip(types).map(|(field, data_type)| {
+        let value = column(field.name());
+        let value = match (data_type, typing) {
+            (None, _) => value,
+            (Some(data_type), Typing::Plain) => plain_value(field.name(), value, data_type),
+            (Some(DataType::Float64), _) => canonical_float(cast(value, DataType::Float64)),
+            (Some(other), _) => cast(value, other),
+        };
+        value.alias(field.name())
+    });
+    table.select(columns.collect::<Vec<Expr>>()).doing("opening the input")
+}
+
+/// Whether a text of the column `name` is not NULL and cannot be read as a value of this type.
+pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
+    let pattern = match data_type {
+        DataType::Int64 => Pattern("kanon_is_integer", is_integer),
+        DataType::Float64 => Pattern("kanon_is_number", is_number),
+        _ => Pattern("kanon_is_moment", is_moment),
+    };
+    let read = try_cast(value.clone(), data_type.clone());
+    let misfit = read.clone().is_null().or(of_values(Arc::new(pattern), name, value.clone()).is_not_true());
+    // A date reads the day of a timestamp and drops the time.
+    let misfit = match data_type {
+        DataType::Date32 => {
+            let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
+            misfit.or(try_cast(value.clone(), whole.clone()).not_eq(try_cast(read, whole)))
+        }
+        _ => misfit,
+    };
+    value.clone().is_not_null().and(misfit)
+}
+
+/// Whether a text has a form: the name in plans, and the test.
+struct Pattern(&'static str, fn(&str) -> bool);
+
+impl OfValues for Pattern {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let texts = values.as_string_view_opt().ok_or_else(|| Error::internal("text of another type"))?;
+        Ok(Arc::new(texts.iter().map(|text| text.map(self.1)).collect::<BooleanArray>()))
+    }
+}
+
+/// Whether the bytes have the form of `form`, in which `0` stands for any digit.
+fn has_form(bytes: &[u8], form: &[u8]) -> bool {
+    bytes.len() == form.len()
+        && bytes.iter().zip(form).all(|(byte, form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            form => byte == form,
+        })
+}
+
+/// What follows the date and the time of a text: fraction and zone.
+fn after_time(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let (date, time) = (bytes.get(..10)?, bytes.get(11..19)?);
+    let has_time = has_form(date, b"0000-00-00")
+        && matches!(bytes.get(10)?, b'T' | b't' | b' ')
+        && has_form(time, b"00:00:00");
+    if has_time { text.get(19..) } else { None }
+}
+
+/// Whether a text is a date or a moment; whether its numbers are of the calendar and the clock, the cast says.
+fn is_moment(text: &str) -> bool {
+    if has_form(text.as_bytes(), b"0000-00-00") {
+        return true;
+    }
+    let Some(rest) = after_time(text) else { return false };
+    // The cast carries a leap second over into the next minute.
+    let is_leap_second = text.as_bytes().get(17).is_none_or(|tens| *tens > b'5');
+    let (digits, zone) = match rest.strip_prefix('.') {
+        Some(fraction) => {
+            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+            (Some(digits), fraction.get(digits..).unwrap_or_default())
+        }
+        None => (None, rest),
+    };
+    !is_leap_second
+        && digits.is_none_or(|digits| (1..=9).contains(&digits))
+        && matches!(zone, "" | "Z" | "z" | "+00:00" | " UTC")
+}
+
+/// Whether a text is a moment in a time zone that is not read.
+fn names_zone(text: &str) -> bool {
+    let rest = after_time(text).unwrap_or_default();
+    let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit()).trim_start();
+    !is_moment(text) && zone.starts_with(|c: char| c.is_alphabetic() || c == '+' || c == '-')
+}
+
+fn unsigned(text: &str) -> &str {
+    let text = text.trim_ascii();
+    text.strip_prefix(['+', '-']).unwrap_or(text)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_integer(text: &str) -> bool {
+    is_digits(unsigned(text))
+}
+
+/// Whether a text is a number that a double holds; see the [module](self).
+fn is_number(text: &str) -> bool {
+    let number = unsigned(text);
+    if ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
+        return true;
+    }
+    if is_digits(number) {
+        return !is_inexact(text);
+    }
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (number, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    (is_digits(whole) || is_digits(fraction))
+        && [whole, fraction].iter().all(|digits| digits.is_empty() || is_digits(digits))
+        && exponent.is_none_or(is_integer_without_spaces)
+        && Float64Type::parse(text).is_some_and(f64::is_finite)
+}
+
+fn is_integer_without_spaces(text: &str) -> bool {
+    is_digits(text.strip_prefix(['+', '-']).unwrap_or(text))
+}
+
+/// Whether a text is an integer that a double may round.
+fn is_inexact(text: &str) -> bool {
+    let digits = unsigned(text).trim_start_matches('0');
+    is_integer(text) && !digits.is_empty() && digits.parse::<u64>().map_or(true, |integer| integer > EXACT)
+}
+
+/// Whether a text is a number beyond the range of a double.
+fn is_infinite(text: &str) -> bool {
+    !is_number(text) && !is_integer(text) && Float64Type::parse(text).is_some_and(f64::is_infinite)
+}
+
+/// The types that are tried for the texts of a column, the narrowest first.
+fn candidates(wanted: CsvType) -> Vec<DataType> {
+    match wanted {
+        CsvType::Text => vec![],
+        CsvType::Number => vec![DataType::Int64, DataType::Float64],
+        CsvType::Date => TIMES.to_vec(),
+    }
+}
+
+/// The narrowest type of its kind that every value of a column fits, found in one pass over the columns that
+/// are not to stay as they are.
+async fn choose_types(
+    texts: &DataFrame,
+    schema: &Schema,
+    wanted: &[CsvType],
+) -> Result<Vec<Option<DataType>>> {
+    let mut misfits = Vec::new();
+    for (field, wanted) in schema.fields().iter().zip(wanted) {
+        for data_type in candidates(*wanted) {
+            misfits.push(misfit(field.name(), &column(field.name()), &data_type));
+        }
+    }
+    let mut counts = count_each(texts, misfits).await?.into_iter();
+    let mut types = Vec::new();
+    for (field, wanted) in schema.fields().iter().zip(wanted) {
+        let tried: Vec<(DataType, i64)> = candidates(*wanted).into_iter().zip(&mut counts).collect();
+        let fitting = tried.iter().find(|(_, misfits)| *misfits == 0);
+        match (fitting, tried.iter().map(|(_, misfits)| *misfits).min()) {
+            (None, Some(least)) => return Err(no_type(texts, field.name(), *wanted, least).await?),
+            (fitting, _) => types.push(fitting.map(|(fitting, _)| fitting.clone())),
+        }
+    }
+    Ok(types)
+}
+
+/// The conditions that are counted in one pass: planning takes time that grows with their square.
+const CONDITIONS_A_PASS: usize = 512;
+
+/// Counts the rows of `texts` that fulfil each condition.
+async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>> {
+    let doing = "typing the columns";
+    let mut counts = Vec::with_capacity(conditions.len());
+    for conditions in conditions.chunks(CONDITIONS_A_PASS) {
+        let mut counters = Vec::with_capacity(conditions.len());
+        for (at, condition) in conditions.iter().enumerate() {
+            let counted = when(condition.clone(), lit(1i64)).end().doing(doing)?;
+            counters.push(count(counted).alias(format!("count_{at}")));
+        }
+        let counted = texts.clone().aggregate(vec![], counters).doing(doing)?;
+        for batch in counted.collect().await.doing(doing)? {
+            for array in batch.columns() {
+                counts.push(array.as_primitive::<Int64Type>().value(0));
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// The error for a column of which no type reads `misfits` rows, with the likely causes counted.
+async fn no_type(texts: &DataFrame, name: &str, wanted: CsvType, misfits: i64) -> Result<Error> {
+    let (what, causes): (_, &[(Pattern, &str)]) = match wanted {
+        CsvType::Number => (
+            "number (as 1234.5)",
+            &[
+                (
+                    Pattern("kanon_is_inexact", is_inexact),
+                    "an integer beyond 2^53, which a column of fractions or beyond 64 bits cannot hold exactly",
+                ),
+                (Pattern("kanon_is_infinite", is_infinite), "a number beyond the range of a double"),
+            ],
+        ),
+        _ => (
+            "date (as 2020-12-31 or 2020-12-31T23:59:59)",
+            &[(
+                Pattern("kanon_names_zone", names_zone),
+                "a time zone other than UTC: write the times in UTC, or the local times without a zone",
+            )],
+        ),
+    };
+    let is = |pattern: &Pattern| {
+        let pattern = Pattern(pattern.0, pattern.1);
+        of_values(Arc::new(pattern), name, column(name))
+    };
+    let counts = count_each(texts, causes.iter().map(|(pattern, _)| is(pattern)).collect()).await?;
+    let causes: Vec<String> = causes
+        .iter()
+        .zip(counts)
+        .filter(|(_, count)| *count > 0)
+        .map(|((_, why), count)| format!(" ({count} {} {why})", if count == 1 { "has" } else { "have" }))
+        .collect();
+    Ok(Error::data(format!(
+        "column `{name}`: {misfits} {} no {what}{}; name the texts that mean \"missing\" in [input] nulls (CSV) or \
+         write null (JSON), or choose a hierarchy for text",
+        if misfits == 1 { "row holds" } else { "rows hold" },
+        causes.concat(),
+    )))
+}

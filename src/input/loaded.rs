@@ -1,0 +1,67 @@
+//! An opened input: the table behind a policy, and the policy resolved against it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::Input;
+use super::days_since::{days_since, plain_days_since};
+use super::infer_types::Typing;
+use crate::engine::Resources;
+use crate::error::Result;
+use crate::policy::{Files, Policy, Said};
+
+/// A policy, the text it came from and where its hierarchy files are.
+pub struct PolicySource<'a> {
+    /// The policy as it was said.
+    pub said: &'a Said,
+    /// Its text, kept in the private record.
+    pub text: &'a str,
+    /// Its hierarchy files.
+    pub files: &'a dyn Files,
+}
+
+/// An opened input: the resolved policy and the table behind it.
+pub struct Loaded {
+    /// The session that the table lives in.
+    pub session: SessionContext,
+    /// The input as canonical columns.
+    pub table: DataFrame,
+    /// The policy, resolved against the table.
+    pub policy: Arc<Policy>,
+}
+
+impl Loaded {
+    /// The input's schema.
+    pub fn schema(&self) -> &Schema {
+        self.table.schema().as_arrow()
+    }
+}
+
+/// Opens the input and resolves the policy against it.
+///
+/// # Errors
+/// Data errors of the input, policy errors of the policy.
+pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
+    open_typed(resources, input, said, files, Typing::Columnar).await
+}
+
+/// As [`open`], with the texts of untyped formats and the days since other dates read as `typing` says.
+pub(crate) async fn open_typed(
+    resources: &Resources,
+    input: &Input,
+    said: &Said,
+    files: &dyn Files,
+    typing: Typing,
+) -> Result<Loaded> {
+    let session = resources.session()?;
+    let table = input.table_typed(&session, said.csv(), &|name| said.csv_type(name), typing).await?;
+    let relative = said.relative_columns(table.schema().as_arrow())?;
+    let table = match typing {
+        Typing::Columnar => days_since(table, &relative)?,
+        Typing::Plain => plain_days_since(table, &relative)?,
+    };
+    let policy = said.resolve(table.schema().as_arrow(), files)?;
+    Ok(Loaded { session, table, policy: Arc::new(policy) })
+}

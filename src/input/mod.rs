@@ -1,0 +1,19 @@
+//! The input: files and folders as one table of canonical columns, and the policy resolved against it.
+
+pub(crate) mod damaged;
+pub(crate) mod days_since;
+pub mod files;
+pub mod hierarchy_files;
+pub(crate) mod infer_types;
+mod loaded;
+mod plain_values;
+mod read_arrow;
+pub(crate) mod read_csv;
+mod read_json;
+mod table;
+
+pub use files::{Format, Input, PinnedFile};
+pub(crate) use loaded::open_typed;
+pub use loaded::{Loaded, PolicySource, open};
+pub use table::canonical_type;
+pub(crate) use table::{canonical_floats_as_they_are, canonical_table};

@@ -1,0 +1,219 @@
+//! CSV files before the engine reads them: their columns, and a look at every line, so that an error can name it.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use csv::{ByteRecord, Reader, ReaderBuilder};
+
+use super::files::{Input, end_of};
+use crate::engine::Doing;
+use crate::error::{Error, Result};
+use crate::generalize::hierarchy::has_open_quote;
+use crate::policy::CsvOptions;
+
+/// The one character between two cells: the one that is said, else a tab in .tsv files and a comma in all others.
+///
+/// # Errors
+/// A policy error when nothing is said and .tsv files are mixed with others.
+pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
+    let tabs = input.files.iter().filter(|file| end_of(&file.path) == "tsv").count();
+    match (csv.delimiter, tabs) {
+        (Some(said), _) => Ok(said),
+        (None, 0) => Ok(b','),
+        (None, all) if all == input.files.len() => Ok(b'\t'),
+        (None, _) => Err(Error::policy(format!(
+            "input `{}`: .tsv files are mixed with others; say `delimiter` under [input] in a policy, or give one kind",
+            input.said
+        ))),
+    }
+}
+
+/// The columns of a file, all text.
+///
+/// # Errors
+/// A data error when the first line is none; a policy error when it seems to have another delimiter.
+pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Schema> {
+    let place = format!("input file {}", path.display());
+    let mut first = ByteRecord::new();
+    if !next(&mut reader(path, delimiter, &place)?, &mut first, &place)? {
+        return Err(Error::data("the file is empty").at(&place));
+    }
+    if first.iter().any(|cell| cell.contains(&0)) {
+        return Err(Error::data("the first line holds a NUL byte; save the file as CSV in UTF-8").at(&place));
+    }
+    let cells: Vec<&str> = first
+        .iter()
+        .map(|cell| {
+            std::str::from_utf8(cell).map_err(|_| Error::data("the first line is not UTF-8").at(&place))
+        })
+        .collect::<Result<_>>()?;
+    if let [only] = cells.as_slice()
+        && let Some(mark) = [";", "\t", "|", ","].into_iter().find(|mark| only.contains(*mark))
+    {
+        return Err(Error::policy(format!(
+            "{place}: the first line is one field that holds {mark:?}; if that separates the columns, say \
+             delimiter = {mark:?} under [input] in a policy"
+        )));
+    }
+    let names = cells
+        .into_iter()
+        .enumerate()
+        .map(|(index, name)| if csv.header { name.to_owned() } else { format!("column_{}", index + 1) });
+    Ok(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
+}
+
+/// Looks at every line: as many fields as the first has, UTF-8, no NUL byte, and in a file of one column no empty line,
+/// which the engine would not count as a row.
+///
+/// # Errors
+/// A data error that names the first line that is wrong.
+pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
+    let place = format!("input file {}", path.display());
+    let mut reader = reader(path, delimiter, &place)?;
+    let mut record = ByteRecord::new();
+    let mut fields = None;
+    let mut last = None;
+    while next(&mut reader, &mut record, &place)? {
+        last = record.position().cloned();
+        let expected = *fields.get_or_insert(record.len());
+        let begin = record.position().map_or(0, csv::Position::line);
+        let inside = u64::try_from(record.as_slice().iter().filter(|byte| **byte == b'\n').count());
+        let skipped = reader.position().line().saturating_sub(begin + inside.unwrap_or(u64::MAX));
+        let why = if expected == 1 && skipped > 1 {
+            "an empty line stands before this one; write \"\" for an empty cell, or take the line away"
+                .to_owned()
+        } else if record.len() != expected {
+            format!(
+                "{} fields, the first line has {expected}; check the quotes from there on, and [input] delimiter",
+                record.len()
+            )
+        } else if let Some(field) = record.iter().position(|cell| std::str::from_utf8(cell).is_err()) {
+            format!("field {} is not UTF-8; save the file as UTF-8", field + 1)
+        } else if let Some(field) = record.iter().position(|cell| cell.contains(&0)) {
+            format!("field {} holds a NUL byte; save the file as CSV in UTF-8", field + 1)
+        } else {
+            continue;
+        };
+        let line = line_of(path, &record).doing(&place)?;
+        return Err(Error::data(why).at(format!("{place}: line {line}")));
+    }
+    match last {
+        Some(start) if is_open(path, delimiter, start.byte()).doing(&place)? => {
+            let why =
+                "a quote that is opened in this row is never closed: the rest of the file would be one cell";
+            Err(Error::data(why).at(format!("{place}: line {}", start.line())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the row that begins at `start`, the last one, has a quote that is never closed.
+fn is_open(path: &Path, delimiter: u8, start: u64) -> std::io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    has_open_quote(file, delimiter).map_err(std::io::Error::other)
+}
+
+fn reader(path: &Path, delimiter: u8, place: &str) -> Result<Reader<File>> {
+    let file = File::open(path).doing(place)?;
+    let mut builder = ReaderBuilder::new();
+    Ok(builder
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .buffer_capacity(1 << 16)
+        .from_reader(file))
+}
+
+fn next(reader: &mut Reader<File>, record: &mut ByteRecord, place: &str) -> Result<bool> {
+    reader.read_byte_record(record).map_err(|_| Error::data("cannot be read").at(place))
+}
+
+/// The line on which a record begins. The reader's position stands before the line ends that it skips.
+fn line_of(path: &Path, record: &ByteRecord) -> std::io::Result<u64> {
+    let Some(start) = record.position() else { return Ok(1) };
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start.byte()))?;
+    let mut line = start.line();
+    for byte in std::io::BufReader::new(file).bytes() {
+        match byte? {
+            b'\n' => line += 1,
+            b'\r' => {}
+            _ => break,
+        }
+    }
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &[u8]) -> Result<(), String> {
+        let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        check(file.path(), b',')
+            .map_err(|error| error.to_string().rsplit_once(".csv: ").unwrap().1.to_owned())
+    }
+
+    #[test]
+    fn the_line_that_is_wrong_is_named() {
+        let ragged = |fields: u32, line: u32| {
+            let rest = "the first line has 2; check the quotes from there on, and [input] delimiter";
+            Err(format!("line {line}: {fields} fields, {rest}"))
+        };
+        assert_eq!(checked(b"a,b\n1,2\n3\n"), ragged(1, 3));
+        let open =
+            "a quote that is opened in this row is never closed: the rest of the file would be one cell";
+        assert_eq!(checked(b"a,b\n1,2\n3,\"4\n5,6\n7,8\n"), Err(format!("line 3: {open}")));
+        assert_eq!(checked(b"a,b\n1,\"x"), Err(format!("line 2: {open}")));
+        for closed in [
+            &b"a,b\n1,\"x\""[..],
+            b"a,b\n1,\"x\ny\"\n",
+            b"a,b\n1,5\" pipe\n",
+            b"a,b\n.,.\n",
+            b"a,b\n1,\"\"\"\"\n",
+        ] {
+            assert_eq!(checked(closed), Ok(()), "{}", String::from_utf8_lossy(closed));
+        }
+        assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n3,4,5\r\n"), ragged(3, 4));
+        assert_eq!(checked(b"a,b\n\"two\nlines\",2\n\n\n3\n"), ragged(1, 6));
+        assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Err(format!("line 2: {open}")));
+        assert_eq!(checked(b"a,b\n1,2\n\"open,4\n5,6\n"), ragged(1, 3));
+        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8".to_owned();
+        assert_eq!(checked(b"a,b\n1,\xff\n"), Err(not_text.clone()));
+        // Two halves of one character in two fields.
+        assert_eq!(checked(b"a,b\n\"x\",\xc3\n\xa9,1\n"), Err(not_text));
+        let nul = "line 3: field 1 holds a NUL byte; save the file as CSV in UTF-8".to_owned();
+        assert_eq!(checked(b"a,b\n1,2\n3\0,4\n"), Err(nul));
+        // A line of nothing is a row only where it has one cell, and is read by nobody.
+        let empty =
+            "an empty line stands before this one; write \"\" for an empty cell, or take the line away";
+        assert_eq!(checked(b"a\n1\n\n2\n"), Err(format!("line 4: {empty}")));
+        assert_eq!(checked(b"a\r\n1\r\n\r\n2\r\n"), Err(format!("line 4: {empty}")));
+        for fine in ["a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"] {
+            assert_eq!(checked(fine.as_bytes()), Ok(()), "{fine:?}");
+        }
+        assert_eq!(checked("\u{feff}\"a\",b\nä,2".as_bytes()), Ok(()));
+    }
+
+    #[test]
+    fn a_header_that_is_none() {
+        let of = |text: &[u8]| {
+            let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            let schema =
+                schema(file.path(), &CsvOptions::default(), b',').map_err(|error| error.to_string())?;
+            Ok::<_, String>(schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(of("\u{feff}\"a\",b\n".as_bytes()).unwrap(), ["a", "b"]);
+        assert_eq!(of(b",a\n").unwrap(), ["", "a"]);
+        for (text, part) in
+            [(&b""[..], "empty"), (b"a\0,b\0\n", "NUL"), (b"\xff\xfea,b", "UTF-8"), (b"a;b", "\";\"")]
+        {
+            assert!(of(text).unwrap_err().contains(part), "{part}");
+        }
+    }
+}

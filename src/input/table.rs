@@ -1,0 +1,405 @@
+//! INPUT as one table: the files of [`files`](super::files), their schema, and canonical columns.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit,
+};
+use base64::Engine;
+use datafusion::arrow::ipc::convert::try_schema_from_ipc_buffer;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::logical_expr::{Expr, cast, lit, when};
+use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema};
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::damaged::unless_it_panics;
+use super::files::{Format, Input};
+use super::infer_types::{Typing, typed};
+use super::{read_arrow, read_csv, read_json};
+use crate::engine::functions::{OfValues, canonical_float, of_values};
+use crate::engine::{Doing, column};
+use crate::error::{Error, Result};
+use crate::policy::{CsvOptions, CsvType};
+
+impl Input {
+    /// The schema that all files share; CSV columns are all text here.
+    ///
+    /// # Errors
+    /// A data error when a file cannot be read or differs from the first.
+    pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
+        let schema = match self.format {
+            Format::Parquet => self.common_schema(parquet_schema)?,
+            Format::Csv => {
+                let delimiter = read_csv::delimiter(self, csv)?;
+                self.common_schema(|path| read_csv::schema(path, csv, delimiter))?
+            }
+            Format::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
+            Format::Arrow => {
+                let kinds = self.files.iter().map(|file| read_arrow::is_file(&file.path));
+                let kinds = kinds.collect::<Result<Vec<bool>>>()?;
+                if let Some(other) = kinds.iter().position(|kind| kinds.first() != Some(kind)) {
+                    let path = self.files[other].path.display();
+                    return Err(Error::data(format!(
+                        "input file {path}: Arrow files and Arrow streams are mixed; give one kind"
+                    )));
+                }
+                self.common_schema(|path| Ok(without_metadata(&read_arrow::schema(path)?)))?
+            }
+        };
+        if schema.fields().is_empty() {
+            return Err(Error::data(format!("input `{}`: the input has no rows and no columns", self.said)));
+        }
+        one_name_each(&schema)?;
+        Ok(schema)
+    }
+
+    fn common_schema(&self, of: impl Fn(&Path) -> Result<Schema>) -> Result<SchemaRef> {
+        let mut common: Option<(SchemaRef, &Path)> = None;
+        for file in &self.files {
+            let schema = of(&file.path)?;
+            match &common {
+                None => common = Some((Arc::new(schema), &file.path)),
+                Some((first, known)) => {
+                    let place = format!("input file {}", file.path.display());
+                    same_columns(first, known, &schema).map_err(|error| error.at(place))?;
+                }
+            }
+        }
+        common.map(|(schema, _)| schema).ok_or_else(|| Error::internal("an input without files"))
+    }
+
+    /// The input as a table of canonical columns: text as `Utf8View` without dictionaries, one zero and one
+    /// NaN, and the types of [`canonical_type`]; text columns of CSV and JSON files typed by `csv_type`.
+    ///
+    /// # Errors
+    /// A data error when files cannot be read or values do not fit their type.
+    pub async fn table(
+        &self,
+        session: &SessionContext,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+    ) -> Result<DataFrame> {
+        self.table_typed(session, csv, csv_type, Typing::Columnar).await
+    }
+
+    /// As [`table`](Self::table), with texts read as `typing` says.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn table_typed(
+        &self,
+        session: &SessionContext,
+        csv: &CsvOptions,
+        csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+        typing: Typing,
+    ) -> Result<DataFrame> {
+        let schema = self.file_schema(csv)?;
+        if self.format == Format::Arrow {
+            self.files.iter().try_for_each(|file| read_arrow::check(&file.path))?;
+        }
+        let raw = self.raw(session, csv, &schema)?;
+        if self.format == Format::Csv {
+            let delimiter = read_csv::delimiter(self, csv)?;
+            self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))?;
+            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type, typing).await;
+        }
+        let is_text = |field: &Field| match canonical_type(field.data_type()) {
+            DataType::Utf8View => self.format == Format::Json || *field.data_type() == DataType::Null,
+            _ => false,
+        };
+        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, csv_type, typing).await
+    }
+
+    /// Parquet files as a table whose floats are the files' bits, for verification: -0.0 and the bits of a NaN
+    /// could carry something out.
+    pub(crate) fn as_written(&self, session: &SessionContext) -> Result<DataFrame> {
+        let schema = self.file_schema(&CsvOptions::default())?;
+        canonical(self.raw(session, &CsvOptions::default(), &schema)?, &schema, |float| float)
+    }
+
+    fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
+        let format: Arc<dyn FileFormat> = match self.format {
+            Format::Parquet => {
+                let pruning = session.copied_config().parquet_pruning();
+                Arc::new(ParquetFormat::default().with_enable_pruning(pruning).with_skip_metadata(true))
+            }
+            Format::Csv => Arc::new(
+                CsvFormat::default()
+                    .with_has_header(csv.header)
+                    .with_delimiter(read_csv::delimiter(self, csv)?)
+                    .with_newlines_in_values(true)
+                    // Matches nothing: which texts are NULL is decided below, for the empty text too.
+                    .with_null_regex(Some(r"[^\s\S]".to_owned())),
+            ),
+            Format::Json => Arc::new(JsonFormat::default()),
+            Format::Arrow => Arc::new(ArrowFormat),
+        };
+        let urls = self
+            .files
+            .iter()
+            .map(|file| {
+                let place = format!("input file {}", file.path.display());
+                let absolute = fs::canonicalize(&file.path).doing(&place)?;
+                if absolute.to_string_lossy().contains(char::is_control) {
+                    let why = "its path holds a control character, such as a line break, which the engine does not \
+                               read; rename the file or its folder";
+                    return Err(Error::data(why).at(place));
+                }
+                ListingTableUrl::try_new(url_of(&absolute)?, None).doing(&place)
+            })
+            .collect::<Result<Vec<ListingTableUrl>>>()?;
+        let config = ListingTableConfig::new_with_multi_paths(urls)
+            .with_listing_options(ListingOptions::new(format).with_file_extension(""))
+            .with_schema(Arc::clone(schema));
+        let table = ListingTable::try_new(config).doing("opening the input")?;
+        session.read_table(Arc::new(table)).doing("opening the input")
+    }
+}
+
+/// A table of a query as canonical columns, as those of an input.
+///
+/// # Errors
+/// A data error when two columns have one name.
+pub(crate) fn canonical_table(table: DataFrame) -> Result<DataFrame> {
+    let schema = table.schema().as_arrow().clone();
+    one_name_each(&schema)?;
+    canonical(table, &schema, canonical_float)
+}
+
+/// As [`canonical_table`], with floats as they are.
+///
+/// # Errors
+/// As there.
+pub(crate) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame> {
+    let schema = table.schema().as_arrow().clone();
+    canonical(table, &schema, |float| float)
+}
+
+fn one_name_each(schema: &Schema) -> Result<()> {
+    let mut names = std::collections::HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
+        None => Ok(()),
+        Some(twice) => {
+            let why = format!("the input has two columns named `{}`; rename one", twice.name());
+            Err(Error::data(why))
+        }
+    }
+}
+
+fn url_of(absolute: &Path) -> Result<url::Url> {
+    url::Url::from_file_path(absolute)
+        .map_err(|()| Error::data(format!("{} is no absolute path", absolute.display())))
+}
+
+fn parquet_schema(path: &Path) -> Result<Schema> {
+    let place = format!("input file {}", path.display());
+    let file = fs::File::open(path).doing(&place)?;
+    let read = || -> Result<Schema> {
+        let reader = SerializedFileReader::new(file).doing(&place)?;
+        let facts = reader.metadata().file_metadata();
+        let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata());
+        let schema = without_metadata(&schema.doing(&place)?);
+        let written = facts.key_value_metadata().into_iter().flatten();
+        let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
+        Ok(with_views(with_zones(schema, written)))
+    };
+    // Arrow's reader panics on some damaged schemas, the engine's later as well.
+    unless_it_panics(read).unwrap_or_else(|| {
+        let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be read; write it anew";
+        Err(Error::data(why).at(&place))
+    })
+}
+
+/// Texts as views, which the Parquet reader makes faster than other texts.
+fn with_views(schema: Schema) -> Schema {
+    let viewed = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => Arc::new(Field::new(field.name(), DataType::Utf8View, true)),
+        _ => Arc::clone(field),
+    };
+    Schema::new(schema.fields().iter().map(viewed).collect::<Vec<_>>())
+}
+
+/// Gives timestamps the time zones of the Arrow schema that the writer put into the footer: the Parquet reader drops
+/// them where the writer changed the unit, and days would be those of UTC.
+fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
+    let bytes = written.and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
+    let Some(written) = bytes.and_then(|bytes| try_schema_from_ipc_buffer(&bytes).ok()) else {
+        return schema;
+    };
+    let zoned = |field: &Arc<Field>| match (field.data_type(), written.field_with_name(field.name())) {
+        (DataType::Timestamp(unit, Some(_)), Ok(said)) => match said.data_type() {
+            DataType::Timestamp(_, Some(zone)) => {
+                let zoned = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
+                Field::new(field.name(), zoned, true)
+            }
+            _ => Field::clone(field),
+        },
+        _ => Field::clone(field),
+    };
+    Schema::new(schema.fields().iter().map(zoned).collect::<Vec<_>>())
+}
+
+/// Names and types alone: no metadata of the input may reach a release.
+fn without_metadata(schema: &Schema) -> Schema {
+    let plain = |field: &Arc<Field>| Field::new(field.name(), field.data_type().clone(), true);
+    Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
+}
+
+/// Checks that a file has the columns of the first, at `path`, and in its order.
+fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
+    const SAME: &str = "all files of an input must have the same columns of the same types in the same order";
+    let path = path.display();
+    let find = |schema: &Schema, name: &str| schema.field_with_name(name).ok().map(|f| f.data_type().clone());
+    for field in other.fields() {
+        match find(first, field.name()) {
+            None => {
+                return Err(Error::data(format!(
+                    "column `{}` is here but not in {path}; {SAME}: add it there, or take it away here",
+                    field.name()
+                )));
+            }
+            Some(known) if known != *field.data_type() => {
+                return Err(Error::data(format!(
+                    "column `{}` is {} here and {known} in {path}; {SAME}: cast one of them",
+                    field.name(),
+                    field.data_type(),
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(missing) = first.fields().iter().find(|field| find(other, field.name()).is_none()) {
+        return Err(Error::data(format!(
+            "column `{}` of {path} is missing here; {SAME}: add it here (NULL where it is not known)",
+            missing.name()
+        )));
+    }
+    let moved = first.fields().iter().zip(other.fields()).find(|(a, b)| a.name() != b.name());
+    match moved {
+        None if first.fields().len() == other.fields().len() => Ok(()),
+        moved => Err(Error::data(format!(
+            "column `{}` stands in another place than in {path}; {SAME}: write the columns in that order",
+            moved.map_or("", |(_, here)| here.name())
+        ))),
+    }
+}
+
+/// The type of a column in a release's plans: no encodings, and nothing that Parquet could write only as something
+/// plainer than it is. What is lossless becomes one type: halves are `Float32`, decimals of up to 38 digits
+/// `Decimal128`; a column without a type is text.
+pub fn canonical_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => canonical_type(values),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => DataType::Utf8View,
+        // Parquet knows no days in milliseconds and no seconds: they would be released as plain integers.
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+        }
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+        DataType::Float16 => DataType::Float32,
+        DataType::Decimal32(digits, scale)
+        | DataType::Decimal64(digits, scale)
+        | DataType::Decimal128(digits, scale)
+        | DataType::Decimal256(digits, scale) => {
+            // Parquet knows no negative scales: the zeros are written.
+            let zeros = scale.min(&0).unsigned_abs();
+            let digits = digits.saturating_add(zeros).min(DECIMAL256_MAX_PRECISION);
+            match digits {
+                ..=DECIMAL128_MAX_PRECISION => DataType::Decimal128(digits, *scale.max(&0)),
+                _ => DataType::Decimal256(digits, *scale.max(&0)),
+            }
+        }
+        other => other.clone(),
+    }
+}
+
+fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result<DataFrame> {
+    let columns: Vec<Expr> = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let plain = canonical_type(field.data_type());
+            let (value, data_type) = decoded(column(field.name()), field.data_type());
+            let value = match data_type {
+                _ if *data_type == plain => value,
+                DataType::Timestamp(TimeUnit::Second, _) => {
+                    of_values(Arc::new(Milliseconds), field.name(), value)
+                }
+                _ => cast(value, plain.clone()),
+            };
+            let value =
+                if matches!(plain, DataType::Float32 | DataType::Float64) { float(value) } else { value };
+            value.alias(field.name())
+        })
+        .collect();
+    raw.select(columns).doing("opening the input")
+}
+
+/// Timestamps in seconds as milliseconds.
+struct Milliseconds;
+
+impl OfValues for Milliseconds {
+    fn name(&self) -> &'static str {
+        "kanon_milliseconds"
+    }
+
+    fn of_type(&self, values: &DataType) -> Result<DataType> {
+        Ok(canonical_type(values))
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        // Unless told otherwise Arrow makes NULL of what does not fit.
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let milliseconds = cast_with_options(values, &canonical_type(values.data_type()), &strict);
+        milliseconds.map_err(|_| {
+            Error::data(
+                "a timestamp in seconds lies beyond the range of milliseconds, in which it would be written; correct \
+                 it, or write NULL",
+            )
+        })
+    }
+}
+
+/// A column without its dictionary, and its type then. Arrow's cast of a dictionary of texts to a view takes what lies
+/// behind a NULL entry for a text; this one does not.
+fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
+    match data_type {
+        DataType::Dictionary(_, plain) => decoded(cast(value, (**plain).clone()), plain),
+        plain => (value, plain),
+    }
+}
+
+/// The text columns of CSV files; the texts of `nulls` are NULL.
+fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
+    let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
+    let texts: Vec<Expr> = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            // The reader makes NULL of empty cells, whatever it is told.
+            let value = when(column(field.name()).is_null(), lit("")).otherwise(column(field.name()));
+            let value = value.doing("opening the input")?;
+            let text = match nulls.is_empty() {
+                true => value,
+                false => {
+                    let null = lit(datafusion::scalar::ScalarValue::Utf8(None));
+                    let text = when(value.clone().in_list(nulls.clone(), false), null).otherwise(value);
+                    text.doing("opening the input")?
+                }
+            };
+            Ok(cast(text, DataType::Utf8View).alias(field.name()))
+        })
+        .collect::<Result<_>>()?;
+    raw.select(texts).doing("opening the input")
+}

@@ -1,0 +1,403 @@
+//! Linking: what somebody finds in a table who holds a list of people. It is the attack of [`SWEENEY_2002`]'s
+//! introduction, where a voter list named the rows of a hospital.
+//!
+//! A is the list, B the table. Both are grouped by the columns that they share, NULL equal to NULL:
+//!
+//! ```text
+//! B   GROUP BY keys          -> matches (rows or individuals), whether all rows share a sensitive value
+//! A   GROUP BY keys, person  -> rows
+//! B RIGHT JOIN A, GROUP BY person -> the fewest matches of a row that matches any
+//! GROUP BY matches           -> people
+//! ```
+//! Where B is a release, A is generalized first as B's record says, which an attacker can read too. Groups of A
+//! stream past those of B, which are held in the engine's memory.
+//!
+//! [`SWEENEY_2002`]: crate::papers::SWEENEY_2002
+
+mod recode;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use arrow::array::{Array, AsArray, Int64Array};
+use arrow::datatypes::{Int64Type, Schema};
+use arrow::record_batch::RecordBatch;
+use datafusion::common::{Column, NullEquality};
+use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlanBuilder, lit, when};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+
+use crate::engine::functions::{random_keys, row_hash};
+use crate::engine::{Doing, Run, column};
+use crate::error::{Error, Result, nearest};
+use crate::input::{Format, Input};
+use crate::linkage::recode::{Key, Recoding, csv_type};
+use crate::plural::plural;
+use crate::policy::{CsvType, Files, Said};
+use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord};
+use crate::role::Role;
+
+/// What an attacker holds and does.
+pub struct Attack<'a> {
+    /// A, the list of people.
+    pub people: &'a Input,
+    /// The column of A whose values are the people; without one each row is a person. NULL is nobody.
+    pub individual: Option<&'a str>,
+    /// B, the table that is attacked.
+    pub table: &'a Input,
+    /// The folder of B when B is a release.
+    pub release: Option<&'a Path>,
+    /// The column of B whose distinct values are counted as matches; without one its rows are. A row of B without a value
+    /// there is no match; its sensitive values can be learnt.
+    pub individual_of_table: Option<&'a str>,
+    /// The columns that A and B share; for a release, when empty, its quasi-identifiers that A has.
+    pub on: &'a [String],
+    /// The columns of B that the attacker wants to learn; for a release, when empty, its sensitive ones.
+    pub sensitive: &'a [String],
+    /// The policy of the release, instead of the copy in its private record; its `[input]` is for CSV files.
+    pub policy: Option<(&'a Said, &'a dyn Files)>,
+}
+
+/// What an attacker finds. A person of several rows counts by the row that matches fewest, those that match none
+/// aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// The columns, and how A was generalized where B is a release.
+    pub on: Vec<(String, Option<String>)>,
+    /// How many people match so many: rows of B, or its individuals.
+    pub matches: BTreeMap<u64, u64>,
+    /// The people who match none. Where matches are individuals, some of them may match rows of B without one.
+    pub unmatched: u64,
+    /// For each sensitive column the people of whom a row matches only rows that all have one same value, not NULL.
+    pub homogeneous: Vec<(String, u64)>,
+    /// The rows of A with a value that B's hierarchy file does not have; they match nothing.
+    pub uncovered: u64,
+    /// The rows of A that belong to nobody.
+    pub nobody: u64,
+    /// The rows that were suppressed in B, where its private record is at hand.
+    pub suppressed_rows: Option<u64>,
+}
+
+impl Linked {
+    /// The people of A.
+    pub fn people(&self) -> u64 {
+        self.matched() + self.unmatched
+    }
+
+    /// The people who match any.
+    pub fn matched(&self) -> u64 {
+        self.matches.values().sum()
+    }
+
+    /// The people who match exactly one: they are re-identified, if they are in B at all.
+    pub fn unique(&self) -> u64 {
+        self.matches.get(&1).copied().unwrap_or(0)
+    }
+
+    /// The fewest matches of a person who matches any.
+    pub fn least(&self) -> Option<u64> {
+        self.matches.keys().next().copied()
+    }
+}
+
+/// Carries out an attack.
+///
+/// # Errors
+/// A policy error when columns are not there or cannot be compared, an unmet error when a release is not what its
+/// record says, a data error when reading fails, memory runs out or A has no people.
+pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
+    let public = attack.release.map(PublicRecord::read).transpose()?;
+    let private = match (attack.release, &public) {
+        (Some(out), Some(public)) => PrivateRecord::read_for(out, public)?,
+        _ => None,
+    };
+    let said = private.as_ref().map(|private| Said::parse(&private.policy)).transpose()?;
+    let own = private.as_ref().zip(said.as_ref()).map(|(p, said)| (said, &p.hierarchies as &dyn Files));
+    let policy = attack.policy.or(own);
+
+    let csv = attack.policy.map(|(said, _)| said.csv().clone()).unwrap_or_default();
+    let schemas = (attack.people.file_schema(&csv)?, attack.table.file_schema(&csv)?);
+    let on = columns(attack, &schemas.0, &schemas.1, public.as_ref())?;
+    let recoding = Recoding { public: public.as_ref(), policy };
+    let mut types: HashMap<&str, CsvType> = HashMap::new();
+    for name in &on {
+        let other = if attack.people.format == Format::Csv { &schemas.1 } else { &schemas.0 };
+        let other = other.field_with_name(name).map_err(Error::internal)?.data_type();
+        types.insert(name, csv_type(&recoding, name, other)?);
+    }
+    let csv_type = |name: &str| types.get(name).copied().unwrap_or(CsvType::Text);
+
+    let session = run.resources.session()?;
+    let read = async |input: &Input| {
+        let table = input.table(&session, &csv, &csv_type).await;
+        table.map_err(|error| error.at(&input.said))
+    };
+    let (people, table) = (read(attack.people).await?, read(attack.table).await?);
+    let names = (attack.people.said.as_str(), attack.table.said.as_str());
+    let mut keys = Vec::new();
+    let mut recoded = Vec::new();
+    for name in &on {
+        let (key, by) = recoding.key(name, &people, &table, names).await?;
+        keys.extend(key);
+        recoded.push((name.clone(), by));
+    }
+    let sensitive = sensitive(attack, &on, public.as_ref());
+    let found = found(&session, people, table, &keys, attack, &sensitive)?;
+    let mut linked = Linked {
+        on: recoded,
+        matches: BTreeMap::new(),
+        unmatched: 0,
+        homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
+        uncovered: 0,
+        nobody: 0,
+        suppressed_rows: private.map(|private| private.suppressed_rows),
+    };
+    let mut stream = found.execute_stream().await.doing(DOING)?;
+    while let Some(batch) = stream.next().await {
+        run.stop.check()?;
+        linked.add(&batch.doing(DOING)?)?;
+    }
+    if linked.people() == 0 {
+        let why = if linked.nobody > 0 { "no row with a person" } else { "no rows" };
+        return Err(Error::data(format!("{} has {why}", attack.people.said)));
+    }
+    Ok(linked)
+}
+
+const DOING: &str = "linking the people with the table";
+
+/// The columns that are linked on.
+fn columns(
+    attack: &Attack<'_>,
+    people: &Schema,
+    table: &Schema,
+    public: Option<&PublicRecord>,
+) -> Result<Vec<String>> {
+    let (a, b) = (&attack.people.said, &attack.table.said);
+    has(people, a, "--individual", attack.individual)?;
+    has(table, b, "--individual-of-b", attack.individual_of_table)?;
+    has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
+    if let ([], Some(public)) = (attack.on, public) {
+        let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
+        // Days since another date are no dates that an attacker could hold against them.
+        let quasi = quasi.filter(|column| column.days_since.is_none());
+        let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();
+        let shared = quasi.iter().filter(|name| people.field_with_name(name).is_ok());
+        let shared: Vec<String> = shared.map(|name| (*name).to_owned()).collect();
+        if shared.is_empty() {
+            let quasi = quasi.join(", ");
+            let why = format!("{a} has none of the quasi-identifiers of {b}: {quasi}; rename its columns");
+            return Err(Error::policy(why));
+        }
+        return Ok(shared);
+    }
+    if attack.on.is_empty() {
+        return Err(Error::policy("name the columns that the attacker knows of people: --on dob,sex,zip"));
+    }
+    has(people, a, "--on", attack.on.iter().map(String::as_str))?;
+    has(table, b, "--on", attack.on.iter().map(String::as_str))?;
+    let mut recorded = public.into_iter().flat_map(|public| &public.columns);
+    let relative = |column: &&ColumnRecord| column.days_since.is_some() && attack.on.contains(&column.name);
+    if let Some(column) = recorded.find(relative) {
+        let (name, other) = (&column.name, column.days_since.as_deref().unwrap_or_default());
+        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, no dates: leave it out");
+        return Err(Error::policy(why));
+    }
+    if let Some(known) = attack.sensitive.iter().find(|name| attack.on.contains(name)) {
+        let why = format!("--sensitive: `{known}` is in --on: the attacker knows it already");
+        return Err(Error::policy(why));
+    }
+    match attack.on.iter().enumerate().find(|(at, name)| attack.on[..*at].contains(name)) {
+        Some((_, twice)) => Err(Error::policy(format!("--on: `{twice}` is named twice"))),
+        None => Ok(attack.on.to_vec()),
+    }
+}
+
+/// Checks that a table has these columns.
+fn has<'a>(schema: &Schema, said: &str, flag: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    for name in names {
+        if schema.field_with_name(name).is_err() {
+            let all: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let nearest = nearest(name, &all);
+            // The first line of a file without a header would be names: no list of them is shown.
+            let close = nearest.starts_with("did you mean");
+            let hint = if close {
+                nearest
+            } else {
+                format!("it has {}", plural(all.len() as u64, "column", "columns"))
+            };
+            return Err(Error::policy(format!("{flag}: {said} has no column `{name}`; {hint}")));
+        }
+    }
+    Ok(())
+}
+
+/// The columns that may be learnt: those that the attacker does not know.
+fn sensitive(attack: &Attack<'_>, on: &[String], public: Option<&PublicRecord>) -> Vec<String> {
+    let recorded = public.into_iter().flat_map(|public| &public.columns);
+    let recorded = recorded.filter(|column| column.role == Role::Sensitive.word()).map(|column| &column.name);
+    let all: Vec<&String> =
+        if attack.sensitive.is_empty() { recorded.collect() } else { attack.sensitive.iter().collect() };
+    let mut names: Vec<String> = Vec::new();
+    for name in all {
+        if !on.contains(name) && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+const PERSON: &str = "kanon_person";
+const ROWS: &str = "kanon_rows";
+const MATCHES: &str = "kanon_matches";
+const COVERED: &str = "kanon_covered";
+const COUNTS: [&str; 3] = ["kanon_people", "kanon_nobody", "kanon_uncovered"];
+
+/// The names of the key columns of one side; the last one says that hierarchy files have all values of the row.
+fn key_names(side: &str, keys: &[Key]) -> Vec<String> {
+    let names = (0..keys.len()).map(|index| format!("kanon_{side}_{index}"));
+    names.chain([format!("{COVERED}_{side}")]).collect()
+}
+
+fn numbered(what: &str, count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("kanon_{what}_{index}")).collect()
+}
+
+fn all(names: &[String]) -> Vec<Expr> {
+    names.iter().map(column).collect()
+}
+
+/// 1 or 0.
+fn flag(condition: Expr) -> Result<Expr> {
+    when(condition, lit(1i64)).otherwise(lit(0i64)).doing(DOING)
+}
+
+/// The groups of B: keys, matches (NULL for none), and 1 for each sensitive value that all rows share.
+fn groups_of_table(
+    table: DataFrame,
+    keys: &[Key],
+    attack: &Attack<'_>,
+    sensitive: &[String],
+) -> Result<DataFrame> {
+    let names = key_names("b", keys);
+    let hashes = numbered("hash", sensitive.len());
+    let of_keys = keys.iter().map(Key::of_table).chain([lit(true)]);
+    let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
+    // Equal values have equal hashes; two values have the same one only by a chance of 1 in 2^64.
+    let [secret, _] = random_keys(DOING)?;
+    for (name, hash) in sensitive.iter().zip(&hashes) {
+        let known = when(column(name).is_not_null(), row_hash(secret, vec![column(name)]));
+        columns.push(known.end().doing(DOING)?.alias(hash));
+    }
+    columns.extend(attack.individual_of_table.map(|name| column(name).alias(PERSON)));
+    let mut counted = vec![count(lit(1i64)).alias(ROWS)];
+    let matches =
+        if attack.individual_of_table.is_some() { count_distinct(column(PERSON)) } else { count(lit(1i64)) };
+    counted.push(matches.alias(MATCHES));
+    for hash in &hashes {
+        counted.push(min(column(hash)).alias(format!("{hash}_least")));
+        counted.push(max(column(hash)).alias(format!("{hash}_most")));
+        counted.push(count(column(hash)).alias(format!("{hash}_known")));
+    }
+    let groups = table.select(columns).doing(DOING)?.aggregate(all(&names), counted).doing(DOING)?;
+    // A group may hold only rows without an individual: it has no match, but its sensitive values can be learnt.
+    let matches = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end().doing(DOING)?;
+    let mut columns = all(&names);
+    columns.push(matches.alias(MATCHES));
+    for (hash, shared) in hashes.iter().zip(numbered("shared", sensitive.len())) {
+        let one = column(format!("{hash}_least")).eq(column(format!("{hash}_most")));
+        let known = column(format!("{hash}_known")).eq(column(ROWS));
+        columns.push(flag(one.and(known))?.alias(shared));
+    }
+    groups.select(columns).doing(DOING)
+}
+
+/// The groups of A: keys, the person where a column names one, and rows.
+fn groups_of_people(people: DataFrame, keys: &[Key], individual: Option<&str>) -> Result<DataFrame> {
+    let names = key_names("a", keys);
+    let covered = keys.iter().filter_map(Key::covered).reduce(Expr::and).unwrap_or(lit(true));
+    let of_keys = keys.iter().map(Key::of_people).chain([covered]);
+    let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
+    columns.extend(individual.map(|name| column(name).alias(PERSON)));
+    let groups = [all(&names), individual.map(|_| column(PERSON)).into_iter().collect()].concat();
+    let counted = vec![count(lit(1i64)).alias(ROWS)];
+    people.select(columns).doing(DOING)?.aggregate(groups, counted).doing(DOING)
+}
+
+/// The plan of the attack: matches (NULL for none), people, rows of nobody, uncovered rows, and for each sensitive
+/// column the people for whom all matching rows share a value.
+fn found(
+    session: &SessionContext,
+    people: DataFrame,
+    table: DataFrame,
+    keys: &[Key],
+    attack: &Attack<'_>,
+    sensitive: &[String],
+) -> Result<DataFrame> {
+    let shared = numbered("shared", sensitive.len());
+    let (_, table) = groups_of_table(table, keys, attack, sensitive)?.into_parts();
+    let (_, people) = groups_of_people(people, keys, attack.individual)?.into_parts();
+    let names = |side: &str| key_names(side, keys).into_iter().map(Column::from_name).collect::<Vec<_>>();
+    let joined = LogicalPlanBuilder::from(table)
+        .join_detailed(people, JoinType::Right, (names("b"), names("a")), None, NullEquality::NullEqualsNull)
+        .doing(DOING)?;
+    let joined = DataFrame::new(session.state(), joined.build().doing(DOING)?);
+    let covered = column(format!("{COVERED}_a"));
+    let uncovered = when(covered, lit(0i64)).otherwise(column(ROWS)).doing(DOING)?;
+    let [of_people, of_nobody, of_uncovered] = COUNTS;
+    let mut columns = vec![column(MATCHES), uncovered.alias(of_uncovered)];
+    columns.extend(all(&shared));
+    let each = match attack.individual {
+        None => {
+            columns.extend([column(ROWS).alias(of_people), lit(0i64).alias(of_nobody)]);
+            joined.select(columns).doing(DOING)?
+        }
+        Some(_) => {
+            columns.extend([column(PERSON), column(ROWS)]);
+            let summed = |name: &str| sum(column(name)).alias(name);
+            let mut least = vec![min(column(MATCHES)).alias(MATCHES), summed(of_uncovered), summed(ROWS)];
+            least.extend(shared.iter().map(|name| max(column(name)).alias(name)));
+            let rows = joined.select(columns).doing(DOING)?;
+            let each = rows.aggregate(vec![column(PERSON)], least).doing(DOING)?;
+            let nobody = when(column(PERSON).is_null(), column(ROWS)).otherwise(lit(0i64)).doing(DOING)?;
+            let mut columns = vec![column(MATCHES), column(of_uncovered), nobody.alias(of_nobody)];
+            columns.push(flag(column(PERSON).is_not_null())?.alias(of_people));
+            columns.extend(all(&shared));
+            each.select(columns).doing(DOING)?
+        }
+    };
+    let mut sums: Vec<Expr> = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
+    for name in &shared {
+        let people = when(column(name).eq(lit(1i64)), column(of_people)).otherwise(lit(0i64));
+        sums.push(sum(people.doing(DOING)?).alias(name));
+    }
+    each.aggregate(vec![column(MATCHES)], sums).doing(DOING)
+}
+
+impl Linked {
+    /// Takes in rows of the plan.
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let wrong = || Error::internal("a count that is no BIGINT");
+        let numbers = batch.columns().iter().map(|array| array.as_primitive_opt::<Int64Type>());
+        let numbers = numbers.collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
+        let [matches, people, nobody, uncovered, homogeneous @ ..] = numbers.as_slice() else {
+            return Err(wrong());
+        };
+        for row in 0..batch.num_rows() {
+            let at = |array: &Int64Array| u64::try_from(array.value(row)).map_err(|_| wrong());
+            let count = at(people)?;
+            if matches.is_null(row) {
+                self.unmatched += count;
+            } else if count > 0 {
+                *self.matches.entry(at(matches)?).or_default() += count;
+            }
+            self.nobody += at(nobody)?;
+            self.uncovered += at(uncovered)?;
+            for (all, array) in self.homogeneous.iter_mut().zip(homogeneous) {
+                all.1 += at(array)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,299 @@
+//! What an attacker knows of a column, made comparable with the table: generalized as a release's record says, and
+//! in one form where the types of both sides differ.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, StringViewArray};
+use arrow::compute::nullif;
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::DataFrame;
+
+use crate::engine::functions::{OfValues, canonical, of_values};
+use crate::engine::{Doing, column};
+use crate::error::{Error, Result};
+use crate::generalize::{AsIs, Generalizer, Value, of_label, suppress::Suppress};
+use crate::input::canonical_type;
+use crate::policy::{CsvType, Files, Said};
+use crate::release::publish::record::{LevelRecord, PublicRecord};
+use crate::release::verify_folder::released_labels;
+
+/// How the table was recoded: its record where it is a release, and the policy where one is at hand.
+pub(super) struct Recoding<'a> {
+    pub(super) public: Option<&'a PublicRecord>,
+    pub(super) policy: Option<(&'a Said, &'a dyn Files)>,
+}
+
+/// A column that both sides have.
+pub(super) struct Key {
+    name: String,
+    level: Option<Arc<dyn Generalizer>>,
+    form: Form,
+}
+
+/// The form in which values of two types are equal when they mean the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Both have the same type.
+    AsIs,
+    /// The text form of [`Value::text_form`]: 5 and 5.0 are both `5`.
+    Text,
+    /// The same, days as their first moment.
+    Moment,
+}
+
+impl Form {
+    fn of(a: &DataType, b: &DataType) -> Option<Self> {
+        let number = |t: &DataType| t.is_integer() || t.is_floating();
+        match (a, b) {
+            _ if a == b => (!a.is_nested()).then_some(Self::AsIs),
+            _ if number(a) && number(b) => Some(Self::Text),
+            (DataType::Timestamp(_, a), DataType::Timestamp(_, b)) => {
+                (a.is_some() == b.is_some()).then_some(Self::Moment)
+            }
+            (DataType::Date32, DataType::Timestamp(_, None))
+            | (DataType::Timestamp(_, None), DataType::Date32) => Some(Self::Moment),
+            _ => None,
+        }
+    }
+
+    fn of_value(self, value: &Value) -> Option<String> {
+        let text = value.text_form()?;
+        match (self, value) {
+            (Self::Moment, Value::Date(_)) => Some(text + "T00:00:00"),
+            _ => Some(text),
+        }
+    }
+}
+
+/// How the CSV column `name` of one side is to be read, when the other side's is of type `other`.
+///
+/// # Errors
+/// A policy error when the record names a level that cannot be made again.
+pub(super) fn csv_type(recoding: &Recoding<'_>, name: &str, other: &DataType) -> Result<CsvType> {
+    let said = recoding.policy.map_or(CsvType::Text, |(said, _)| said.csv_type(name));
+    let like_other = match canonical_type(other) {
+        other if other.is_integer() || other.is_floating() => CsvType::Number,
+        DataType::Date32 | DataType::Timestamp(..) => CsvType::Date,
+        _ => CsvType::Text,
+    };
+    let level = recoding.level(name).map(|level| level.by.as_str()).filter(|by| *by != AS_IS);
+    match level {
+        _ if said != CsvType::Text => Ok(said),
+        None => Ok(like_other),
+        Some(by) if recoding.policy.is_none() && by != SUPPRESS => {
+            Ok(CsvType::of_level(&*made(name, by, true)?))
+        }
+        Some(_) => Ok(CsvType::Text),
+    }
+}
+
+const AS_IS: &str = "as_is";
+const SUPPRESS: &str = "suppress";
+
+/// The level that a record calls `by`, made again from its name alone; `text` says that its labels are text.
+fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
+    of_label(by, text).ok_or_else(|| {
+        let what = match by.starts_with("hierarchy:") {
+            true => "whose hierarchy file is not at hand",
+            false => "which cannot be made again from its name",
+        };
+        Error::policy(format!(
+            "column `{name}` of the release is `{by}`, {what}; give the policy of the release with --policy"
+        ))
+    })
+}
+
+impl Recoding<'_> {
+    /// The level at which the table's column is released.
+    fn level(&self, name: &str) -> Option<&LevelRecord> {
+        self.public?.columns.iter().find(|column| column.name == name)?.generalized.as_ref()
+    }
+
+    /// The generalizer of that level for values of type `a`.
+    fn generalizer(
+        &self,
+        name: &str,
+        level: &LevelRecord,
+        a: &DataType,
+        b: &DataType,
+    ) -> Result<Arc<dyn Generalizer>> {
+        let Some((said, files)) = self.policy else {
+            let text = *b == DataType::Utf8View;
+            return match level.by.as_str() {
+                AS_IS => Ok(Arc::new(AsIs { text })),
+                SUPPRESS if text => Ok(Arc::new(Suppress::star())),
+                SUPPRESS => Ok(Arc::new(Suppress::null())),
+                by => made(name, by, text),
+            };
+        };
+        let hierarchy = said.column(name).map(|column| column.levels(a, files)).transpose()?;
+        let own = hierarchy.filter(|hierarchy| hierarchy.height() == level.of);
+        let own = own.and_then(|hierarchy| hierarchy.levels().get(level.level).cloned());
+        own.filter(|own| own.label() == level.by).ok_or_else(|| {
+            Error::policy(format!(
+                "column `{name}`: the policy is not that of the release, whose record says `{}`",
+                level.by
+            ))
+        })
+    }
+
+    /// The key of a column, with the name of its level. There is no key of a column that is suppressed: it tells
+    /// nothing.
+    ///
+    /// # Errors
+    /// A policy error when the level cannot be made or the types cannot be compared, an unmet error when the
+    /// release holds what is no label of its level.
+    pub(super) async fn key(
+        &self,
+        name: &str,
+        people: &DataFrame,
+        table: &DataFrame,
+        said: (&str, &str),
+    ) -> Result<(Option<Key>, Option<String>)> {
+        let (a, b) = (type_of(people, name)?, type_of(table, name)?);
+        let mut level = None;
+        let recorded = self.level(name);
+        if let Some(recorded) = recorded {
+            let generalizer = self.generalizer(name, recorded, &a, &b)?;
+            // What is as it is needs no labels, and may have many.
+            let labels = match recorded.by.as_str() {
+                AS_IS => None,
+                _ => released_labels(table, name).await?,
+            };
+            let padded = labels.as_ref().and_then(|labels| generalizer.padded_for(labels));
+            let generalizer = padded.unwrap_or(generalizer);
+            if let Some(labels) = &labels {
+                check_labels(&*generalizer, labels).map_err(|error| error.at(format!("column `{name}`")))?;
+            }
+            if generalizer.is_top() {
+                return Ok((None, Some(recorded.by.clone())));
+            }
+            level = Some(generalizer);
+        }
+        let recoded = match &level {
+            Some(level) => {
+                level.output_type(&a).map_err(|error| error.at(format!("{}, column `{name}`", said.0)))?
+            }
+            None => a,
+        };
+        let form = Form::of(&recoded, &b).ok_or_else(|| {
+            Error::policy(format!(
+                "column `{name}` is {recoded} in {} and {b} in {}: these cannot be compared; cast one of them to \
+                 the type of the other",
+                said.0, said.1
+            ))
+        })?;
+        Ok((Some(Key { name: name.to_owned(), level, form }), recorded.map(|level| level.by.clone())))
+    }
+}
+
+fn type_of(table: &DataFrame, name: &str) -> Result<DataType> {
+    let field = table.schema().as_arrow().field_with_name(name);
+    field.map(|field| field.data_type().clone()).map_err(|_| Error::internal("a column is gone"))
+}
+
+/// Checks that the released values are labels of their level, or an attack on it would find nothing.
+fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> {
+    let mut right = !generalizer.is_top() || labels.len() <= 1;
+    for row in 0..labels.len() {
+        // The top of a hierarchy file has a label of the file's own.
+        right &= generalizer.is_top() || generalizer.is_label(&Value::read(labels, row)?);
+    }
+    if right {
+        return Ok(());
+    }
+    Err(Error::unmet(format!(
+        "the release holds values that are no labels of `{}`, which its record says; see kanon verify",
+        generalizer.label()
+    )))
+}
+
+impl Key {
+    /// The key of a row of the people, as the attacker recodes it.
+    pub(super) fn of_people(&self) -> Expr {
+        self.expression(self.level.clone())
+    }
+
+    /// The key of a row of the table.
+    pub(super) fn of_table(&self) -> Expr {
+        self.expression(None)
+    }
+
+    /// Whether a hierarchy file has the value of the people; `None` where every value has a label.
+    pub(super) fn covered(&self) -> Option<Expr> {
+        let level = self.level.clone().filter(|level| level.all_leaves().is_some())?;
+        Some(of_values(Arc::new(Covered(level)), &self.name, column(&self.name)))
+    }
+
+    fn expression(&self, level: Option<Arc<dyn Generalizer>>) -> Expr {
+        if level.is_none() && self.form == Form::AsIs {
+            return column(&self.name);
+        }
+        of_values(Arc::new(Known { level, form: self.form }), &self.name, column(&self.name))
+    }
+}
+
+/// Values as they are compared.
+struct Known {
+    level: Option<Arc<dyn Generalizer>>,
+    form: Form,
+}
+
+impl OfValues for Known {
+    fn name(&self) -> &'static str {
+        "kanon_known"
+    }
+
+    fn of_type(&self, values: &DataType) -> Result<DataType> {
+        match (&self.level, self.form) {
+            (Some(level), Form::AsIs) => level.output_type(values),
+            (None, Form::AsIs) => Ok(values.clone()),
+            _ => Ok(DataType::Utf8View),
+        }
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let values = match &self.level {
+            Some(level) => {
+                // Rows of uncovered values match nothing, so that any label will do for them.
+                let uncovered = uncovered(&**level, values)?;
+                canonical(&level.generalize(&nullif(values, &uncovered).doing("recoding the people")?)?)
+            }
+            None => Arc::clone(values),
+        };
+        if self.form == Form::AsIs {
+            return Ok(values);
+        }
+        let texts = (0..values.len()).map(|row| Ok(self.form.of_value(&Value::read(&values, row)?)));
+        Ok(Arc::new(texts.collect::<Result<StringViewArray>>()?))
+    }
+}
+
+/// Whether a level has a label for values.
+struct Covered(Arc<dyn Generalizer>);
+
+impl OfValues for Covered {
+    fn name(&self) -> &'static str {
+        "kanon_covered"
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let uncovered = uncovered(&*self.0, values)?;
+        Ok(Arc::new(uncovered.values().iter().map(|uncovered| Some(!uncovered)).collect::<BooleanArray>()))
+    }
+}
+
+fn uncovered(level: &dyn Generalizer, values: &ArrayRef) -> Result<BooleanArray> {
+    let mut uncovered = vec![false; values.len()];
+    for place in level.uncovered(values)? {
+        if let Some(value) = uncovered.get_mut(place) {
+            *value = true;
+        }
+    }
+    Ok(BooleanArray::from(uncovered))
+}

@@ -1,0 +1,169 @@
+//! A first policy for a table: for every column a role and levels, as far as its name and its data tell.
+//!
+//! Names are looked up in a table of words (`names`), the data is counted (`facts`), and the quasi-identifiers are
+//! tried together (`separation`). What comes out holds names, types, counts and shares, and no value of the data.
+
+mod csv;
+mod facts;
+mod names;
+mod quartiles;
+mod roles;
+mod separation;
+mod steps;
+
+use arrow::datatypes::{Field, Schema};
+
+pub use facts::Facts;
+pub use roles::Proposed;
+pub use separation::SingledOut;
+pub use steps::Levels;
+
+use crate::engine::{Phase, Run};
+use crate::error::{Error, Result};
+use crate::input::{Format, Input};
+use crate::policy::{CsvOptions, CsvType, Folder, Said};
+use names::Named;
+
+/// Undecided columns that are tried together with the quasi-identifiers.
+const TRIED: usize = 8;
+
+/// What is proposed for a table.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// Its rows.
+    pub rows: u64,
+    /// How a CSV input is written.
+    pub csv: Option<CsvOptions>,
+    /// Its columns in their order.
+    pub columns: Vec<Column>,
+    /// What is known of people and rows.
+    pub people: People,
+    /// The quasi-identifiers that single out most rows: one, two and three of them.
+    pub singled_out: Vec<SingledOut>,
+    /// The share of rows that are unique on all proposed quasi-identifiers; `None` without any.
+    pub unique_share: Option<f64>,
+}
+
+/// What is proposed for a column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// What was counted.
+    pub facts: Facts,
+    /// The role.
+    pub role: Proposed,
+    /// Why, in words.
+    pub why: String,
+    /// The levels, if it is or becomes a quasi-identifier.
+    pub levels: Option<Levels>,
+    /// Of an undecided column: the share of rows that are unique when it joins the quasi-identifiers.
+    pub unique_share_with: Option<f64>,
+}
+
+/// Whether each row is another person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum People {
+    /// A column says who a row is about.
+    Individual(String),
+    /// Each row has its own value in this column of persons' numbers.
+    Rows(String),
+    /// Nothing says so; this identifier repeats, if one does.
+    Unknown(Option<String>),
+}
+
+impl Proposal {
+    /// The columns that a role is proposed for.
+    pub fn with_role(&self, role: Proposed) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |column| column.role == role)
+    }
+}
+
+/// Proposes a policy for `input`.
+///
+/// # Errors
+/// A data error when the input cannot be read, has no rows, or memory runs out.
+pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
+    run.listener.begin(Phase::Profile, 0);
+    let session = run.resources.session()?;
+    let written = match input.format {
+        Format::Csv => Some(csv::find_out(&session, input, run).await?),
+        Format::Parquet | Format::Json | Format::Arrow => None,
+    };
+    let csv = written.as_ref().map(|written| written.options.clone());
+    let csv_type = |name: &str| written.as_ref().map_or(CsvType::Text, |written| written.csv_type(name));
+    let table = input.table(&session, &csv.clone().unwrap_or_default(), &csv_type).await?;
+    let facts = facts::read_facts(&table, run).await?;
+    let rows = facts.first().map_or(0, |facts| facts.rows);
+    if rows == 0 {
+        return Err(Error::data("the input has no rows"));
+    }
+    let (named, mut columns): (Vec<Option<Named>>, Vec<Column>) = facts.into_iter().map(of_column).unzip();
+    let people = people(&named, &mut columns);
+
+    let names = |role: Proposed, columns: &[Column]| -> Vec<String> {
+        columns.iter().filter(|column| column.role == role).map(|column| column.facts.name.clone()).collect()
+    };
+    let quasi = names(Proposed::Quasi, &columns);
+    let quasi: Vec<&str> = quasi.iter().map(String::as_str).collect();
+    let singled_out = separation::greedy(&table, &quasi, run.stop).await?;
+    let unique_share = match quasi.as_slice() {
+        [] => None,
+        all => Some(separation::unique_share(&table, all, run.stop).await?),
+    };
+    for name in names(Proposed::Undecided, &columns).iter().take(TRIED) {
+        let with = [&quasi[..], &[name.as_str()]].concat();
+        let share = separation::unique_share(&table, &with, run.stop).await?;
+        if let Some(column) = columns.iter_mut().find(|column| column.facts.name == *name) {
+            column.unique_share_with = Some(share);
+        }
+    }
+    input.still_the_same()?;
+    Ok(Proposal { rows, csv, columns, people, singled_out, unique_share })
+}
+
+fn of_column(facts: Facts) -> (Option<Named>, Column) {
+    let pattern = names::meaning(&facts.name);
+    let named = pattern.map(|pattern| pattern.named);
+    let (mut role, mut why) = roles::judge(&facts, pattern);
+    let mut levels = match role {
+        Proposed::Quasi | Proposed::Undecided => steps::levels(&facts, named),
+        _ => None,
+    };
+    if !resolves(&facts, levels.as_ref()) {
+        levels = None;
+    }
+    if role == Proposed::Quasi && !resolves(&facts, None) {
+        role = Proposed::Undecided;
+        why += &format!(", but a {} cannot be generalized: cast it first", facts.data_type);
+    }
+    (named, Column { facts, role, why, levels, unique_share_with: None })
+}
+
+/// Whether a policy takes the column as a quasi-identifier with these levels.
+fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
+    let hierarchy = levels.map(|levels| format!(", hierarchy = {levels}")).unwrap_or_default();
+    let text = format!("k = 2\n[columns]\nc = {{ role = \"quasi\"{hierarchy} }}");
+    let schema = Schema::new(vec![Field::new("c", facts.data_type.clone(), true)]);
+    Said::parse(&text).and_then(|said| said.resolve(&schema, &Folder(".".into()))).is_ok()
+}
+
+/// Finds out who the rows are about; at most one column becomes the individual.
+fn people(named: &[Option<Named>], columns: &mut [Column]) -> People {
+    let of_persons: Vec<usize> =
+        (0..columns.len()).filter(|at| named.get(*at) == Some(&Some(Named::Person))).collect();
+    let repeats = |facts: &Facts| !facts.is_unique() && facts.distinct.is_some_and(|distinct| distinct > 1);
+    // A NULL individual counts nobody: a column without NULLs is the better one.
+    let repeating = of_persons.iter().copied().filter(|at| repeats(&columns[*at].facts));
+    if let Some(at) = repeating.min_by_key(|at| columns[*at].facts.nulls > 0) {
+        let column = &mut columns[at];
+        column.role = Proposed::Individual;
+        column.why += ", and people have several rows";
+        return People::Individual(column.facts.name.clone());
+    }
+    let has_own = |facts: &Facts| facts.is_unique() && facts.nulls == 0;
+    if let Some(at) = of_persons.iter().find(|at| has_own(&columns[**at].facts)) {
+        return People::Rows(columns[*at].facts.name.clone());
+    }
+    let repeating =
+        columns.iter().find(|column| column.role == Proposed::Identifier && repeats(&column.facts));
+    People::Unknown(repeating.map(|column| column.facts.name.clone()))
+}

@@ -1,0 +1,92 @@
+//! Digests: SHA-256 of what is public, keyed (HMAC) of what is private.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use crate::engine::Doing;
+use crate::error::{Error, Result};
+
+/// The SHA-256 of bytes, in hexadecimal.
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// The SHA-256 of a file, in hexadecimal: what `sha256sum` prints.
+///
+/// # Errors
+/// A data error when the file cannot be read.
+pub fn of_file(path: &Path) -> Result<String> {
+    let mut digest = Sha256::new();
+    read(path, &mut |bytes| digest.update(bytes))?;
+    Ok(hex(&digest.finalize()))
+}
+
+/// The HMAC-SHA-256 of a file under a key. Without the key it does not tell whether a guessed file was the
+/// input.
+///
+/// # Errors
+/// A data error when the file cannot be read.
+pub fn keyed(path: &Path, key: &[u8]) -> Result<String> {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::internal("a digest key of no length"))?;
+    read(path, &mut |bytes| mac.update(bytes))?;
+    Ok(hex(&mac.finalize().into_bytes()))
+}
+
+fn read(path: &Path, update: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let place = format!("file {}", path.display());
+    let mut file = File::open(path).doing(&place)?;
+    let mut buffer = vec![0u8; 1 << 20];
+    loop {
+        match file.read(&mut buffer).doing(&place)? {
+            0 => return Ok(()),
+            n => update(&buffer[..n]),
+        }
+    }
+}
+
+/// The SHA-256 of all that is written to it, which is kept nowhere.
+#[derive(Default)]
+pub(crate) struct Sink(Sha256);
+
+impl Sink {
+    pub(crate) fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_the_standards() {
+        assert_eq!(of_bytes(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, "what do ya want for nothing?").unwrap();
+        // RFC 4231, test case 2.
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(keyed(&path, b"Jefe").unwrap(), expected);
+    }
+}

@@ -1,0 +1,156 @@
+//! What a run writes into its two records.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::class::ClassSizes;
+use crate::engine::Doing;
+use crate::error::{Error, Result};
+use crate::input::{Input, PolicySource};
+use crate::measure::RISKS;
+use crate::method::Outcome;
+use crate::policy::Policy;
+use crate::release::publish::record::{
+    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord,
+    SearchRecord, said_parameters,
+};
+use crate::release::publish::{digest, write};
+use crate::release::released_recoding::Chosen;
+use crate::verify::Verified;
+use crate::verify::as_is::{AsIsColumn, UniqueTogether};
+
+/// The input as it is.
+pub(crate) struct Before {
+    pub(crate) sizes: ClassSizes,
+    pub(crate) rows: u64,
+    /// Where individuals are counted.
+    pub(crate) individuals: Option<u64>,
+    /// L, how many individuals or rows may be suppressed.
+    pub(crate) limit: u64,
+    /// Rows that are copies of another.
+    pub(crate) duplicates: u64,
+}
+
+/// Every risk measure of a table with these classes, with default constants.
+///
+/// # Errors
+/// An internal error when a default is not valid.
+pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
+    let mut all = BTreeMap::new();
+    for row in RISKS {
+        if let Some(value) = (row.make)(row.defaults)?.value(sizes) {
+            all.insert(row.doc.name.to_owned(), value);
+        }
+    }
+    Ok(all)
+}
+
+/// The chosen level of each quasi-identifier, in policy order.
+pub(crate) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
+    let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
+    levels
+        .map(|((quasi, level), generalizer)| LevelRecord {
+            level: *level,
+            of: quasi.hierarchy.height(),
+            by: generalizer.label(),
+        })
+        .collect()
+}
+
+/// What models and risks count, as records say it.
+pub(crate) fn counted_in(individuals: bool) -> &'static str {
+    if individuals { "individuals" } else { "rows" }
+}
+
+/// What everybody may know.
+pub(crate) fn public_record(
+    policy: &Policy,
+    chosen: &Chosen,
+    verified: &Verified,
+    unique: UniqueTogether,
+    parts: &[write::Part],
+    folder: &Path,
+) -> Result<PublicRecord> {
+    let levels = public_levels(policy, chosen);
+    let models =
+        policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
+            model: requirement.model.doc().name.to_owned(),
+            parameters: said_parameters(&*requirement.model),
+            sensitive: requirement.sensitive.clone(),
+            required: requirement.model.required().to_f64(),
+            reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
+        });
+    let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
+        name: name.to_owned(),
+        role: role.word().to_owned(),
+        data_type: field.data_type().to_string(),
+        days_since: policy.days_since.get(name).cloned(),
+        generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
+    });
+    PublicRecord {
+        format: 1,
+        tool: write::CREATED_BY.to_owned(),
+        models: models.collect(),
+        counted_in: counted_in(policy.individual().is_some()).to_owned(),
+        columns: columns.collect(),
+        rows: verified.rows,
+        individuals: policy.individual().map(|_| verified.sizes.individuals()),
+        classes: verified.sizes.classes(),
+        unique,
+        homogeneous: verified.homogeneous.clone(),
+        risk: risks(&verified.sizes)?,
+        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
+        digest: String::new(),
+    }
+    .sealed()
+}
+
+/// What stays with its maker.
+#[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
+pub(crate) fn private_record(
+    source: &PolicySource<'_>,
+    policy: &Policy,
+    input: &Input,
+    public: &PublicRecord,
+    before: &Before,
+    verified: &Verified,
+    as_is: Vec<AsIsColumn>,
+    method: &str,
+    outcome: &Outcome,
+) -> Result<PrivateRecord> {
+    let mut key = [0u8; 32];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
+        .map_err(|_| Error::data("no random numbers can be had from the system"))?;
+    let hierarchies =
+        source.said.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
+    let files = input.files.iter().map(|file| {
+        let path = std::fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
+        Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
+    });
+    Ok(PrivateRecord {
+        format: 1,
+        release: public.digest.clone(),
+        policy: source.text.to_owned(),
+        hierarchies: hierarchies.collect::<Result<_>>()?,
+        input: input.said.clone(),
+        files: files.collect::<Result<_>>()?,
+        digest_key: digest::hex(&key),
+        input_rows: before.rows,
+        input_individuals: before.individuals,
+        duplicate_rows: before.duplicates,
+        suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
+        suppressed_individuals: verified.individuals.map(|people| people.suppressed),
+        suppression_limit: before.limit,
+        risk_before: risks(&before.sizes)?,
+        as_is,
+        search: SearchRecord {
+            method: method.to_owned(),
+            objective: policy.objective.doc().name.to_owned(),
+            nodes: outcome.nodes,
+            evaluated: outcome.evaluated,
+            proven: outcome.proven,
+            bound: outcome.bound,
+            best: outcome.best.iter().map(|found| (found.levels.clone(), found.loss)).collect(),
+        },
+    })
+}

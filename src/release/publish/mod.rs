@@ -1,0 +1,10 @@
+//! Publishing: staging, the files and their order, records, digests.
+
+pub mod digest;
+mod disk;
+pub(crate) mod make_record;
+pub(crate) mod order;
+pub mod record;
+pub mod staging;
+pub(crate) mod target;
+pub mod write;

@@ -1,0 +1,102 @@
+//! The order of a release's rows: by class, then by a hash of what else is released, across all files. So the order
+//! says nothing of the input's; rows in another order could.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+
+use arrow::array::ArrayRef;
+use arrow::compute::SortOptions;
+use arrow::record_batch::RecordBatch;
+use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::engine::Doing;
+use crate::engine::cancel::Stop;
+use crate::engine::functions::row_hashes;
+use crate::error::{Error, Result};
+use crate::release::apply::ORDER_KEY;
+use crate::release::publish::write::Part;
+
+/// The quasi-identifiers by which classes are ordered.
+pub(crate) enum Classes<'a> {
+    /// In policy order: classes ascend.
+    InOrder(Vec<&'a str>),
+    /// In an order that only the policy knows: each class stands in one place.
+    Together(Vec<&'a str>),
+}
+
+/// Checks that the rows of all parts stand in the order in which kanon writes them.
+///
+/// # Errors
+/// An unmet error when they do not, a data error when they cannot be read.
+pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes<'_>, stop: &Stop) -> Result<()> {
+    let doing = "reading the release";
+    let mut last: Option<(OwnedRow, u64)> = None;
+    let mut before: HashSet<OwnedRow> = HashSet::new();
+    let mut converter = None;
+    for part in parts {
+        let file = File::open(folder.join(&part.name)).doing(doing)?;
+        for batch in ParquetRecordBatchReaderBuilder::try_new(file).doing(doing)?.build().doing(doing)? {
+            stop.check()?;
+            let (labels, hashes) = keys(&batch.doing(doing)?, classes, &mut converter)?;
+            for (label, hash) in labels.iter().zip(hashes) {
+                if let Some((class, least)) = &mut last {
+                    if class.row() == label {
+                        if hash < *least {
+                            return Err(out_of_order());
+                        }
+                        *least = hash;
+                        continue;
+                    }
+                    let right = match classes {
+                        Classes::InOrder(_) => class.row() < label,
+                        Classes::Together(_) => {
+                            before.insert(class.clone()) && !before.contains(&label.owned())
+                        }
+                    };
+                    if !right {
+                        return Err(out_of_order());
+                    }
+                }
+                last = Some((label.owned(), hash));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn out_of_order() -> Error {
+    Error::unmet("verification refused: the rows do not stand in the order in which kanon writes them")
+}
+
+/// The class of each row, comparable, and the hash of what else is released of it.
+fn keys(
+    batch: &RecordBatch,
+    classes: &Classes<'_>,
+    converter: &mut Option<RowConverter>,
+) -> Result<(Rows, Vec<u64>)> {
+    let doing = "reading the release";
+    let (Classes::InOrder(names) | Classes::Together(names)) = classes;
+    let column = |name: &&str| {
+        batch.column_by_name(name).cloned().ok_or_else(|| Error::internal("a released column is gone"))
+    };
+    let quasi: Vec<ArrayRef> = names.iter().map(column).collect::<Result<_>>()?;
+    let schema = batch.schema();
+    let others = schema.fields().iter().zip(batch.columns());
+    let others = others.filter(|(field, _)| !names.contains(&field.name().as_str()));
+    let others: Vec<ArrayRef> = others.map(|(_, values)| ArrayRef::clone(values)).collect();
+    let converter = match converter {
+        Some(converter) => converter,
+        none => {
+            let options = SortOptions { descending: false, nulls_first: true };
+            let field = |values: &ArrayRef| SortField::new_with_options(values.data_type().clone(), options);
+            none.insert(RowConverter::new(quasi.iter().map(field).collect()).doing(doing)?)
+        }
+    };
+    let hashes = match others.is_empty() {
+        true => vec![0; batch.num_rows()],
+        false => row_hashes(ORDER_KEY, &others).doing(doing)?,
+    };
+    Ok((converter.convert_columns(&quasi).doing(doing)?, hashes))
+}

@@ -1,0 +1,341 @@
+//! The two records of a release: what everybody may know, and what stays with its maker.
+//!
+//! [`PublicRecord`] is `OUT/_kanon.json`. Nothing in it is true of suppressed rows only. [`PrivateRecord`]
+//! lies beside OUT, readable by its owner alone; it holds raw facts and all that `kanon verify --input` needs
+//! to judge the release again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Doing;
+use crate::error::{Error, Result, of_file};
+use crate::model::{ClassModel, Requirement};
+use crate::release::publish::digest;
+use crate::verify::as_is::{AsIsColumn, UniqueTogether};
+use crate::verify::homogeneous::Homogeneous;
+
+/// The name of the public record in a release.
+pub const RECORD: &str = "_kanon.json";
+
+/// The last part of OUT's path.
+///
+/// # Errors
+/// A policy error when OUT has none.
+pub fn name_of(out: &Path) -> Result<String> {
+    match out.file_name().and_then(|name| name.to_str()) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(Error::policy(format!("--to {}: expected a folder's name", out.display()))),
+    }
+}
+
+/// Says how a release was made: `OUT/_kanon.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublicRecord {
+    /// The version of this record's form.
+    pub format: u32,
+    /// The program and its version.
+    pub tool: String,
+    /// What was required and reached.
+    pub models: Vec<ModelRecord>,
+    /// What models and risks count: `individuals`, or `rows` where the policy names no individual column.
+    pub counted_in: String,
+    /// The released columns in order.
+    pub columns: Vec<ColumnRecord>,
+    /// The released rows.
+    pub rows: u64,
+    /// The distinct individuals behind them, where individuals are counted. The rows do not tell whose they are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub individuals: Option<u64>,
+    /// The released classes.
+    pub classes: u64,
+    /// Who is unique on the quasi-identifiers together with all columns that are released as they are.
+    pub unique: UniqueTogether,
+    /// For each sensitive column the released classes that share one value of it.
+    pub homogeneous: Vec<Homogeneous>,
+    /// The risk measures of the release.
+    #[serde(serialize_with = "all_plainly")]
+    pub risk: BTreeMap<String, f64>,
+    /// The released files.
+    pub files: Vec<FileRecord>,
+    /// The SHA-256 of this record with this field empty.
+    pub digest: String,
+}
+
+/// A model in a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelRecord {
+    /// Its name.
+    pub model: String,
+    /// Its parameters as decimals.
+    pub parameters: BTreeMap<String, String>,
+    /// The sensitive column that it looks at.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sensitive: Option<String>,
+    /// The bound that was required.
+    #[serde(serialize_with = "plainly")]
+    pub required: f64,
+    /// The worst value of all released classes.
+    #[serde(serialize_with = "plainly")]
+    pub reached: f64,
+}
+
+impl ModelRecord {
+    /// The model and its column, for people: `l_diversity of diagnosis`.
+    pub fn said(&self) -> String {
+        match &self.sensitive {
+            Some(column) => format!("{} of {column}", self.model),
+            None => self.model.clone(),
+        }
+    }
+}
+
+/// A number as records hold it: whole, or of 12 significant digits, so that reading it and writing it again
+/// gives the same text.
+pub fn recorded(value: f64) -> f64 {
+    if value.fract() == 0.0 { value } else { format!("{value:.11e}").parse().unwrap_or(value) }
+}
+
+fn plainly<S: serde::Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    crate::measure::plain_number(recorded(*value)).serialize(serializer)
+}
+
+fn all_plainly<S: serde::Serializer>(
+    values: &BTreeMap<String, f64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let plain = |value: &f64| crate::measure::plain_number(recorded(*value));
+    serializer.collect_map(values.iter().map(|(name, value)| (name, plain(value))))
+}
+
+/// A released column in a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnRecord {
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub data_type: String,
+    /// For a column of days since another column's date that column's name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub days_since: Option<String>,
+    /// For a quasi-identifier its level and what it means.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub generalized: Option<LevelRecord>,
+}
+
+/// The level of a released quasi-identifier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelRecord {
+    /// The level, 0 being the value as is.
+    pub level: usize,
+    /// The top level of its hierarchy.
+    pub of: usize,
+    /// The generalizer, as at the end of the field's `kanon.generalized`.
+    pub by: String,
+}
+
+/// A released file in a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileRecord {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256.
+    pub sha256: String,
+}
+
+impl FileRecord {
+    /// The record of a file as it is.
+    ///
+    /// # Errors
+    /// A data error when it cannot be read.
+    pub fn of(folder: &Path, name: &str, rows: u64) -> Result<Self> {
+        let path = folder.join(name);
+        let bytes = fs::metadata(&path).doing("reading the release")?.len();
+        Ok(Self { name: name.to_owned(), rows, bytes, sha256: digest::of_file(&path)? })
+    }
+}
+
+impl PublicRecord {
+    /// The record with its own digest set.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub fn sealed(mut self) -> Result<Self> {
+        self.digest = self.expected_digest()?;
+        Ok(self)
+    }
+
+    fn expected_digest(&self) -> Result<String> {
+        let open = Self { digest: String::new(), ..self.clone() };
+        Ok(digest::of_bytes(open.to_json()?.as_bytes()))
+    }
+
+    /// The record as it is written.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub fn to_json(&self) -> Result<String> {
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|_| Error::internal("a record without a form"))?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads and checks the record of a release.
+    ///
+    /// # Errors
+    /// A data error when there is none, an unmet error when it was edited or is no plain file.
+    pub fn read(out: &Path) -> Result<Self> {
+        let path = out.join(RECORD);
+        if fs::symlink_metadata(&path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(Error::unmet(format!("verification refused: {} is no plain file", path.display())));
+        }
+        let text = fs::read_to_string(&path).map_err(|e| {
+            Error::data(format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e)))
+        })?;
+        let edited =
+            || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
+        let record: Self = serde_json::from_str(&text).map_err(|_| edited())?;
+        // The text itself, so that not even its white space can carry anything.
+        if record.expected_digest()? != record.digest || record.to_json()? != text {
+            return Err(edited());
+        }
+        Ok(record)
+    }
+}
+
+/// Raw facts about a release, for its maker only. Its `Debug` shows none of them.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateRecord {
+    /// The version of this record's form.
+    pub format: u32,
+    /// The digest of the public record of the same release.
+    pub release: String,
+    /// The policy file's text.
+    pub policy: String,
+    /// The hierarchy files' texts.
+    pub hierarchies: BTreeMap<String, String>,
+    /// The input as the user typed it.
+    pub input: String,
+    /// The input files.
+    pub files: Vec<InputRecord>,
+    /// The key of the input files' digests.
+    pub digest_key: String,
+    /// The rows of the input.
+    pub input_rows: u64,
+    /// The distinct individuals of the input, where they are counted.
+    pub input_individuals: Option<u64>,
+    /// The rows of the input that are exact copies of another row.
+    pub duplicate_rows: u64,
+    /// The suppressed rows.
+    pub suppressed_rows: u64,
+    /// The individuals with a suppressed row, where they are counted.
+    pub suppressed_individuals: Option<u64>,
+    /// How many individuals might be suppressed; rows, where no individuals are counted.
+    pub suppression_limit: u64,
+    /// The risk measures of the input as it is.
+    pub risk_before: BTreeMap<String, f64>,
+    /// What the columns that are released as they are say of people.
+    pub as_is: Vec<AsIsColumn>,
+    /// The search.
+    pub search: SearchRecord,
+}
+
+/// An input file in the private record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputRecord {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Its HMAC-SHA-256.
+    pub hmac_sha256: String,
+}
+
+/// A search in the private record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRecord {
+    /// The method that ran.
+    pub method: String,
+    /// What it minimized.
+    pub objective: String,
+    /// All nodes of the lattice.
+    pub nodes: u64,
+    /// The nodes whose classes were computed.
+    pub evaluated: u64,
+    /// Whether the best node is proven best.
+    pub proven: bool,
+    /// No anonymous node loses less.
+    pub bound: Option<f64>,
+    /// The best nodes' levels and losses, best first.
+    pub best: Vec<(Vec<usize>, f64)>,
+}
+
+impl std::fmt::Debug for PrivateRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrivateRecord(of {})", self.release)
+    }
+}
+
+impl PrivateRecord {
+    /// Where the private record of OUT lies.
+    ///
+    /// # Errors
+    /// A policy error when OUT has no name.
+    pub fn path(out: &Path) -> Result<PathBuf> {
+        Ok(out.with_file_name(format!("{}.private.json", name_of(out)?)))
+    }
+
+    /// Reads the private record that belongs to a public one; `None` when there is none, or when it belongs
+    /// to another release.
+    ///
+    /// # Errors
+    /// A data error when it cannot be read.
+    pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
+        let path = Self::path(out)?;
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).doing(&format!("private record {}", path.display()))?;
+        let record: Option<Self> = serde_json::from_str(&text).ok();
+        Ok(record.filter(|record| record.release == public.digest))
+    }
+
+    /// The record as it is written.
+    ///
+    /// # Errors
+    /// An internal error when it cannot be serialized.
+    pub fn to_json(&self) -> Result<String> {
+        let mut text =
+            serde_json::to_string_pretty(self).map_err(|_| Error::internal("a record without a form"))?;
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+/// The models as a text: `k_anonymity(5)`.
+pub(crate) fn said_models(requirements: &[Requirement]) -> String {
+    requirements.iter().map(Requirement::said).collect::<Vec<_>>().join(", ")
+}
+
+/// The parameters of a model as a record says them.
+pub(crate) fn said_parameters(model: &dyn ClassModel) -> BTreeMap<String, String> {
+    model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}

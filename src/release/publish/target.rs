@@ -1,0 +1,181 @@
+//! OUT: where a release may appear, and the folders above it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::engine::Doing;
+use crate::error::{Error, Result, of_file};
+use crate::input::Input;
+use crate::release::publish::disk;
+use crate::release::publish::record::{PrivateRecord, RECORD, name_of};
+
+/// Returns OUT as an absolute path. Folders above it need not exist yet.
+///
+/// # Errors
+/// A policy error when the nearest folder above it that exists cannot be used.
+pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
+    let here = Path::new(".");
+    let above = |path: &'_ Path| path.parent().map(Path::to_path_buf);
+    let or_here = |path: PathBuf| if path.as_os_str().is_empty() { here.to_path_buf() } else { path };
+    let mut missing = vec![name_of(out)?.into()];
+    let mut folder = or_here(above(out).unwrap_or_default());
+    loop {
+        let unusable = |why: &str| {
+            let (out, folder) = (out.display(), folder.display());
+            Error::policy(format!("--to {out}: the folder {folder} cannot be used: {why}"))
+        };
+        let error = match fs::canonicalize(&folder) {
+            Ok(found) if found.is_dir() => {
+                return Ok(missing.iter().rev().fold(found, |path, name| path.join(name)));
+            }
+            Ok(_) => return Err(unusable("it is a file")),
+            Err(error) => error,
+        };
+        // A link that leads nowhere is there.
+        let is_missing = error.kind() == ErrorKind::NotFound && fs::symlink_metadata(&folder).is_err();
+        match (folder.file_name(), above(&folder)) {
+            (Some(name), Some(parent)) if is_missing => {
+                missing.push(name.to_owned());
+                folder = or_here(parent);
+            }
+            _ => return Err(unusable(&of_file(&error))),
+        }
+    }
+}
+
+/// Checks that a release neither lies among its input nor replaces it.
+///
+/// # Errors
+/// A policy error.
+pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
+    for file in &input.files {
+        let path = fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
+        if path.starts_with(out) {
+            return Err(Error::policy(format!("--to {}: this folder holds the input", out.display())));
+        }
+    }
+    let folder = Path::new(&input.said);
+    let matched = |path: &Path| {
+        let near =
+            std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
+        let pattern = glob::Pattern::new(&input.said).ok();
+        pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
+    };
+    if !folder.exists() && (matched(out) || matched(&out.join("part-00000.parquet"))) {
+        return Err(Error::policy(format!(
+            "--to {}: the input's pattern matches it, so the next run would read it; choose a place outside",
+            out.display()
+        )));
+    }
+    if folder.is_dir() && fs::canonicalize(folder).is_ok_and(|folder| out.starts_with(folder)) {
+        return Err(Error::policy(format!(
+            "--to {}: lies inside the input folder, where the next run would read it; choose a place outside",
+            out.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a folder holds a release.
+pub(crate) fn is_release(out: &Path) -> bool {
+    out.join(RECORD).is_file()
+}
+
+/// Whether a folder holds nothing.
+pub(crate) fn is_empty_folder(out: &Path) -> bool {
+    fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Whether nothing at all has this name.
+pub(crate) fn is_absent(out: &Path) -> bool {
+    fs::symlink_metadata(out).is_err()
+}
+
+/// Returns the error for an OUT that holds something else.
+pub(crate) fn no_release(out: &Path) -> Error {
+    Error::policy(format!("--to {}: exists and is no release of kanon; choose another name", out.display()))
+}
+
+/// Checks that a release may appear at OUT: nothing is there, an empty folder, or a release that may be replaced.
+///
+/// # Errors
+/// A policy error that says what is in the way.
+pub(crate) fn check_free(out: &Path, overwrite: bool) -> Result<()> {
+    let shown = out.display();
+    if PrivateRecord::path(out)?.is_dir() {
+        return Err(Error::policy(format!(
+            "--to {shown}: the private record would be {shown}.private.json, which is a folder; move it away"
+        )));
+    }
+    match fs::symlink_metadata(out) {
+        Err(_) => return Ok(()),
+        Ok(facts) if facts.is_symlink() => {
+            return Err(Error::policy(format!(
+                "--to {shown}: is a symbolic link, which a release would replace; name the folder itself"
+            )));
+        }
+        Ok(_) => {}
+    }
+    if is_empty_folder(out) {
+        return Ok(());
+    }
+    if !is_release(out) {
+        return Err(no_release(out));
+    }
+    if !overwrite {
+        return Err(Error::policy(format!("--to {shown}: a release is there; --overwrite replaces it")));
+    }
+    let place = format!("--to {shown}");
+    for entry in fs::read_dir(out).doing(&place)? {
+        let name = entry.doing(&place)?.file_name();
+        let name = name.to_string_lossy();
+        if name != RECORD && !(name.starts_with("part-") && name.ends_with(".parquet")) {
+            let why =
+                "a file lies there that is not of the release, and --overwrite would remove it; move it away";
+            return Err(Error::policy(why).at(place));
+        }
+    }
+    Ok(())
+}
+
+/// The folders above OUT that a run made, topmost first. Dropped, those that hold nothing are removed.
+#[derive(Debug, Default)]
+pub(crate) struct Parents(Vec<PathBuf>);
+
+impl Parents {
+    /// Makes the folders above OUT that do not exist.
+    ///
+    /// # Errors
+    /// A data error; nothing is left behind.
+    pub(crate) fn make(out: &Path) -> Result<Self> {
+        let missing: Vec<&Path> = out.ancestors().skip(1).take_while(|folder| is_absent(folder)).collect();
+        let mut made = Self::default();
+        for folder in missing.into_iter().rev() {
+            match disk::create_folder(folder) {
+                Ok(()) => made.0.push(folder.to_path_buf()),
+                // Another run makes them too.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                error => error.doing(&format!("making the folder {}", folder.display()))?,
+            }
+        }
+        Ok(made)
+    }
+
+    /// The folders in which the names of OUT and of the folders that were made stand.
+    pub(crate) fn hold_names<'a>(&'a self, out: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let made = self.0.iter().rev().map(PathBuf::as_path);
+        std::iter::once(out).chain(made).filter_map(Path::parent)
+    }
+}
+
+impl Drop for Parents {
+    fn drop(&mut self) {
+        // One that holds the release, or a work directory that could not be removed, stays.
+        for folder in self.0.iter().rev() {
+            if disk::remove_empty(folder).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Our own Parquet writer: fixed names, fixed settings, the same bytes for the same rows.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::{BatchCoalescer, cast, take};
+use arrow::datatypes::{SchemaRef, UInt64Type};
+use arrow::record_batch::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
+use futures::StreamExt;
+
+use crate::class::{Budget, Held};
+use crate::engine::Doing;
+use crate::engine::cancel::Stop;
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use crate::release::publish::digest;
+use crate::release::released_recoding::{Chosen, KeptClasses};
+
+/// Rows per batch, per row group and bytes after which a new file begins. All fixed: they shape the bytes.
+const BATCH_ROWS: usize = 8_192;
+const GROUP_ROWS: usize = 262_144;
+const FILE_BYTES: usize = 512 << 20;
+
+/// What a released file says of its writer.
+pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its name in the release.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+}
+
+/// What every released file says in its footer besides the schema.
+pub fn footer(models: &str) -> Vec<(String, String)> {
+    vec![("kanon.models".to_owned(), models.to_owned())]
+}
+
+/// Writes the ordered rows of `apply` into `folder` as numbered parts.
+///
+/// # Errors
+/// A data error when the plan or the disk fails.
+#[expect(clippy::too_many_arguments, reason = "all that a release is made of")]
+pub async fn write(
+    mut rows: SendableRecordBatchStream,
+    policy: &Policy,
+    chosen: &Chosen,
+    kept: &KeptClasses,
+    footer: &[(String, String)],
+    folder: &Path,
+    memory: &Arc<dyn Budget>,
+    stop: &Stop,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Part>> {
+    let labels = labels(policy, chosen, kept)?;
+    let held = Held::new(memory);
+    let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new(), held };
+    let mut even = BatchCoalescer::new(Arc::clone(&chosen.schema), BATCH_ROWS);
+    let mut written = 0;
+    let mut last = (0, 0);
+    while let Some(batch) = rows.next().await {
+        stop.check()?;
+        let batch = batch.doing("generalizing and ordering the rows")?;
+        last = in_order(&batch, last)?;
+        written += batch.num_rows() as u64;
+        even.push_batch(labelled(&batch, policy, chosen, &labels)?).doing("writing the release")?;
+        while let Some(full) = even.next_completed_batch() {
+            parts.write(&full)?;
+        }
+        progress(written);
+    }
+    even.finish_buffered_batch().doing("writing the release")?;
+    while let Some(rest) = even.next_completed_batch() {
+        parts.write(&rest)?;
+    }
+    parts.finish()
+}
+
+/// The SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in their order; `None` when it would
+/// have ended the file elsewhere.
+pub(crate) fn digest_again(
+    path: &Path,
+    schema: &SchemaRef,
+    footer: &[(String, String)],
+    is_last: bool,
+    stop: &Stop,
+) -> Result<Option<String>> {
+    let doing = "reading the release";
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).doing(doing)?).doing(doing)?;
+    let reader = reader.with_batch_size(BATCH_ROWS).build().doing(doing)?;
+    let sink = digest::Sink::default();
+    let mut writer =
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer)?)).doing(doing)?;
+    let mut is_full = false;
+    for batch in reader {
+        stop.check()?;
+        if is_full {
+            return Ok(None);
+        }
+        let columns = batch.doing(doing)?.columns().to_vec();
+        writer.write(&RecordBatch::try_new(Arc::clone(schema), columns).doing(doing)?).doing(doing)?;
+        is_full = writer.bytes_written() >= FILE_BYTES;
+    }
+    if !is_full && !is_last {
+        return Ok(None);
+    }
+    Ok(Some(writer.into_inner().doing(doing)?.finish()))
+}
+
+/// The settings of every released file.
+fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
+    let footer = footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+    Ok(WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_created_by(CREATED_BY.to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).doing("writing the release")?))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_key_value_metadata(Some(footer))
+        .build())
+}
+
+/// Checks that class number and hash only ascend, from `last` on; returns the last of the batch. A plan that lost
+/// its sort would publish the order of the input.
+fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
+    let lost = || Error::internal("the plan of the release lost a column");
+    let number = |column: usize| batch.column(column).as_primitive_opt::<UInt64Type>().ok_or_else(lost);
+    for next in number(0)?.values().iter().copied().zip(number(1)?.values().iter().copied()) {
+        if next < last {
+            return Err(Error::internal("the plan of the release lost the order of the rows"));
+        }
+        last = next;
+    }
+    Ok(last)
+}
+
+/// The labels of the kept classes in the types that are written, one array a quasi-identifier in policy order.
+pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<ArrayRef>> {
+    let typed = policy.quasi.iter().zip(&kept.labels).map(|(quasi, labels)| {
+        let field = chosen.schema.field_with_name(&quasi.name);
+        let field = field.map_err(|_| Error::internal("a released column is gone"))?;
+        cast(labels, field.data_type()).doing("writing the release")
+    });
+    typed.collect()
+}
+
+/// The released batch: labels by class number, the other columns as they came.
+pub(crate) fn labelled(
+    batch: &RecordBatch,
+    policy: &Policy,
+    chosen: &Chosen,
+    labels: &[ArrayRef],
+) -> Result<RecordBatch> {
+    let lost = || Error::internal("the plan of the release lost a column");
+    let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
+    let mut as_is = batch.columns().iter().skip(2);
+    let columns = policy
+        .released()
+        .zip(chosen.schema.fields())
+        .map(|((name, _), field)| {
+            let values: ArrayRef = match policy.quasi_index(name) {
+                Some(index) => take(&labels[index], classes, None).doing("labelling the rows")?,
+                None => Arc::clone(as_is.next().ok_or_else(lost)?),
+            };
+            if values.data_type() == field.data_type() {
+                return Ok(values);
+            }
+            cast(&values, field.data_type()).doing("writing the release")
+        })
+        .collect::<Result<Vec<_>>>()?;
+    RecordBatch::try_new(Arc::clone(&chosen.schema), columns).doing("writing the release")
+}
+
+struct Parts<'a> {
+    folder: &'a Path,
+    schema: &'a Chosen,
+    footer: &'a [(String, String)],
+    open: Option<(ArrowWriter<File>, Part)>,
+    done: Vec<Part>,
+    /// The buffers of the open row group.
+    held: Held,
+}
+
+impl Parts<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let (mut writer, mut part) = match self.open.take() {
+            Some(open) => open,
+            None => self.begin()?,
+        };
+        writer.write(batch).doing("writing the release")?;
+        self.held.exactly(writer.memory_size())?;
+        part.rows += batch.num_rows() as u64;
+        if writer.bytes_written() >= FILE_BYTES {
+            self.end(writer, part)
+        } else {
+            self.open = Some((writer, part));
+            Ok(())
+        }
+    }
+
+    fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
+        let name = format!("part-{:05}.parquet", self.done.len());
+        let file = File::create_new(self.folder.join(&name)).doing("writing the release")?;
+        let (schema, properties) = (Arc::clone(&self.schema.schema), properties(self.footer)?);
+        let writer = ArrowWriter::try_new(file, schema, Some(properties)).doing("writing the release")?;
+        Ok((writer, Part { name, rows: 0 }))
+    }
+
+    fn end(&mut self, mut writer: ArrowWriter<File>, part: Part) -> Result<()> {
+        // `into_inner` would drop the reason of an error.
+        writer.finish().doing("writing the release")?;
+        writer.inner().sync_all().doing("writing the release")?;
+        self.done.push(part);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Part>> {
+        if let Some((writer, part)) = self.open.take() {
+            self.end(writer, part)?;
+        }
+        Ok(self.done)
+    }
+}

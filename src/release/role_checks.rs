@@ -1,0 +1,177 @@
+//! What the data say of the roles that a policy gives: people behind several rows, columns whose values name their
+//! rows, rows that are copies.
+
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::DataFrame;
+
+use crate::class::{ClassSizes, ClassTable};
+use crate::engine::functions::{random_keys, row_hash};
+use crate::engine::{Doing, Run, column};
+use crate::error::{Error, Result};
+use crate::input::Loaded;
+use crate::policy::Policy;
+use crate::release::limit;
+use crate::release::profile::class_sizes;
+use crate::role::Role;
+use crate::verify::as_is::{ReleasedRows, is_above_a_tenth};
+use crate::verify::expected::least_holders;
+use crate::verify::holders::{HolderCounter, Question};
+use crate::verify::per_class::individual;
+
+/// The identifiers that must not repeat: those of a policy that does not say whose row a row is.
+pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
+    let is_said = policy.individual().is_some() || policy.rows_are_individuals;
+    let columns = policy.columns.iter().filter(move |(_, role)| !is_said && *role == Role::Identifier);
+    columns.map(|(name, _)| name.as_str())
+}
+
+/// Refuses a policy under which people would count several times.
+///
+/// # Errors
+/// A policy error: an identifier repeats and nobody says who is counted. A data error when reading fails.
+pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
+    for name in must_not_repeat(&loaded.policy) {
+        run.stop.check()?;
+        if loaded.schema().field_with_name(name).is_ok_and(|field| field.data_type().is_nested()) {
+            return Err(Error::policy(format!(
+                "`{name}` holds lists or objects, in which no repeated identifier can be found; give it the role `text`"
+            )));
+        }
+        let values = values(run, &loaded.table, name).await?;
+        let repeated = values.individuals() - alone(&values);
+        if repeated > 0 {
+            return Err(Error::policy(format!(
+                "`{name}` repeats in {repeated} rows: people seem to have several rows each, and would count several \
+                 times; give the column that tells whose row it is the role `individual`, or say \
+                 `rows_are_individuals = true` if each row is a person"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a policy that promises nothing, and one under which people would count several times; returns how many rows
+/// are exact copies of another row.
+///
+/// # Errors
+/// As [`each_counts_once`]; a policy error when no requirement protects anybody.
+pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
+    if let Some(why) = loaded.policy.promises_nothing() {
+        return Err(Error::policy(why));
+    }
+    each_counts_once(run, loaded).await?;
+    let equal_rows = equal_rows(run, &loaded.table).await?;
+    Ok(equal_rows.individuals() - equal_rows.classes())
+}
+
+/// Refuses, before a search, columns that no release under the policy can hold as they are: even without all individuals
+/// (rows, where none are counted) that may be suppressed, more than a tenth hold a value of few. What a release really
+/// holds is judged by its [verification](super::as_is).
+///
+/// # Errors
+/// A policy error that names the columns; a data error when reading fails.
+pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<()> {
+    let (policy, table) = (&loaded.policy, &loaded.table);
+    let doing = "counting the holders of values";
+    let as_is = policy.released().filter(|(_, role)| *role != Role::Quasi).map(|(name, _)| name);
+    let judged = as_is.filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name));
+    let judged: Vec<&str> = judged.collect();
+    if judged.is_empty() {
+        return Ok(());
+    }
+    let mut columns: Vec<Expr> = judged.iter().map(|name| column(*name)).collect();
+    let most_rows = match policy.individual() {
+        Some(name) => {
+            columns.extend(individual(column(name), random_keys(doing)?)?);
+            Some(classes.most_rows_of_one())
+        }
+        None => None,
+    };
+    let rows = table.clone().select(columns).doing(doing)?;
+    let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop);
+    let (all, limit) = (classes.total_individuals() + classes.unowned_rows(), limit(policy, classes));
+    let q = least_holders(&policy.requirements);
+    let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true, q });
+    let holders = counter.count(&questions.collect::<Vec<_>>()).await?;
+    // A suppressed individual takes one holder away at most. Rows without an individual may be suppressed freely.
+    let named = judged.into_iter().zip(holders).map(|(name, holders)| (name, holders.few));
+    let named: Vec<_> = named.filter(|(_, few)| is_above_a_tenth(few.saturating_sub(limit), all)).collect();
+    let counted = Counted { policy, all, unowned_rows: classes.unowned_rows(), place: "in the input" };
+    counted.refusal(&named, q).map_or(Ok(()), Err)
+}
+
+/// Refuses released columns whose values name people, unless their lines in the policy allow that: `few` is how many hold
+/// a value that fewer than q hold, by column.
+///
+/// # Errors
+/// A policy error that names the columns.
+pub(super) fn check_released(policy: &Policy, rows: &ReleasedRows<'_>, few: &[(String, u64)]) -> Result<()> {
+    let (all, unowned_rows) = (rows.all(), rows.unowned_rows());
+    let is_allowed = |name: &str| policy.allow_unique.iter().any(|allowed| allowed == name);
+    let named = few.iter().filter(|(name, few)| is_above_a_tenth(*few, all) && !is_allowed(name));
+    let named: Vec<_> = named.map(|(name, few)| (name.as_str(), *few)).collect();
+    let counted = Counted { policy, all, unowned_rows, place: "in the release" };
+    counted.refusal(&named, least_holders(&policy.requirements)).map_or(Ok(()), Err)
+}
+
+/// Who is counted when columns that are released as they are get judged.
+struct Counted<'a> {
+    policy: &'a Policy,
+    /// The individuals and the rows without one, or all rows where no individuals are counted.
+    all: u64,
+    /// The rows without an individual among them.
+    unowned_rows: u64,
+    /// Where they are: "in the input".
+    place: &'static str,
+}
+
+impl Counted<'_> {
+    /// The error that refuses columns, each with how many hold a value that fewer than `q` hold; `None` without one.
+    fn refusal(&self, columns: &[(&str, u64)], q: u64) -> Option<Error> {
+        let [(name, few), others @ ..] = columns else { return None };
+        let Self { policy, all, place, .. } = self;
+        let role =
+            policy.columns.iter().find(|(column, _)| column == name).map_or("", |(_, role)| role.word());
+        let noun = match (policy.individual(), self.unowned_rows) {
+            (None, _) => "rows",
+            (Some(_), 0) => "individuals",
+            (Some(_), _) => "individuals (and rows without one)",
+        };
+        let others: Vec<String> = others.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let others = match others.as_slice() {
+            [] => String::new(),
+            others => format!("; the same goes for {}", others.join(", ")),
+        };
+        let error = Error::policy(format!(
+            "{few} of {all} {noun} {place} hold a value that fewer than {q} hold, and more than a tenth is too many for \
+             a column that is released as it is (role `{role}`): such values name people, whatever the \
+             quasi-identifiers say; make the column a quasi-identifier with a hierarchy, leave it out (`identifier`, \
+             `text`), or say `allow_unique = true` in its line if its values are known to nobody outside{others}"
+        ));
+        Some(error.at(format!("columns.{name}")))
+    }
+}
+
+/// The rows that have a value in a column, by how many have the same.
+async fn values(run: &Run<'_>, table: &DataFrame, name: &str) -> Result<ClassSizes> {
+    let doing = format!("counting the values of `{name}`");
+    let known = table.clone().filter(column(name).is_not_null()).doing(&doing)?;
+    class_sizes(&known, &[name], run.stop, &doing).await
+}
+
+/// The rows whose value no other row has.
+fn alone(values: &ClassSizes) -> u64 {
+    values.histogram().take_while(|(size, ..)| *size == 1).map(|(_, rows, _)| rows).sum()
+}
+
+/// The rows, by how many are equal in all flat columns.
+async fn equal_rows(run: &Run<'_>, table: &DataFrame) -> Result<ClassSizes> {
+    let doing = "counting copies of rows";
+    let fields = table.schema().fields().iter();
+    let flat = fields.filter(|field| !field.data_type().is_nested());
+    let columns: Vec<Expr> = flat.map(|field| column(field.name())).collect();
+    // Of two rows that differ, 64 bits under a random key are equal once in 10^19: enough for a count that is told.
+    let hash = row_hash(random_keys(doing)?[0], columns).alias("hash");
+    let rows = table.clone().select(vec![hash]).doing(doing)?;
+    class_sizes(&rows, &["hash"], run.stop, doing).await
+}

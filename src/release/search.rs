@@ -1,0 +1,157 @@
+//! From an opened input to the best nodes: profile, check what cannot be satisfied, search.
+
+use crate::class::ClassTable;
+use crate::engine::{Phase, Run};
+use crate::error::{Error, Result};
+use crate::input::Loaded;
+use crate::method::lattice::minimal::minimal;
+use crate::method::{self, Found, Outcome, Problem};
+use crate::model::{Class, Counted, Merge};
+use crate::plural::plural;
+use crate::policy::Policy;
+use crate::release::profile;
+use crate::release::publish::record::said_models;
+use crate::release::watcher::Watcher;
+
+/// Profiles an opened input.
+///
+/// # Errors
+/// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
+pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
+    run.listener.begin(Phase::Profile, 0);
+    let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
+    let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
+    let individual = loaded.policy.individual();
+    let classes = profile::profile(&loaded.session, table, quasi, &counted, individual, run).await?;
+    can_be_searched(&loaded.policy, &classes)?;
+    Ok(classes)
+}
+
+/// Refuses a table without rows or people, and what no recoding can satisfy.
+///
+/// # Errors
+/// A data error, or an unmet one.
+pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<()> {
+    if classes.total_rows() == 0 {
+        return Err(Error::data("the input has no rows"));
+    }
+    if let (Some(name), 0) = (policy.individual(), classes.total_individuals()) {
+        return Err(
+            Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`"))
+        );
+    }
+    can_be_met(policy, classes)
+}
+
+/// Refuses what not even a single class of all rows would hold.
+fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
+    let (people, counted) = (classes.total_individuals(), classes.counted());
+    for requirement in &policy.requirements {
+        let model = &requirement.model;
+        let said = || format!("{} cannot be met: ", requirement.said());
+        if model.min_size() > people {
+            let found = match counted {
+                Counted::Rows => plural(people, "row", "rows"),
+                Counted::Individuals => plural(people, "individual", "individuals"),
+            };
+            return Err(Error::unmet(format!("{}the input has only {found}", said())));
+        }
+        let name = requirement.sensitive.as_ref();
+        let column = classes.sensitive().iter().position(|column| Some(column) == name);
+        if let (Merge::Any, Some(column)) = (model.merge(Counted::Rows), column) {
+            let mut values = classes.values_of_all(column);
+            if counted == Counted::Individuals {
+                // No class can be better than one in which each value is one person's.
+                values.iter_mut().for_each(|value| value.count = 1);
+            }
+            let value = model.value(&Class { size: people, sensitive: &values });
+            if !model.holds(value) {
+                return Err(Error::unmet(format!(
+                    "{}all rows together reach only {}",
+                    said(),
+                    value.to_f64()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Searches for the best nodes; returns the method's name with what it found.
+///
+/// # Errors
+/// Those of the method.
+pub fn search(
+    run: &Run<'_>,
+    policy: &Policy,
+    classes: &ClassTable,
+    top: usize,
+) -> Result<(&'static str, Outcome)> {
+    let advice = (policy.method != "anytime").then_some(
+        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without the proof that nothing is better",
+    );
+    ask(run, policy, classes, top, advice, |problem| {
+        let method = method::choose(&policy.method, problem)?;
+        Ok((method.doc().name, method.search(problem)?))
+    })
+}
+
+/// Searches for all minimal nodes; returns how many nodes were evaluated as well.
+///
+/// # Errors
+/// Those of [`minimal()`].
+pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
+    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched sooner"), minimal)
+}
+
+/// Makes a problem of a policy and its class table; a search that takes long is told with the `advice`.
+pub(crate) fn ask<T>(
+    run: &Run<'_>,
+    policy: &Policy,
+    classes: &ClassTable,
+    top: usize,
+    advice: Option<&'static str>,
+    answer: impl FnOnce(&Problem<'_>) -> Result<T>,
+) -> Result<T> {
+    let ranges = policy.ranges();
+    let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
+    let problem = Problem {
+        table: classes,
+        requirements: &policy.requirements,
+        objective: policy.objective,
+        limit: limit(policy, classes),
+        ranges: &ranges,
+        top,
+        effort: policy.effort,
+        threads: run.resources.threads,
+        watch: &Watcher::new(run, nodes, advice),
+    };
+    run.listener.begin(Phase::Search, nodes);
+    answer(&problem)
+}
+
+/// L, the individuals that may be suppressed; rows where none are counted.
+pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
+    policy.suppression_limit.floor_of(classes.total_individuals())
+}
+
+/// The error for a search that found no node.
+pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
+    if !outcome.proven {
+        return Error::unmet(format!(
+            "nothing was found in {} of {} of levels; raise effort, or let the search end with \
+             method = \"auto\"",
+            outcome.evaluated,
+            plural(outcome.nodes, "combination", "combinations")
+        ));
+    }
+    Error::unmet(format!(
+        "no combination of levels satisfies {} with at most {}; raise suppression_limit, add \
+         coarser levels, or make a quasi-identifier an identifier",
+        said_models(&policy.requirements),
+        match policy.individual() {
+            Some(_) => plural(limit, "suppressed individual", "suppressed individuals"),
+            None => plural(limit, "suppressed row", "suppressed rows"),
+        },
+    ))
+}

@@ -1,0 +1,445 @@
+//! A folder judged as a release: its files, its schema, its rows, and with the input all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
+use arrow::datatypes::Schema;
+use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use crate::decimal::Decimal;
+use crate::engine::{Doing, Run, column};
+use crate::error::{Error, Kind, Result};
+use crate::generalize::Generalizer;
+use crate::input::damaged::unless_it_panics;
+use crate::input::infer_types::Typing;
+use crate::input::{Format, Input, PinnedFile, open_typed};
+use crate::model::{Model, Needs, Parameters, Requirement, make};
+use crate::policy::{Files, Policy, Said};
+use crate::release::publish::make_record::{counted_in, risks};
+use crate::release::publish::record::{
+    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, said_models, said_parameters,
+};
+use crate::release::publish::write::{self, Part};
+use crate::release::publish::{order, record, staging};
+use crate::release::released_recoding::{
+    GENERALIZED, expected, field_label, labelled_field, released_schema,
+};
+use crate::release::{check_record, role_checks};
+use crate::role::Role;
+use crate::verify::as_is::{ReleasedRows, UniqueTogether};
+use crate::verify::{Expected, Verified, verify};
+
+/// What a check of a release found.
+#[derive(Debug)]
+pub struct Checked {
+    /// The release's record.
+    pub public: PublicRecord,
+    /// What was counted.
+    pub verified: Verified,
+    /// Who is unique on all released columns together; rows are counted without the input.
+    pub unique: UniqueTogether,
+    /// Whether the input was compared.
+    pub with_input: bool,
+}
+
+pub(super) fn refused(what: impl std::fmt::Display) -> Error {
+    Error::unmet(format!("verification refused: {what}"))
+}
+
+/// Checks the release in `out`: its record, files and rows; with `input` also that the rows are those of the
+/// input under the policy (the one given, else the copy in the private record).
+///
+/// # Errors
+/// An unmet error that says what is wrong, a data error when it cannot be checked.
+pub async fn check_release(
+    run: &Run<'_>,
+    out: &Path,
+    input: Option<&Input>,
+    policy: Option<(&Said, &dyn Files)>,
+) -> Result<Checked> {
+    if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
+        return Err(Error::data(format!("{}: there is no such folder; {hint}", out.display())));
+    }
+    let public = PublicRecord::read(out)?;
+    check_words(&public)?;
+    let parts: Vec<Part> = public.files.iter().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
+    check_listing(out, &parts)?;
+    for file in &public.files {
+        if FileRecord::of(out, &file.name, file.rows)? != *file {
+            return Err(refused(format!("{} is not the file that the record describes", file.name)));
+        }
+    }
+    let (verified, unique) = match input {
+        None => alone(run, out, &public, &parts).await?,
+        Some(input) => {
+            let private = PrivateRecord::read_for(out, &public)?;
+            let said = private.as_ref().map(|p| Said::parse(&p.policy)).transpose()?;
+            let own =
+                private.as_ref().zip(said.as_ref()).map(|(p, said)| (said, &p.hierarchies as &dyn Files));
+            let (said, files) = policy.or(own).ok_or_else(|| {
+                let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
+                Error::policy(format!(
+                    "the private record of this release is not beside it; give the policy with --policy{hint}"
+                ))
+            })?;
+            let checked = against(run, out, &public, &parts, input, said, files).await?;
+            input.still_the_same()?;
+            checked
+        }
+    };
+    if (verified.rows, verified.sizes.classes()) != (public.rows, public.classes) {
+        return Err(refused("rows or classes are not those of the record"));
+    }
+    // The rows alone do not tell whose they are.
+    if input.is_some() || public.individuals.is_none() {
+        check_counts(&public, &verified)?;
+        if public.unique != unique {
+            return Err(refused("who is unique on all columns is not what the record says"));
+        }
+    } else {
+        check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
+    }
+    Ok(Checked { public, verified, unique, with_input: input.is_some() })
+}
+
+/// Checks what a record says of sizes against what was counted.
+fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
+    let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
+        risks.iter().map(|(name, value)| (name.clone(), record::recorded(*value))).collect()
+    };
+    let people = verified.sizes.individuals();
+    if public.individuals.is_some_and(|individuals| individuals != people)
+        || rounded(&risks(&verified.sizes)?) != rounded(&public.risk)
+        || verified.homogeneous != public.homogeneous
+    {
+        return Err(refused("individuals, risks or homogeneous classes are not those of the record"));
+    }
+    for (model, reached) in public.models.iter().zip(&verified.reached) {
+        if reached.map(|reached| record::recorded(reached.to_f64())) != Some(record::recorded(model.reached))
+        {
+            return Err(refused(format!("{} reached another value than the record says", model.model)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what a record says in words that nothing counts, so that nothing else can be said there.
+fn check_words(public: &PublicRecord) -> Result<()> {
+    if public.format != 1 || public.tool != write::CREATED_BY {
+        return Err(refused(format!("the record is not one of {}", write::CREATED_BY)));
+    }
+    if public.counted_in != counted_in(public.individuals.is_some()) {
+        return Err(refused("the record contradicts itself on what is counted"));
+    }
+    check_record::check_levels(public)?;
+    for column in &public.columns {
+        let role = Role::parse(&column.role).ok().filter(|role| role.is_released());
+        if role.map(|role| role == Role::Quasi) != Some(column.generalized.is_some()) {
+            return Err(refused("the record contradicts itself on the role of a column"));
+        }
+    }
+    Ok(())
+}
+
+/// Judges rows by themselves: the models of the record on the classes of the quasi-identifiers it names.
+async fn alone(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    parts: &[Part],
+) -> Result<(Verified, UniqueTogether)> {
+    let models = recorded_models(public)?;
+    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&said_models(&models)));
+    check_files(out, parts, &schema, &footer)?;
+    check_bytes(run, out, public, schema.clone(), &footer)?;
+    let session = run.resources.session()?;
+    let output = read_parts(&session, out, parts)?;
+    let generalizers = check_record::generalizers(public, &schema, &output).await?;
+    let columns = public.columns.iter().map(|column| column.name.clone()).zip(generalizers);
+    let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
+    let expected = Expected {
+        columns: columns.collect(),
+        requirements: &models,
+        sensitive: sensitive.map(|column| column.name.clone()).collect(),
+        individual: None,
+        suppression_limit: None,
+    };
+    let verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
+    let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
+    let unique = rows.unique_together().await?;
+    let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
+    let quasi = quasi.map(|column| column.name.as_str()).collect();
+    order::check(out, parts, &order::Classes::Together(quasi), run.stop)?;
+    Ok((verified, unique))
+}
+
+/// Judges rows against the input's.
+async fn against(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    parts: &[Part],
+    input: &Input,
+    said: &Said,
+    files: &dyn Files,
+) -> Result<(Verified, UniqueTogether)> {
+    let loaded = open_typed(run.resources, input, said, files, Typing::Plain).await?;
+    let policy = &loaded.policy;
+    let models = recorded_models(public)?;
+    if said_models(&models) != said_models(&policy.requirements) {
+        return Err(refused("the models of the record are not those of the policy"));
+    }
+    let session = run.resources.session()?;
+    let output = read_parts(&session, out, parts)?;
+    let generalizers = recorded_generalizers(policy, public, &output).await?;
+    let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
+    let footer = write::footer(&said_models(&models));
+    check_files(out, parts, &schema, &footer)?;
+    check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
+    check_columns(policy, public, &schema, &generalizers)?;
+    if policy.individual().is_some() != public.individuals.is_some() {
+        return Err(refused("the record counts something else than the policy says"));
+    }
+    let expected = expected(policy, &generalizers);
+    let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
+    let verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
+    let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
+    role_checks::check_released(policy, &rows, &rows.few().await?).map_err(|error| match error.kind() {
+        Kind::Policy => refused(error),
+        _ => error,
+    })?;
+    let unique = rows.unique_together().await?;
+    let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
+    order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
+    Ok((verified, unique))
+}
+
+/// The generalizers of the levels that the record names, padded as the released labels demand.
+async fn recorded_generalizers(
+    policy: &Policy,
+    public: &PublicRecord,
+    output: &DataFrame,
+) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let mut generalizers = Vec::new();
+    for quasi in &policy.quasi {
+        let recorded = public.columns.iter().find(|column| column.name == quasi.name);
+        let level = recorded.and_then(|column| column.generalized.as_ref()).map(|g| g.level);
+        let level = level.filter(|level| quasi.levels.contains(level)).ok_or_else(|| {
+            refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
+        })?;
+        let generalizer = &quasi.hierarchy.levels()[level];
+        let labels = released_labels(output, &quasi.name).await?;
+        let padded = labels.and_then(|labels| generalizer.padded_for(&labels));
+        generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
+    }
+    Ok(generalizers)
+}
+
+/// The distinct values of a released column; `None` for a release without rows.
+pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
+    let doing = "reading the released labels";
+    let labels = output.clone().select(vec![column(name)]).doing(doing)?;
+    let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
+    let labels: Vec<&dyn Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
+    if labels.is_empty() { Ok(None) } else { concat(&labels).doing(doing).map(Some) }
+}
+
+/// Checks what the record says of the columns.
+fn check_columns(
+    policy: &Policy,
+    public: &PublicRecord,
+    schema: &Schema,
+    generalizers: &[Arc<dyn Generalizer>],
+) -> Result<()> {
+    let planned = policy.released().zip(schema.fields()).map(|((name, role), field)| {
+        let by = policy
+            .quasi_index(name)
+            .map(|at| (generalizers[at].label(), policy.quasi[at].hierarchy.height()));
+        let days_since = policy.days_since.get(name).cloned();
+        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since, by)
+    });
+    let recorded = public.columns.iter().map(|column| {
+        let by = column.generalized.as_ref().map(|g| (g.by.clone(), g.of));
+        (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone(), by)
+    });
+    if planned.eq(recorded) {
+        Ok(())
+    } else {
+        Err(refused("the columns of the record are not those of the policy"))
+    }
+}
+
+fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
+    let models = public.models.iter().map(|recorded| {
+        let parameters =
+            recorded.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
+        let parameters = Parameters::new(parameters.collect::<Result<_>>()?);
+        match make(&recorded.model, parameters)? {
+            Model::Class(model)
+                if record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
+                    && said_parameters(&*model) == recorded.parameters
+                    && (model.needs() == Needs::Size) == recorded.sensitive.is_none() =>
+            {
+                Ok(Requirement { model, sensitive: recorded.sensitive.clone() })
+            }
+            _ => Err(refused(format!("the record contradicts itself on {}", recorded.model))),
+        }
+    });
+    let models: Vec<_> = models.collect::<Result<_>>()?;
+    if models.is_empty() {
+        return Err(refused("the record names no model"));
+    }
+    check_record::check_promise(&models)?;
+    Ok(models)
+}
+
+/// The schema that the record's columns say, with the types of the first file.
+fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Schema> {
+    let first = parts.first().ok_or_else(|| refused("the record lists no file"))?;
+    let (schema, _) = footer_of(&out.join(&first.name))?;
+    let columns = schema.fields().iter().map(|field| {
+        let label = field.metadata().get(GENERALIZED).cloned();
+        (field.name().clone(), field.data_type().to_string(), label)
+    });
+    let label = |column: &ColumnRecord| {
+        let by = column.generalized.as_ref().map(|level| level.by.as_str());
+        field_label(column.days_since.as_deref(), by)
+    };
+    let recorded =
+        public.columns.iter().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));
+    if !columns.eq(recorded) {
+        return Err(refused("the columns are not those of the record"));
+    }
+    let fields = schema.fields().iter().zip(&public.columns);
+    let fields =
+        fields.map(|(field, column)| labelled_field(field.name(), field.data_type().clone(), label(column)));
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Checks that the folder holds the parts and nothing else but the record.
+fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
+    let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    // By the list and not by the set: a file that is listed twice would be counted twice.
+    for (index, Part { name, .. }) in parts.iter().enumerate() {
+        if *name != format!("part-{index:05}.parquet") {
+            return Err(refused("the files of the record are not numbered from part-00000.parquet"));
+        }
+        match fs::symlink_metadata(folder.join(name)) {
+            Ok(facts) if facts.is_file() => {}
+            // A link, a folder or a pipe: whoever copies the release would publish something else.
+            Ok(_) => return Err(refused(format!("{name} is no plain file"))),
+            Err(_) => return Err(refused(format!("{name} is missing"))),
+        }
+    }
+    for entry in fs::read_dir(folder).doing("reading the release")? {
+        let name = entry.doing("reading the release")?.file_name();
+        let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
+        if !known {
+            return Err(refused("a file lies in the release that the record does not list"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks files against the plan: listing, schema, footer and row counts.
+///
+/// # Errors
+/// An unmet error that names the file.
+pub(super) fn check_files(
+    folder: &Path,
+    parts: &[Part],
+    schema: &Schema,
+    footer: &[(String, String)],
+) -> Result<()> {
+    check_listing(folder, parts)?;
+    let mut keys = footer.to_vec();
+    keys.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(schema)));
+    for part in parts {
+        let (found, facts) = footer_of(&folder.join(&part.name))?;
+        if found.fields() != schema.fields() {
+            return Err(refused(format!("{}: the schema is not the planned one", part.name)));
+        }
+        if facts.rows != part.rows {
+            return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
+        }
+        if facts.keys != keys || facts.created_by.as_deref() != Some(write::CREATED_BY) {
+            return Err(refused(format!("{}: the footer holds something else than kanon wrote", part.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each file is, byte for byte, what our writer makes of the rows in it: nothing hides between its
+/// pages, in statistics or in dictionary entries that no row uses.
+fn check_bytes(
+    run: &Run<'_>,
+    out: &Path,
+    public: &PublicRecord,
+    schema: Schema,
+    footer: &[(String, String)],
+) -> Result<()> {
+    let schema = Arc::new(schema);
+    for (number, file) in public.files.iter().enumerate() {
+        let is_last = number + 1 == public.files.len();
+        match write::digest_again(&out.join(&file.name), &schema, footer, is_last, run.stop)? {
+            Some(digest) if digest == file.sha256 => {}
+            Some(_) => return Err(refused(format!("{} holds something else than its rows", file.name))),
+            None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
+        }
+    }
+    Ok(())
+}
+
+struct Footer {
+    rows: u64,
+    keys: Vec<(String, String)>,
+    created_by: Option<String>,
+}
+
+/// The schema and the facts of a Parquet footer.
+fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
+    unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
+        let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
+        Err(Error::data(why).at(path.display()))
+    })
+}
+
+fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
+    let place = format!("{}", path.display());
+    let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
+    let facts = reader.metadata().file_metadata();
+    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
+    let keys = facts.key_value_metadata().into_iter().flatten();
+    let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
+    // A hidden column or a name that the Arrow schema covers up would show here.
+    let names = facts.schema_descr().columns().iter().map(|c| c.path().string());
+    if !names.eq(schema.fields().iter().map(|f| f.name().clone())) {
+        return Err(refused("the columns of a file are not those of its schema"));
+    }
+    let footer = Footer {
+        rows: u64::try_from(facts.num_rows()).map_err(|_| refused("a footer counts negative rows"))?,
+        keys,
+        created_by: facts.created_by().map(str::to_owned),
+    };
+    Ok((schema, footer))
+}
+
+/// The rows of a release as they were written: text without encodings, floats bit by bit.
+///
+/// # Errors
+/// A data error when a file cannot be read.
+pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
+    let files = parts.iter().map(|part| {
+        let path = folder.join(&part.name);
+        let bytes = fs::metadata(&path).doing("reading the release")?.len();
+        Ok(PinnedFile { path, bytes, modified: None })
+    });
+    let input = Input { said: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
+    input.as_written(session)
+}

@@ -1,0 +1,393 @@
+//! Columns that are released as they are: whether their values name people, alone or together with others.
+//!
+//! Generalized quasi-identifiers protect nobody whose member number stands beside them. So the values of every column
+//! that is released as it is are judged by their holders among the released rows: the individuals, or the rows where
+//! none are counted. A column is refused when more than a tenth of them hold a value that fewer than q hold, where q
+//! is the largest class size that a requirement implies, and at least 2. The rest is shown and not refused:
+//! l-diversity wants values that stand alone in their class, and a column can be harmless in itself.
+//!
+//! The rows that are looked at are those that a verification has just found right: of the output where rows are
+//! counted, of the input's released classes where individuals are, because only the input names them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::UInt32Type;
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use super::counting::{Labels, column_name, number_of, numbered};
+use super::expected::{Expected, least_holders};
+use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
+use super::judge::Verified;
+use super::members::{Members, only};
+use super::per_class::{individual, individual_columns};
+use crate::class::{Budget, Held};
+use crate::engine::cancel::Stop;
+use crate::engine::functions::{counted, random_keys, row_hash};
+use crate::engine::{Doing, PoolBudget, column};
+use crate::error::{Error, Result};
+use crate::generalize::Generalizer;
+
+/// The part of the individuals that may hold a value of few: one in so many.
+pub const FEW_IN: u64 = 10;
+
+const CLASS: &str = "kanon_class";
+const DOING: &str = "judging the columns that are released as they are";
+
+/// How many released individuals (rows, where none are counted) are unique on the quasi-identifiers together with
+/// all columns that are released as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UniqueTogether {
+    /// The individuals who hold a released row that no other individual holds.
+    pub count: u64,
+    /// The individuals who were looked at.
+    pub of: u64,
+    /// Where more than a tenth are unique: columns that, with the quasi-identifiers, are enough for that. Those with
+    /// the most distinct values come first.
+    pub columns: Vec<String>,
+}
+
+impl UniqueTogether {
+    /// Whether more than a tenth are unique.
+    pub fn is_alarming(&self) -> bool {
+        is_above_a_tenth(self.count, self.of)
+    }
+}
+
+/// What is shown of a column that is released as it is. Counts are of individuals, or of rows where none are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AsIsColumn {
+    /// The column.
+    pub column: String,
+    /// Those who hold a value that fewer than q hold.
+    pub of_few: u64,
+    /// Those who alone in their class hold their value.
+    pub alone_in_class: u64,
+    /// Those of whom several rows share a value that nobody else holds, which links these rows.
+    pub linked: u64,
+    /// The quasi-identifiers that the values give away finer than they are released.
+    pub reveals: Vec<Reveal>,
+}
+
+/// A quasi-identifier that another column's values give away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reveal {
+    /// The quasi-identifier.
+    pub column: String,
+    /// The finer level, as `kanon.generalized` says it.
+    pub by: String,
+    /// The released rows whose value occurs, q times or more, with one label of that level only.
+    pub rows: u64,
+}
+
+/// Whether `part` is more than a tenth of `all`.
+pub(crate) fn is_above_a_tenth(part: u64, all: u64) -> bool {
+    u128::from(part) * u128::from(FEW_IN) > u128::from(all)
+}
+
+/// The released rows, after a verification.
+pub(crate) struct ReleasedRows<'a> {
+    expected: &'a Expected<'a>,
+    counter: HolderCounter,
+    /// The released individuals and the rows without one, or all rows where no individuals are counted.
+    all: u64,
+    /// The released rows without an individual.
+    unowned_rows: u64,
+}
+
+impl<'a> ReleasedRows<'a> {
+    /// The rows of a release that `verified` was found of. Individuals are counted where the `input` is there.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(crate) async fn new(
+        session: &SessionContext,
+        output: DataFrame,
+        input: Option<DataFrame>,
+        expected: &'a Expected<'a>,
+        verified: &Verified,
+        stop: &Stop,
+    ) -> Result<Self> {
+        let (rows, most_rows) = match (input, verified.individuals) {
+            (Some(input), Some(people)) => {
+                let rows = released_input(session, output, input, expected, Vec::new(), stop).await?;
+                (rows, Some(people.most_rows))
+            }
+            _ => {
+                let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "labels"));
+                let columns = numbered(expected, &expected.labels(&budget), false);
+                let rows = output.select(columns).doing(DOING)?;
+                (classed(rows, expected, random_keys(DOING)?[0], &[])?, None)
+            }
+        };
+        let counter = HolderCounter::new(session, rows, most_rows, stop);
+        let unowned_rows = verified.unowned_rows;
+        Ok(Self { expected, counter, all: verified.sizes.individuals() + unowned_rows, unowned_rows })
+    }
+
+    fn least_holders(&self) -> u64 {
+        least_holders(self.expected.requirements)
+    }
+
+    /// The holders of each column that is released as it is, in order.
+    async fn columns(&self) -> Result<Vec<Holders>> {
+        let q = self.least_holders();
+        let questions: Vec<Question> = self.expected.as_is().map(|index| value_of(index, q)).collect();
+        self.counter.count(&questions).await
+    }
+
+    /// Returns, of each column that is released as it is, how many hold a value that fewer than q hold.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(crate) async fn few(&self) -> Result<Vec<(String, u64)>> {
+        let holders = self.columns().await?;
+        let names = self.expected.as_is().map(|index| self.expected.columns[index].0.clone());
+        Ok(names.zip(holders.iter().map(|holders| holders.few + holders.unowned)).collect())
+    }
+
+    /// The released individuals and the rows without one, or all rows where no individuals are counted.
+    pub(crate) fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// The released rows without an individual.
+    pub(crate) fn unowned_rows(&self) -> u64 {
+        self.unowned_rows
+    }
+
+    /// Returns what is shown of each column, with nothing yet of what it reveals.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(crate) async fn shown(&self) -> Result<Vec<AsIsColumn>> {
+        let q = self.least_holders();
+        let in_class =
+            |index| Question { columns: vec![column(CLASS), column(column_name(index))], known: true, q: 2 };
+        let values = self.expected.as_is().map(|index| value_of(index, q));
+        let questions: Vec<Question> = values.chain(self.expected.as_is().map(in_class)).collect();
+        let found = self.counter.count(&questions).await?;
+        let (holders, in_class) = found.split_at(found.len() / 2);
+        let all = self.expected.as_is().zip(holders.iter().zip(in_class));
+        let shown = all.map(|(index, (holders, in_class))| AsIsColumn {
+            column: self.expected.columns[index].0.clone(),
+            of_few: holders.few + holders.unowned,
+            alone_in_class: in_class.few + in_class.unowned,
+            linked: holders.linked,
+            reveals: Vec::new(),
+        });
+        Ok(shown.collect())
+    }
+
+    /// Who is unique on all released columns together, and the columns that do it.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(crate) async fn unique_together(&self) -> Result<UniqueTogether> {
+        let mut order: Vec<usize> = self.expected.as_is().collect();
+        let count = self.unique_on(&order).await?;
+        let mut unique = UniqueTogether { count, of: self.all, columns: Vec::new() };
+        if !unique.is_alarming() {
+            return Ok(unique);
+        }
+        let values: BTreeMap<usize, u64> =
+            order.iter().copied().zip(self.columns().await?.iter().map(|holders| holders.values)).collect();
+        order.sort_by_key(|index| std::cmp::Reverse(values.get(index).copied()));
+        // More columns separate more: the fewest that are enough are found by halving.
+        let (mut too_few, mut enough) = (0, order.len());
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            let count = self.unique_on(&order[..middle]).await?;
+            if is_above_a_tenth(count, self.all) { enough = middle } else { too_few = middle }
+        }
+        unique.columns =
+            order[..enough].iter().map(|index| self.expected.columns[*index].0.clone()).collect();
+        Ok(unique)
+    }
+
+    /// How many are unique on the quasi-identifiers and some of the other columns.
+    async fn unique_on(&self, others: &[usize]) -> Result<u64> {
+        let others = others.iter().map(|index| column(column_name(*index)));
+        let columns = std::iter::once(column(CLASS)).chain(others).collect();
+        let holders = self.counter.count(&[Question { columns, known: false, q: 2 }]).await?;
+        Ok(holders.first().map_or(0, |holders| holders.few + holders.unowned))
+    }
+}
+
+/// The values of one column.
+fn value_of(index: usize, q: u64) -> Question {
+    Question { columns: vec![column(column_name(index))], known: true, q }
+}
+
+/// A quasi-identifier, by its place among the released columns, and the generalizer of the level below the released.
+pub(crate) type Finer = (usize, Arc<dyn Generalizer>);
+
+/// Adds to `shown` the quasi-identifiers that the values of a column give away at the level below the released one:
+/// the value occurs with one label there, and the released label stands for several.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(crate) async fn reveals(
+    session: &SessionContext,
+    output: DataFrame,
+    input: DataFrame,
+    expected: &Expected<'_>,
+    finer: &[Finer],
+    shown: &mut [AsIsColumn],
+    stop: &Stop,
+) -> Result<()> {
+    if finer.is_empty() || shown.is_empty() {
+        return Ok(());
+    }
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "labels that a column gives away"));
+    let numbers = finer.iter().enumerate().map(|(at, (index, generalizer))| {
+        let (name, _) = &expected.columns[*index];
+        number_of("kanon_finer_label", name, Some(generalizer), &Arc::new(Labels::new(&budget)))
+            .alias(finer_name(at))
+    });
+    let rows = released_input(session, output, input, expected, numbers.collect(), stop).await?;
+    let mut held = Held::new(&budget);
+
+    // Of each released label the labels below it: the first and the last by number.
+    let mut below: Vec<BTreeMap<u32, (u32, u32)>> = vec![BTreeMap::new(); finer.len()];
+    let q = least_holders(expected.requirements);
+    let class = Question { columns: vec![column(CLASS)], known: true, q };
+    spans(&rows, &[class], finer, stop, |_, _, spans| {
+        for (known, (label, from, to)) in below.iter_mut().zip(spans) {
+            let span = known.entry(*label).or_insert((*from, *to));
+            *span = (span.0.min(*from), span.1.max(*to));
+        }
+        held.at_least(below.iter().map(BTreeMap::len).sum::<usize>() * 4 * size_of::<(u32, u32, u32)>())
+    })
+    .await?;
+    let released = |at: usize, label: u32| below[at].get(&label).is_some_and(|(from, to)| from < to);
+
+    let questions: Vec<Question> = expected.as_is().map(|index| value_of(index, q)).collect();
+    let mut revealed = vec![vec![0u64; finer.len()]; questions.len()];
+    let mut known = vec![0u64; questions.len()];
+    spans(&rows, &questions, finer, stop, |question, size, spans| {
+        known[question] += size;
+        for (at, (label, from, to)) in spans.iter().enumerate() {
+            if size >= q && from == to && released(at, *label) {
+                revealed[question][at] += size;
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    for (shown, (revealed, known)) in shown.iter_mut().zip(revealed.into_iter().zip(known)) {
+        let found = finer.iter().zip(revealed).filter(|(_, rows)| is_above_a_tenth(*rows, known));
+        let reveal = found.map(|((quasi, generalizer), rows)| Reveal {
+            column: expected.columns[*quasi].0.clone(),
+            by: generalizer.label(),
+            rows,
+        });
+        shown.reveals = reveal.collect();
+    }
+    Ok(())
+}
+
+fn finer_name(at: usize) -> String {
+    format!("kanon_finer_{at}")
+}
+
+/// Shows `see` each value of each question, by its place: its rows, and of each quasi-identifier in `finer` the least
+/// released label and the least and greatest finer one, all as numbers.
+async fn spans(
+    rows: &DataFrame,
+    questions: &[Question],
+    finer: &[Finer],
+    stop: &Stop,
+    mut see: impl FnMut(usize, u64, &[(u32, u32, u32)]) -> Result<()>,
+) -> Result<()> {
+    let mut ends = vec![count(lit(1i64)).alias("rows")];
+    let mut columns = Vec::new();
+    for (at, (index, _)) in finer.iter().enumerate() {
+        let (label, finer) = (column(column_name(*index)), column(finer_name(at)));
+        columns.extend([label.clone(), finer.clone()]);
+        ends.push(min(label).alias(format!("label_{at}")));
+        ends.push(min(finer.clone()).alias(format!("from_{at}")));
+        ends.push(max(finer).alias(format!("to_{at}")));
+    }
+    let mut of_value = Vec::with_capacity(finer.len());
+    for (chunk, first) in questions.chunks(QUESTIONS).zip((0..).step_by(QUESTIONS)) {
+        let rows = exploded(rows, chunk, columns.clone())?;
+        let groups = rows.aggregate(vec![column(VALUE)], ends.clone()).doing(DOING)?;
+        let mut stream = groups.execute_stream().await.doing(DOING)?;
+        while let Some(batch) = stream.next().await {
+            stop.check()?;
+            let batch = batch.doing(DOING)?;
+            let [values, sizes, labels @ ..] = batch.columns() else {
+                return Err(Error::internal("as_is: a GROUP BY without its columns"));
+            };
+            let labels: Option<Vec<_>> =
+                labels.iter().map(|labels| labels.as_primitive_opt::<UInt32Type>()).collect();
+            let labels = labels.ok_or_else(|| Error::internal("as_is: labels without numbers"))?;
+            let values = integers(values)?;
+            for (row, size) in counted(sizes)?.into_iter().enumerate() {
+                of_value.clear();
+                let of_row = labels.chunks_exact(3);
+                of_value
+                    .extend(of_row.map(|ends| (ends[0].value(row), ends[1].value(row), ends[2].value(row))));
+                see(first + question_of(values.value(row)), size, &of_value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rows of the input whose class is in the output: the hash of the class, the columns of a release with labels as
+/// numbers, the individual where one is named, and `others`.
+async fn released_input(
+    session: &SessionContext,
+    output: DataFrame,
+    input: DataFrame,
+    expected: &Expected<'_>,
+    others: Vec<Expr>,
+    stop: &Stop,
+) -> Result<DataFrame> {
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "released classes"));
+    let (labels, key) = (expected.labels(&budget), random_keys(DOING)?[0]);
+    let output = output.select(numbered(expected, &labels, false)).doing(DOING)?;
+    let classes = classed(output, expected, key, &[])?.select(vec![column(CLASS)]).doing(DOING)?;
+    let mut stream = classes.distinct().doing(DOING)?.execute_stream().await.doing(DOING)?;
+    let mut released = Members::new(&budget);
+    while let Some(batch) = stream.next().await {
+        stop.check()?;
+        let batch = batch.doing(DOING)?;
+        released.add(integers(batch.column(0))?.values().iter().copied())?;
+    }
+
+    let mut columns = numbered(expected, &labels, true);
+    let mut carried: Vec<Expr> = others.iter().map(|other| column(other.schema_name().to_string())).collect();
+    if let Some(name) = &expected.individual {
+        columns.extend(individual(column(name), random_keys(DOING)?)?);
+        carried.extend(individual_columns());
+    }
+    columns.extend(others);
+    let input = classed(input.select(columns).doing(DOING)?, expected, key, &carried)?;
+    carried.extend((0..expected.columns.len()).map(|index| column(column_name(index))));
+    only(input, CLASS, released, &carried)
+}
+
+/// The hash of the class of each row before its columns, those of a release and `others`.
+fn classed(
+    numbered: DataFrame,
+    expected: &Expected<'_>,
+    key: [u64; 2],
+    others: &[Expr],
+) -> Result<DataFrame> {
+    let quasi = expected.quasi().map(|index| column(column_name(index))).collect();
+    let mut columns = vec![row_hash(key, quasi).alias(CLASS)];
+    columns.extend((0..expected.columns.len()).map(|index| column(column_name(index))));
+    columns.extend(others.iter().cloned());
+    numbered.select(columns).doing(DOING)
+}

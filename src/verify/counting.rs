@@ -1,0 +1,249 @@
+//! The one plan of a verification: `GROUP BY` over input and output together, labels as numbers.
+
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::datatypes::{DataType, TimeUnit, i256};
+use arrow::error::ArrowError;
+use datafusion::functions_aggregate::expr_fn::sum;
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::prelude::DataFrame;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::Expected;
+use super::per_class::{by_class, individual, individual_columns, nobody};
+use crate::class::{Budget, Held};
+use crate::engine::distinct::{self, Distinct};
+use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
+use crate::engine::{Doing, column};
+use crate::error::{Error, Result};
+use crate::generalize::{Generalizer, Value};
+
+/// The columns of the counting plan behind the quasi-identifiers.
+const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
+
+/// The one plan of a verification.
+pub(crate) fn counting_plan(
+    output: DataFrame,
+    input: Option<DataFrame>,
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+) -> Result<DataFrame> {
+    let doing = "planning the verification";
+    let keys = random_keys(doing)?;
+    let (positions, people) = (random_keys(doing)?, random_keys(doing)?);
+    let mut rows = side(output, expected, None, labels, keys)?;
+    if let Some(input) = input {
+        rows = rows.union(side(input, expected, Some(people), labels, keys)?).doing(doing)?;
+    }
+    let labels: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
+    let mut values: Vec<Expr> =
+        expected.sensitive().into_iter().map(|index| column(column_name(index))).collect();
+    if expected.individual.is_some() {
+        values.extend(individual_columns());
+    }
+    let sums = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
+    let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).doing(doing)?;
+    if values.is_empty() {
+        return Ok(groups);
+    }
+    let counts = COUNTS.iter().map(|name| column(*name)).collect();
+    by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
+}
+
+/// The columns of a release, under the names of [`column_name`]: numbers of labels, the others as they are. Values of
+/// the input are recoded before.
+pub(crate) fn numbered(
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+    from_input: bool,
+) -> Vec<Expr> {
+    let columns = expected.columns.iter().zip(labels).enumerate();
+    let columns = columns.map(|(index, ((name, generalizer), labels))| {
+        let value = match (generalizer, labels) {
+            (Some(generalizer), Some(labels)) => {
+                number_of("kanon_label", name, from_input.then_some(generalizer), labels)
+            }
+            _ => column(name),
+        };
+        value.alias(column_name(index))
+    });
+    columns.collect()
+}
+
+/// The number of the label of each value of the column `name`, recoded before where there is a generalizer;
+/// `function` is what plans show.
+pub(crate) fn number_of(
+    function: &'static str,
+    name: &str,
+    recode: Option<&Arc<dyn Generalizer>>,
+    labels: &Arc<Labels>,
+) -> Expr {
+    let number = Number { name: function, recode: recode.map(Arc::clone), labels: Arc::clone(labels) };
+    of_values(Arc::new(number), name, column(name))
+}
+
+/// One side of the comparison: labels, then the counts that this side contributes. Only the input, which has keys for
+/// its individuals, knows whose rows they are.
+fn side(
+    table: DataFrame,
+    expected: &Expected<'_>,
+    from_input: Option<[[u64; 2]; 2]>,
+    labels: &[Option<Arc<Labels>>],
+    keys: [[u64; 2]; 2],
+) -> Result<DataFrame> {
+    let doing = "planning the verification";
+    let mut columns = numbered(expected, labels, from_input.is_some());
+    if let Some(name) = &expected.individual {
+        columns.extend(match from_input {
+            Some(keys) => individual(column(name), keys)?,
+            None => nobody(),
+        });
+    }
+    let rows = table.select(columns).doing(doing)?;
+    // Within a class the labels are equal: what else a row holds is hashed.
+    let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
+    let others: Vec<Expr> = others.map(|index| column(column_name(index))).collect();
+    let hash = |key: [u64; 2]| row_hash(key, others.clone());
+    let nothing = || lit(0u64);
+    let counts = match from_input {
+        Some(_) => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
+        None => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
+    };
+    let grouped = expected.quasi().chain(expected.sensitive());
+    let mut columns: Vec<Expr> = grouped.map(|index| column(column_name(index))).collect();
+    if expected.individual.is_some() {
+        columns.extend(individual_columns());
+    }
+    columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
+    rows.select(columns).doing(doing)
+}
+
+/// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
+/// recoded by the naive generalizer before.
+struct Number {
+    /// Two numberings of one column in one plan need two names: the engine takes calls that print alike for the same.
+    name: &'static str,
+    recode: Option<Arc<dyn Generalizer>>,
+    labels: Arc<Labels>,
+}
+
+impl OfValues for Number {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch_plainly(values)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let recode = |row: usize| {
+            let value = Value::read(values, row)?;
+            self.recode.as_ref().map_or(Ok(value.clone()), |generalizer| generalizer.one(&value))
+        };
+        let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))
+    }
+}
+
+/// The labels of one quasi-identifier on both sides, in the order of arrival.
+pub(crate) struct Labels(Mutex<Known>);
+
+struct Known {
+    labels: Vec<Value>,
+    /// The places of the labels, by their hash.
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// The bytes of the texts.
+    texts: usize,
+    held: Held,
+}
+
+/// A label by kind and bits: what is not the same to the last bit is another label.
+#[derive(PartialEq, Eq, Hash)]
+enum Exact<'a> {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float(u64),
+    Text(&'a str),
+    Date(i32),
+    Timestamp(i64, TimeUnit),
+    Decimal(i256, i8),
+}
+
+impl<'a> Exact<'a> {
+    fn of(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Float(value) => Self::Float(value.to_bits()),
+            Value::Text(value) => Self::Text(value),
+            Value::Date(value) => Self::Date(*value),
+            Value::Timestamp(value, unit, _) => Self::Timestamp(*value, *unit),
+            Value::Decimal(digits, scale) => Self::Decimal(*digits, *scale),
+        }
+    }
+}
+
+impl Labels {
+    /// None yet; memory comes out of `budget`.
+    pub(crate) fn new(budget: &Arc<dyn Budget>) -> Self {
+        let (index, hasher) = (HashTable::new(), DefaultHashBuilder::default());
+        Self(Mutex::new(Known { labels: Vec::new(), index, hasher, texts: 0, held: Held::new(budget) }))
+    }
+
+    fn known(&self) -> Result<MutexGuard<'_, Known>> {
+        self.0.lock().map_err(|_| Error::internal("another thread panicked while it numbered labels"))
+    }
+
+    fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
+        let mut known = self.known()?;
+        let numbers = labels.into_iter().map(|label| known.number(label)).collect();
+        known.account()?;
+        numbers
+    }
+
+    /// Whether each label so far is one of the generalizer's.
+    pub(crate) fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
+        Ok(self.known()?.labels.iter().map(|label| generalizer.is_label(label)).collect())
+    }
+}
+
+impl Known {
+    fn number(&mut self, label: Value) -> Result<u32> {
+        let Self { labels, index, hasher, texts, .. } = self;
+        let hash = |label: &Value| hasher.hash_one(Exact::of(label));
+        let same = |at: &u32| Exact::of(&labels[*at as usize]) == Exact::of(&label);
+        match index.entry(hash(&label), same, |at| hash(&labels[*at as usize])) {
+            Entry::Occupied(number) => Ok(*number.get()),
+            Entry::Vacant(free) => {
+                let number = u32::try_from(labels.len()).map_err(|_| Error::data("too many labels"))?;
+                free.insert(number);
+                if let Value::Text(text) = &label {
+                    *texts += text.capacity();
+                }
+                labels.push(label);
+                Ok(number)
+            }
+        }
+    }
+
+    fn account(&mut self) -> Result<()> {
+        let labels = self.labels.capacity() * size_of::<Value>() + self.index.allocation_size();
+        self.held.at_least(labels + self.texts)
+    }
+}
+
+/// The column of a counting plan that holds the released column at `index`.
+pub(crate) fn column_name(index: usize) -> String {
+    format!("kanon_column_{index}")
+}

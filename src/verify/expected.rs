@@ -1,0 +1,55 @@
+//! What a release must be, as a verification is told.
+
+use std::sync::Arc;
+
+use super::counting::Labels;
+use crate::class::Budget;
+use crate::decimal::Decimal;
+use crate::generalize::Generalizer;
+use crate::model::Requirement;
+
+/// What a release must be.
+pub struct Expected<'a> {
+    /// The released columns in order: name, and for a quasi-identifier the generalizer of its level.
+    pub columns: Vec<(String, Option<Arc<dyn Generalizer>>)>,
+    /// What every class must hold.
+    pub requirements: &'a [Requirement],
+    /// The sensitive columns, which are released as they are.
+    pub sensitive: Vec<String>,
+    /// The individual column of the input, where individuals are counted.
+    pub individual: Option<String>,
+    /// The share of the input that may be suppressed; `None` when only the output is judged.
+    pub suppression_limit: Option<Decimal>,
+}
+
+impl Expected<'_> {
+    /// The places of the quasi-identifiers.
+    pub(crate) fn quasi(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|index| self.columns[*index].1.is_some())
+    }
+
+    /// A numbering of labels for each quasi-identifier.
+    pub(crate) fn labels(&self, budget: &Arc<dyn Budget>) -> Vec<Option<Arc<Labels>>> {
+        let columns = self.columns.iter();
+        columns.map(|(_, quasi)| quasi.as_ref().map(|_| Arc::new(Labels::new(budget)))).collect()
+    }
+
+    /// The places of the columns that are released as they are.
+    pub(crate) fn as_is(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|index| self.columns[*index].1.is_none())
+    }
+
+    /// The places of the sensitive columns.
+    pub(crate) fn sensitive(&self) -> Vec<usize> {
+        let columns = self.columns.iter().enumerate();
+        columns
+            .filter(|(_, (name, quasi))| quasi.is_none() && self.sensitive.contains(name))
+            .map(|(index, _)| index)
+            .collect()
+    }
+}
+
+/// The largest class size that a requirement implies, at least 2: a value that fewer individuals hold names people.
+pub(crate) fn least_holders(requirements: &[Requirement]) -> u64 {
+    requirements.iter().map(|requirement| requirement.model.min_size()).fold(2, u64::max)
+}

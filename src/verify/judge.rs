@@ -1,0 +1,298 @@
+//! The judge of a verification: class after class, what was released of it against what it is in the input.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::UInt64Type;
+
+use super::Expected;
+use super::homogeneous::{Counting, Homogeneous};
+use super::per_class::Ended;
+use crate::class::{Budget, ClassSizes, Held};
+use crate::error::{Error, Result};
+use crate::model::{Class, Quantity, Requirement};
+use crate::plural::plural;
+
+/// What was counted in a release that passed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// The released rows.
+    pub rows: u64,
+    /// The sizes of the released classes.
+    pub sizes: ClassSizes,
+    /// For each sensitive column the released classes that are homogeneous.
+    pub homogeneous: Vec<Homogeneous>,
+    /// The rows that are in the input and not in the release; `None` without the input.
+    pub suppressed_rows: Option<u64>,
+    /// The individuals, where they are counted and the input was there to count them.
+    pub individuals: Option<People>,
+    /// The released rows without an individual; 0 where rows are counted.
+    pub unowned_rows: u64,
+    /// Per model what was reached.
+    pub reached: Vec<Option<Quantity>>,
+}
+
+/// The individuals of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct People {
+    /// All.
+    pub all: u64,
+    /// Those with at least one suppressed row.
+    pub suppressed: u64,
+    /// The most rows that one of them has.
+    pub most_rows: u64,
+}
+
+/// Counts of classes by what is wrong with them.
+#[derive(Debug, Default)]
+struct Wrong {
+    fails_a_model: u64,
+    not_in_input: u64,
+    rows_missing: u64,
+    rows_added: u64,
+    rows_altered: u64,
+    no_label: u64,
+}
+
+impl Wrong {
+    fn into_result(self) -> Result<()> {
+        let findings = [
+            (self.fails_a_model, "class fails a required model", "classes fail a required model"),
+            (
+                self.not_in_input,
+                "class has quasi-identifiers that no input row generalizes to",
+                "classes have quasi-identifiers that no input row generalizes to",
+            ),
+            (self.rows_missing, "class misses rows of the input", "classes miss rows of the input"),
+            (self.rows_added, "class has more rows than the input", "classes have more rows than the input"),
+            (
+                self.rows_altered,
+                "class has rows that differ from the input's",
+                "classes have rows that differ from the input's",
+            ),
+            (
+                self.no_label,
+                "class holds a value that is no label of its level",
+                "classes hold a value that is no label of its level",
+            ),
+        ];
+        let found = findings.into_iter().filter(|(classes, ..)| *classes > 0);
+        let said: Vec<String> = found.map(|(classes, one, many)| plural(classes, one, many)).collect();
+        if said.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::unmet(format!("verification refused: {}", said.join("; "))))
+        }
+    }
+}
+
+/// What was counted of one class, or of one of its groups.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) in_rows: u64,
+    pub(crate) out_rows: u64,
+    in_hash: [u64; 2],
+    out_hash: [u64; 2],
+    pub(crate) no_label: bool,
+}
+
+impl Counts {
+    /// The counts of one group, in the order of the counting plan.
+    pub(crate) fn read(counts: &[ArrayRef], row: usize) -> Self {
+        let count = |index: usize| counts[index].as_primitive::<UInt64Type>().value(row);
+        Self {
+            in_rows: count(0),
+            out_rows: count(1),
+            in_hash: [count(2), count(3)],
+            out_hash: [count(4), count(5)],
+            no_label: false,
+        }
+    }
+
+    pub(crate) fn add(&mut self, group: &Self) {
+        self.in_rows += group.in_rows;
+        self.out_rows += group.out_rows;
+        let sums = self.in_hash.iter_mut().chain(&mut self.out_hash);
+        sums.zip(group.in_hash.iter().chain(&group.out_hash))
+            .for_each(|(sum, hash)| *sum = sum.wrapping_add(*hash));
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        self.in_rows > 0 || self.out_rows > 0
+    }
+}
+
+/// Judges class after class.
+pub(crate) struct Judge<'a> {
+    requirements: &'a [Requirement],
+    /// For each requirement the place of its column among the sensitive ones.
+    looks_at: Vec<Option<usize>>,
+    with_input: bool,
+    wrong: Wrong,
+    sizes: ClassSizes,
+    homogeneous: Counting,
+    values: Vec<Vec<Quantity>>,
+    input_rows: u64,
+    kept_rows: u64,
+    unowned_rows: u64,
+    /// By the number of an individual.
+    people: Vec<Person>,
+    held: Held,
+}
+
+/// What is known of one individual.
+#[derive(Clone, Copy)]
+struct Person {
+    /// The size of the smallest released class with a row of theirs.
+    smallest: Option<u64>,
+    /// Whether a row of theirs is suppressed.
+    suppressed: bool,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(
+        expected: &'a Expected<'a>,
+        with_input: bool,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Self> {
+        let requirements = expected.requirements;
+        let sensitive = expected.sensitive();
+        let looks_at = requirements.iter().map(|requirement| match &requirement.sensitive {
+            None => Ok(None),
+            Some(name) => {
+                let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
+                let why = || {
+                    Error::unmet(format!(
+                        "verification refused: `{name}` is no sensitive column of the release"
+                    ))
+                };
+                at.map(Some).ok_or_else(why)
+            }
+        });
+        Ok(Self {
+            requirements,
+            looks_at: looks_at.collect::<Result<_>>()?,
+            with_input,
+            wrong: Wrong::default(),
+            sizes: ClassSizes::default(),
+            homogeneous: Counting::new(sensitive.iter().map(|index| expected.columns[*index].0.as_str())),
+            values: vec![Vec::new(); requirements.len()],
+            input_rows: 0,
+            kept_rows: 0,
+            unowned_rows: 0,
+            people: Vec::new(),
+            held: Held::new(budget),
+        })
+    }
+
+    /// Judges a class that ended.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(crate) fn judge(&mut self, class: &Counts, ended: &Ended) -> Result<()> {
+        let Counts { in_rows, out_rows, .. } = *class;
+        self.input_rows += in_rows;
+        let truth = if self.with_input { in_rows } else { out_rows };
+        let size = ended.size(truth);
+        let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
+            .map(|(requirement, looks_at)| {
+                let sensitive = looks_at.map_or(&[][..], |column| &ended.values[column]);
+                requirement.model.value(&Class { size, sensitive })
+            })
+            .collect();
+        let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
+        if class.no_label {
+            self.wrong.no_label += 1;
+        }
+        match (truth, out_rows) {
+            (0, _) => self.wrong.not_in_input += 1,
+            (_, 0) if holds => self.wrong.rows_missing += 1,
+            (_, 0) => self.each(ended, |person| person.suppressed = true)?,
+            _ if !holds => self.wrong.fails_a_model += 1,
+            _ if out_rows < truth => self.wrong.rows_missing += 1,
+            _ if out_rows > truth => self.wrong.rows_added += 1,
+            _ if self.with_input && class.in_hash != class.out_hash => self.wrong.rows_altered += 1,
+            _ => {
+                self.kept_rows += out_rows;
+                self.unowned_rows += ended.unowned_rows;
+                if ended.individuals.is_some() {
+                    self.sizes.add_class(size);
+                    let least = |known: Option<u64>| Some(known.map_or(size, |known| known.min(size)));
+                    self.each(ended, |person| person.smallest = least(person.smallest))?;
+                } else {
+                    self.sizes.add(size);
+                }
+                self.homogeneous.add(size, &ended.values, ended.individuals.as_deref());
+                self.values.iter_mut().zip(quantities).for_each(|(all, value)| all.push(value));
+            }
+        }
+        Ok(())
+    }
+
+    fn each(&mut self, ended: &Ended, change: impl Fn(&mut Person)) -> Result<()> {
+        for individual in ended.individuals.iter().flatten() {
+            let at = *individual as usize;
+            if self.people.len() <= at {
+                self.people.resize(at + 1, Person { smallest: None, suppressed: false });
+            }
+            change(&mut self.people[at]);
+        }
+        self.held.at_least(self.people.capacity() * size_of::<Person>())
+    }
+
+    /// What was counted, when all is right; `individuals` are all of the input, where they are counted, and the most
+    /// rows of one of them.
+    ///
+    /// # Errors
+    /// An unmet error that says what is wrong.
+    pub(crate) fn verdict(
+        mut self,
+        expected: &Expected<'_>,
+        individuals: Option<(u64, u64)>,
+    ) -> Result<Verified> {
+        self.reduce();
+        self.wrong.into_result()?;
+        if self.kept_rows == 0 {
+            return Err(Error::unmet("verification refused: the release has no rows"));
+        }
+        let suppressed_rows = self.with_input.then(|| self.input_rows - self.kept_rows);
+        let suppressed_people = self.people.iter().filter(|person| person.suppressed).count() as u64;
+        let suppressed = match (individuals, suppressed_rows) {
+            (Some((all, _)), _) => Some((suppressed_people, all, ("individual is", "individuals are"))),
+            (None, Some(rows)) => Some((rows, self.input_rows, ("row is", "rows are"))),
+            (None, None) => None,
+        };
+        if let (Some((suppressed, all, what)), Some(limit)) = (suppressed, expected.suppression_limit) {
+            let allowed = limit.floor_of(all);
+            if suppressed > allowed {
+                let suppressed = plural(suppressed, what.0, what.1);
+                return Err(Error::unmet(format!(
+                    "verification refused: {suppressed} suppressed, at most {allowed} allowed"
+                )));
+            }
+        }
+        let smallest = self.people.iter().filter_map(|person| person.smallest);
+        smallest.for_each(|size| self.sizes.add_individual(size));
+        Ok(Verified {
+            rows: self.kept_rows,
+            sizes: self.sizes,
+            homogeneous: self.homogeneous.finish(),
+            suppressed_rows,
+            individuals: individuals.map(|(all, most_rows)| People {
+                all,
+                suppressed: suppressed_people,
+                most_rows,
+            }),
+            unowned_rows: self.unowned_rows,
+            reached: self.values.into_iter().map(|all| all.first().copied()).collect(),
+        })
+    }
+
+    /// Keeps only the worst value of each model.
+    pub(crate) fn reduce(&mut self) {
+        for (requirement, all) in self.requirements.iter().zip(&mut self.values) {
+            let worst = requirement.model.reached(&mut all.drain(..));
+            all.extend(worst);
+        }
+    }
+}

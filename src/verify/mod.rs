@@ -1,0 +1,266 @@
+//! Verify: counts what was written, against the input, and trusts nothing that the method said.
+//!
+//! Input and output are read anew in a session of their own, with statistics and all rules of ours off. The
+//! texts of untyped formats are read by `plain_values`, the input is recoded by the naive
+//! generalizers. One GROUP BY over both together gives per class its rows on
+//! either side and an order-free 128-bit sum of row hashes under a random key:
+//!
+//! ```text
+//! UNION ALL of (labels, 1, 0, hashes of what else must be released, 0)   from the input
+//!              (values, 0, 1, 0, hashes of what else was written)        from the output
+//! GROUP BY labels -> rows and hash sums on either side
+//! ```
+//! Where there are sensitive columns, their values are grouped by as well and the groups of a class are
+//! brought together by a sort; so are individuals, whom only the input names. A class that holds every model must be
+//! equal on both sides; one that fails must be absent from the output.
+
+pub mod as_is;
+mod counting;
+pub mod expected;
+pub(crate) mod holders;
+pub mod homogeneous;
+mod judge;
+mod members;
+pub(crate) mod per_class;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{Schema, UInt32Type};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+
+use crate::class::Budget;
+use crate::engine::cancel::Stop;
+use crate::engine::{Doing, PoolBudget};
+use crate::error::{Error, Result};
+use crate::verify::counting::{Labels, counting_plan};
+pub use crate::verify::expected::Expected;
+use crate::verify::judge::{Counts, Judge};
+pub use crate::verify::judge::{People, Verified};
+use crate::verify::per_class::{PerClass, Position};
+
+/// Judges the rows of `output`, with `input` against the input's, without it by themselves.
+///
+/// # Errors
+/// An unmet error that says what is wrong; a data error when counting fails, which refuses as well.
+pub async fn verify(
+    session: &SessionContext,
+    output: DataFrame,
+    input: Option<DataFrame>,
+    expected: &Expected<'_>,
+    stop: &Stop,
+) -> Result<Verified> {
+    let doing = "verifying the release";
+    let with_input = input.is_some();
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
+    let labels = expected.labels(&budget);
+    let plan = counting_plan(output, input, expected, &labels)?;
+    let mut stream = plan.execute_stream().await.doing(doing)?;
+    let mut judge = Judge::new(expected, with_input, &budget)?;
+    let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.is_some(), &budget);
+    let mut class = Counts::default();
+    while let Some(batch) = stream.next().await {
+        stop.check()?;
+        let batch = batch.doing(doing)?;
+        let (position, columns) = match fold.width() {
+            0 => (None, batch.columns()),
+            _ => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
+        };
+        let (numbers, columns) = columns.split_at(expected.quasi().count());
+        // All rows were grouped before the first group came: every label is known.
+        let wrong = wrong_labels(numbers, expected, &labels)?;
+        let (values, counts) = columns.split_at(fold.width());
+        let values = fold.values(values)?;
+        for (row, wrong) in wrong.into_iter().enumerate() {
+            // Where nothing else was grouped by, every row is a class.
+            let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
+            if begins && class.any() {
+                judge.judge(&std::mem::take(&mut class), &fold.take())?;
+            }
+            let group = Counts::read(counts, row);
+            class.no_label |= group.out_rows > 0 && wrong;
+            fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows })?;
+            class.add(&group);
+        }
+        judge.reduce();
+    }
+    if class.any() {
+        judge.judge(&class, &fold.take())?;
+    }
+    judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
+}
+
+/// Checks that a release and its verification read the columns of the input as the same types.
+///
+/// # Errors
+/// An unmet error that names the first column of two types.
+pub(crate) fn same_types(released: &Schema, verified: &Schema) -> Result<()> {
+    let mut fields = released.fields().iter().zip(verified.fields());
+    let differs = fields.find(|(a, b)| (a.name(), a.data_type()) != (b.name(), b.data_type()));
+    match differs {
+        None if released.fields().len() == verified.fields().len() => Ok(()),
+        differs => Err(Error::unmet(format!(
+            "verification refused: column `{}` was read as another type before",
+            differs.map_or("", |(field, _)| field.name())
+        ))),
+    }
+}
+
+/// For each row of a batch whether one of its labels is none of its level.
+fn wrong_labels(
+    numbers: &[ArrayRef],
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+) -> Result<Vec<bool>> {
+    let rows = numbers.first().map_or(0, Array::len);
+    let mut wrong = vec![false; rows];
+    let quasi =
+        expected.columns.iter().zip(labels).filter_map(|((_, g), l)| Some((g.as_ref()?, l.as_ref()?)));
+    for (numbers, (generalizer, labels)) in numbers.iter().zip(quasi) {
+        let right = labels.are_labels(&**generalizer)?;
+        let numbers = numbers.as_primitive::<UInt32Type>();
+        wrong.iter_mut().zip(numbers.values()).for_each(|(wrong, number)| *wrong |= !right[*number as usize]);
+    }
+    Ok(wrong)
+}
+
+/// Whether a sum of hashes wraps in the engine is pinned by a test: a sum that failed would refuse, never pass.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decimal::Decimal;
+    use crate::engine::column;
+    use crate::generalize::Generalizer;
+    use crate::model::Requirement;
+    use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
+    use arrow::datatypes::{DataType, UInt64Type};
+    use arrow::record_batch::RecordBatch;
+    use datafusion::functions_aggregate::expr_fn::sum;
+    use datafusion::prelude::SessionContext;
+
+    use crate::engine::Resources;
+    use crate::generalize::{AsIs, suppress::Suppress};
+    use crate::model::Quantity;
+    use crate::model::k_anonymity::KAnonymity;
+
+    fn table(session: &SessionContext, zips: &[Option<&str>], notes: &[&str]) -> DataFrame {
+        let zip: ArrayRef = Arc::new(StringViewArray::from(zips.to_vec()));
+        let note: ArrayRef = Arc::new(StringViewArray::from(notes.to_vec()));
+        session.read_batch(RecordBatch::try_from_iter([("zip", zip), ("note", note)]).unwrap()).unwrap()
+    }
+
+    async fn judge(
+        out: (&[Option<&str>], &[&str]),
+        limit: &str,
+        level: Arc<dyn Generalizer>,
+    ) -> Result<Verified> {
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let input = table(
+            &session,
+            &[Some("1"), Some("1"), None, None, None, Some("2")],
+            &["a", "b", "c", "c", "d", "e"],
+        );
+        let requirements = [Requirement::of_sizes(KAnonymity::new(2).unwrap())];
+        let expected = Expected {
+            columns: vec![("zip".into(), Some(level)), ("note".into(), None)],
+            requirements: &requirements,
+            sensitive: Vec::new(),
+            individual: None,
+            suppression_limit: Some(Decimal::parse(limit).unwrap()),
+        };
+        verify(&session, table(&session, out.0, out.1), Some(input), &expected, &Stop::default()).await
+    }
+
+    const RIGHT: (&[Option<&str>], &[&str]) =
+        (&[None, Some("1"), None, Some("1"), None], &["d", "b", "c", "a", "c"]);
+
+    #[tokio::test]
+    async fn a_right_release_passes() {
+        let verified = judge(RIGHT, "0.2", Arc::new(AsIs { text: true })).await.unwrap();
+        assert_eq!(verified.suppressed_rows, Some(1));
+        assert_eq!(verified.reached, [Some(Quantity::Count(2))]);
+        assert_eq!(verified.sizes, [2, 3].into_iter().collect());
+    }
+
+    #[tokio::test]
+    async fn each_wrong_release_is_refused_for_its_reason() {
+        let as_is = || -> Arc<dyn Generalizer> { Arc::new(AsIs { text: true }) };
+        let cases: [(&[Option<&str>], &[&str], &str); 7] = [
+            (&[None, Some("1"), None, Some("1")], &["d", "b", "c", "a"], "1 class misses rows"),
+            (&[None, None, None], &["c", "c", "d"], "1 class misses rows"),
+            (
+                &[None, Some("1"), None, Some("1"), None, Some("2")],
+                &["d", "b", "c", "a", "c", "e"],
+                "1 class fails a required model",
+            ),
+            (&[None, Some("1"), None, Some("1"), None, None], &["d", "b", "c", "a", "c", "c"], "more rows"),
+            (&[None, Some("1"), None, Some("1"), None], &["c", "b", "d", "a", "a"], "differ"),
+            (&[None, Some("1"), None, Some("1"), None], &["d", "a", "c", "a", "c"], "differ"),
+            (&[None, Some("1"), None, Some("1"), Some("")], &["d", "b", "c", "a", "c"], "no input row"),
+        ];
+        for (zips, notes, reason) in cases {
+            let error = judge((zips, notes), "0.2", as_is()).await.unwrap_err();
+            assert!(error.to_string().contains(reason), "{error} does not say `{reason}`");
+        }
+        assert!(
+            judge(RIGHT, "0.1", as_is())
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("1 row is suppressed, at most 0")
+        );
+        let top = judge(RIGHT, "0.2", Arc::new(Suppress::star())).await.unwrap_err();
+        assert!(top.to_string().contains("no label"), "{top}");
+        assert!(judge((&[], &[]), "1", as_is()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn sums_of_hashes_wrap() {
+        let session = Resources::default_of_machine().session().unwrap();
+        let n: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX, 3]));
+        let batch = RecordBatch::try_from_iter([("n", n)]).unwrap();
+        let sums = session.read_batch(batch).unwrap().aggregate(vec![], vec![sum(column("n"))]).unwrap();
+        let sums = sums.collect().await.unwrap();
+        assert_eq!(sums[0].column(0).as_primitive::<UInt64Type>().value(0), 2);
+    }
+
+    #[tokio::test]
+    async fn the_plan_is_a_plain_group_by() {
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        let rows = || table(&session, &[Some("1")], &["a"]);
+        let requirements: [Requirement; 0] = [];
+        let as_is: Arc<dyn Generalizer> = Arc::new(AsIs { text: true });
+        let expected = Expected {
+            columns: vec![("zip".into(), Some(as_is)), ("note".into(), None)],
+            requirements: &requirements,
+            sensitive: Vec::new(),
+            individual: None,
+            suppression_limit: None,
+        };
+        let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);
+        let plan = counting_plan(rows(), Some(rows()), &expected, &expected.labels(&budget))
+            .unwrap()
+            .create_physical_plan()
+            .await
+            .unwrap();
+        let shown = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+        let operators: std::collections::BTreeSet<&str> =
+            shown.lines().filter_map(|line| line.trim().split([':', ' ']).next()).collect();
+        let plain = [
+            "AggregateExec",
+            "DataSourceExec",
+            "ProjectionExec",
+            "RepartitionExec",
+            "UnionExec",
+            "CoalescePartitionsExec",
+        ];
+        assert!(operators.iter().all(|op| plain.contains(op)), "{shown}");
+        assert!(shown.contains("AggregateExec"));
+        let options = session.copied_config();
+        assert!(
+            !options.options().execution.collect_statistics && !options.options().execution.parquet.pruning
+        );
+        assert_eq!(DataType::UInt64, plan.schema().field(2).data_type().clone());
+    }
+}

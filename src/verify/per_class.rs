@@ -1,0 +1,284 @@
+//! Groups of one class brought together: from `GROUP BY labels, sensitive values, individual` to classes, the counts
+//! of their values and their distinct individuals, by a spilling sort on two hashes of the labels under a random key.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
+use arrow::datatypes::UInt64Type;
+use arrow::record_batch::RecordBatch;
+use arrow::row::{RowConverter, Rows, SortField};
+use datafusion::logical_expr::{Expr, lit, when};
+use datafusion::prelude::DataFrame;
+use datafusion::scalar::ScalarValue;
+
+use crate::class::{Budget, Held};
+use crate::engine::functions::row_hash;
+use crate::engine::{Doing, column};
+use crate::error::{Error, Result};
+use crate::model::ValueCount;
+
+const POSITION: [&str; 2] = ["kanon_class_a", "kanon_class_b"];
+
+/// The rows of `table` with equal `labels` side by side: the position of the class, then `columns`.
+pub(crate) fn by_class(
+    table: DataFrame,
+    labels: &[Expr],
+    columns: Vec<Expr>,
+    keys: [[u64; 2]; 2],
+) -> Result<DataFrame> {
+    let doing = "bringing classes together";
+    let hashes = keys.into_iter().zip(POSITION).map(|(key, name)| row_hash(key, labels.to_vec()).alias(name));
+    let rows = table.select(hashes.chain(columns).collect::<Vec<_>>()).doing(doing)?;
+    rows.sort(POSITION.map(|name| column(name).sort(true, true)).to_vec()).doing(doing)
+}
+
+/// Which class each row of a batch belongs to.
+pub(crate) struct Position<'a>([&'a UInt64Array; 2]);
+
+impl<'a> Position<'a> {
+    /// The positions, and the columns behind them.
+    pub(crate) fn split(batch: &'a RecordBatch) -> Result<(Self, &'a [ArrayRef])> {
+        let wrong = || Error::internal("a class without a position");
+        let [a, b, rest @ ..] = batch.columns() else { return Err(wrong()) };
+        let hash = |array: &'a ArrayRef| array.as_primitive_opt::<UInt64Type>().ok_or_else(wrong);
+        Ok((Self([hash(a)?, hash(b)?]), rest))
+    }
+
+    pub(crate) fn at(&self, row: usize) -> (u64, u64) {
+        (self.0[0].value(row), self.0[1].value(row))
+    }
+}
+
+/// The columns of whose row it is: two hashes, the first NULL where the individual is.
+pub(crate) const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individual_b"];
+
+/// An individual as two hashes under random keys, so that integers are grouped and not names.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(crate) fn individual(who: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
+    let nobody = || lit(ScalarValue::UInt64(None));
+    let hash = |key: [u64; 2]| row_hash(key, vec![who.clone()]);
+    let known =
+        when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).doing("counting individuals")?;
+    Ok(vec![known.alias(INDIVIDUAL[0]), hash(keys[1]).alias(INDIVIDUAL[1])])
+}
+
+/// Nobody, as two hashes.
+pub(crate) fn nobody() -> Vec<Expr> {
+    vec![lit(ScalarValue::UInt64(None)).alias(INDIVIDUAL[0]), lit(0u64).alias(INDIVIDUAL[1])]
+}
+
+/// The columns that [`individual`] makes.
+pub(crate) fn individual_columns() -> Vec<Expr> {
+    INDIVIDUAL.map(column).to_vec()
+}
+
+/// Counts the sensitive values and the individuals of one class after the other.
+pub(crate) struct PerClass {
+    class: Option<(u64, u64)>,
+    columns: Vec<Column>,
+    people: Option<People>,
+    /// What the numbers of values take.
+    held: Held,
+}
+
+#[derive(Default)]
+struct Column {
+    converter: Option<RowConverter>,
+    numbers: HashMap<Box<[u8]>, u32>,
+    /// The bytes of all values that have numbers.
+    value_bytes: usize,
+    counts: HashMap<Option<u32>, u64>,
+    /// Which individuals of the class have which value.
+    known: HashSet<(Option<u32>, u32)>,
+}
+
+/// Everybody so far, and those of the class.
+struct People {
+    numbers: HashMap<(u64, u64), u32>,
+    /// The class in which each was seen last.
+    last_class: Vec<u32>,
+    /// The rows of each.
+    rows: Vec<u64>,
+    class: u32,
+    here: Vec<u32>,
+    /// The rows of the class without an individual.
+    unowned_rows: u64,
+    held: Held,
+}
+
+/// The sensitive values of a batch, and whose rows they are.
+pub(crate) struct Values {
+    sensitive: Vec<(Rows, ArrayRef)>,
+    who: Option<[UInt64Array; 2]>,
+}
+
+/// What was counted of a class that ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// For each sensitive column the individuals with each value, or the rows where none are counted.
+    pub(crate) values: Vec<Vec<ValueCount>>,
+    /// The numbers of its individuals, each once; `None` where rows are counted.
+    pub(crate) individuals: Option<Vec<u32>>,
+    /// Its rows without an individual; 0 where rows are counted.
+    pub(crate) unowned_rows: u64,
+}
+
+impl Ended {
+    /// The size of a class with so many rows.
+    pub(crate) fn size(&self, rows: u64) -> u64 {
+        self.individuals.as_ref().map_or(rows, |individuals| individuals.len() as u64)
+    }
+}
+
+impl PerClass {
+    /// For so many sensitive columns; memory comes out of `budget`.
+    pub(crate) fn new(columns: usize, counts_individuals: bool, budget: &Arc<dyn Budget>) -> Self {
+        let people = counts_individuals.then(|| People {
+            numbers: HashMap::new(),
+            last_class: Vec::new(),
+            rows: Vec::new(),
+            class: 0,
+            here: Vec::new(),
+            unowned_rows: 0,
+            held: Held::new(budget),
+        });
+        let columns = (0..columns).map(|_| Column::default()).collect();
+        Self { class: None, columns, people, held: Held::new(budget) }
+    }
+
+    /// How many columns of a batch [`values`](Self::values) takes.
+    pub(crate) fn width(&self) -> usize {
+        self.columns.len() + if self.people.is_some() { INDIVIDUAL.len() } else { 0 }
+    }
+
+    /// How many individuals were seen; `None` where rows are counted.
+    pub(crate) fn individuals(&self) -> Option<u64> {
+        self.people.as_ref().map(|people| people.numbers.len() as u64)
+    }
+
+    /// The most rows that one individual has.
+    pub(crate) fn most_rows(&self) -> u64 {
+        self.people.iter().flat_map(|people| &people.rows).copied().max().unwrap_or(0)
+    }
+
+    /// Whether a new class begins here, after another one.
+    pub(crate) fn begins(&mut self, class: (u64, u64)) -> bool {
+        self.class.replace(class).is_some_and(|before| before != class)
+    }
+
+    /// The values of a batch, one array a sensitive column, then those of the individual.
+    pub(crate) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
+        let doing = "counting sensitive values";
+        self.held.at_least(self.columns.iter().map(Column::bytes).sum())?;
+        let (arrays, who) = arrays.split_at(self.columns.len());
+        let rows = self.columns.iter_mut().zip(arrays).map(|(column, array)| {
+            let converter = match &mut column.converter {
+                Some(converter) => converter,
+                none => {
+                    let field = SortField::new(array.data_type().clone());
+                    none.insert(RowConverter::new(vec![field]).doing(doing)?)
+                }
+            };
+            let rows = converter.convert_columns(std::slice::from_ref(array)).doing(doing)?;
+            Ok((rows, ArrayRef::clone(array)))
+        });
+        let sensitive = rows.collect::<Result<_>>()?;
+        let hashes = |array: &ArrayRef| array.as_primitive_opt::<UInt64Type>().cloned();
+        let who = match (&self.people, who) {
+            (None, _) => None,
+            (Some(_), [a, b]) => hashes(a).zip(hashes(b)).map(|(a, b)| [a, b]),
+            (Some(_), _) => return Err(Error::internal("nobody to count")),
+        };
+        Ok(Values { sensitive, who })
+    }
+
+    /// Counts `rows` rows with the values at `row`.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(crate) fn add(&mut self, row: usize, values: &Values, rows: u64) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut who = None;
+        if let (Some(people), Some([a, b])) = (&mut self.people, &values.who) {
+            if a.is_null(row) {
+                people.unowned_rows += rows;
+                return Ok(());
+            }
+            who = Some(people.number((a.value(row), b.value(row)), rows)?);
+        }
+        for (column, (values, array)) in self.columns.iter_mut().zip(&values.sensitive) {
+            let value = (!array.is_null(row)).then(|| column.number(values.row(row).data()));
+            match who {
+                None => *column.counts.entry(value).or_default() += rows,
+                Some(who) if column.known.insert((value, who)) => {
+                    *column.counts.entry(value).or_default() += 1;
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The counts of the class that ended.
+    pub(crate) fn take(&mut self) -> Ended {
+        let take = |column: &mut Column| {
+            let counts = column.counts.drain().map(|(value, count)| ValueCount { value, count });
+            let mut counts: Vec<ValueCount> = counts.collect();
+            counts.sort_unstable_by_key(|count| count.value);
+            column.known.clear();
+            counts
+        };
+        let values = self.columns.iter_mut().map(take).collect();
+        let Some(people) = &mut self.people else { return Ended { values, ..Ended::default() } };
+        people.class += 1;
+        let unowned_rows = std::mem::take(&mut people.unowned_rows);
+        Ended { values, individuals: Some(std::mem::take(&mut people.here)), unowned_rows }
+    }
+}
+
+impl People {
+    /// The number of an individual, who has `rows` more rows, all in this class.
+    fn number(&mut self, hashes: (u64, u64), rows: u64) -> Result<u32> {
+        let next = u32::try_from(self.numbers.len()).map_err(|_| Error::data("too many individuals"))?;
+        let number = *self.numbers.entry(hashes).or_insert(next);
+        if number == next {
+            self.last_class.push(u32::MAX);
+            self.rows.push(0);
+            let known = self.numbers.capacity() * size_of::<((u64, u64), u32, u8)>();
+            let each =
+                self.last_class.capacity() * size_of::<u32>() + self.rows.capacity() * size_of::<u64>();
+            self.held.at_least(known + each)?;
+        }
+        self.rows[number as usize] += rows;
+        let last = &mut self.last_class[number as usize];
+        if *last != self.class {
+            *last = self.class;
+            self.here.push(number);
+        }
+        Ok(number)
+    }
+}
+
+impl Column {
+    fn bytes(&self) -> usize {
+        let numbers = self.numbers.capacity() * size_of::<(Box<[u8]>, u32, u8)>();
+        let counts = self.counts.capacity() * size_of::<(Option<u32>, u64, u8)>();
+        numbers + self.value_bytes + counts + self.known.capacity() * size_of::<(Option<u32>, u32, u8)>()
+    }
+
+    fn number(&mut self, value: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(value) {
+            return *number;
+        }
+        // More values than numbers would be told apart no more, which can only refuse.
+        let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        self.value_bytes += value.len();
+        self.numbers.insert(value.into(), number);
+        number
+    }
+}
