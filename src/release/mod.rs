@@ -44,6 +44,7 @@ pub(crate) mod target;
 mod typed;
 pub mod verify;
 mod watcher;
+mod work_folder;
 pub mod write;
 
 use std::collections::BTreeMap;
