@@ -14,6 +14,7 @@ use super::as_is::{AsIsColumn, UniqueTogether};
 use super::digest;
 use super::engine::Doing;
 use super::homogeneous::Homogeneous;
+use super::target::kind_of;
 use crate::error::{Error, Result, of_file};
 
 /// The name of the public record in a release.
@@ -309,10 +310,17 @@ impl PrivateRecord {
     /// A data error when it cannot be read.
     pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
         let path = Self::path(out)?;
-        if !path.exists() {
-            return Ok(None);
+        let place = format!("private record {}", path.display());
+        match fs::metadata(&path) {
+            Err(_) => return Ok(None),
+            // Opening a pipe would block for ever.
+            Ok(facts) if !facts.is_file() => {
+                let found = kind_of(facts.file_type());
+                return Err(Error::data(format!("expected a plain file, found {found}")).at(place));
+            }
+            Ok(_) => {}
         }
-        let text = fs::read_to_string(&path).doing(&format!("private record {}", path.display()))?;
+        let text = fs::read_to_string(&path).doing(&place)?;
         let record: Option<Self> = serde_json::from_str(&text).ok();
         Ok(record.filter(|record| record.release == public.digest))
     }

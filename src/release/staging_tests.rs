@@ -362,6 +362,30 @@ fn a_release_that_lies_aside_is_kept_while_a_foreign_one_is_at_out() {
     assert_eq!((there(&out), belongs(&out)), (Some(1), Some(true)));
 }
 
+/// Opening a pipe would block for ever.
+#[cfg(unix)]
+#[test]
+fn records_that_are_no_files_are_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run(&out, false, 1).unwrap();
+    let public = PublicRecord::read(&out).unwrap();
+    let private = PrivateRecord::path(&out).unwrap();
+    assert!(PrivateRecord::read_for(&out, &public).unwrap().is_some());
+    let makes: [(fn(&Path), &str); 2] =
+        [(pipe, "a pipe, a socket or a device"), (|path| fs::create_dir(path).unwrap(), "a folder")];
+    for (make, found) in makes {
+        drop((fs::remove_file(&private), fs::remove_file(out.join(RECORD))));
+        make(&private);
+        let refused = PrivateRecord::read_for(&out, &public).unwrap_err().to_string();
+        assert!(refused.ends_with(&format!("expected a plain file, found {found}")), "{refused}");
+        make(&out.join(RECORD));
+        let refused = PublicRecord::read(&out).unwrap_err().to_string();
+        assert!(refused.ends_with("is no plain file"), "{refused}");
+        assert!(!is_release(&out));
+    }
+}
+
 #[cfg(unix)]
 pub(in super::super) fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
