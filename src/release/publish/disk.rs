@@ -20,8 +20,14 @@ fn before(_step: Step) -> io::Result<()> {
     Ok(())
 }
 
+/// Fails where a test pretends that the system can neither exchange names nor refuse to replace one.
+#[cfg(not(test))]
+fn rename_knows_flags() -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(test)]
-use fault::before;
+use fault::{before, rename_knows_flags};
 
 /// Whether the device is waited for: unit tests try thousands of steps.
 fn waits() -> bool {
@@ -43,10 +49,31 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Creates or empties a file.
-pub(crate) fn create_file(path: &Path) -> io::Result<File> {
+/// Opens a lock file, which is created where nothing is. It keeps its content; a link is not followed.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     before(Step::Create)?;
-    File::create(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Returns the owner that files of this process get in a folder, read from an unnamed temporary file.
+/// On a network file system that maps root to nobody it is not the user of the process.
+#[cfg(unix)]
+pub(crate) fn own_uid(folder: &Path) -> io::Result<u32> {
+    before(Step::Create)?;
+    Ok(std::os::unix::fs::MetadataExt::uid(&tempfile::tempfile_in(folder)?.metadata()?))
+}
+
+/// Sets the permissions of a folder.
+pub(crate) fn set_permissions(path: &Path, permissions: fs::Permissions) -> io::Result<()> {
+    before(Step::Create)?;
+    fs::set_permissions(path, permissions)
 }
 
 /// Writes a file that does not exist yet, down to the device.
@@ -97,23 +124,44 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Exchanges the names of two files or folders in one step; an error of the kind `Unsupported` where the system cannot.
-pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    before(Step::Exchange)?;
+/// Gives a file or a folder a name that nothing has; an error of the kind `AlreadyExists` where something has it.
+pub(crate) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    before(Step::Rename)?;
     #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|errno| match errno {
-            Errno::NOSYS | Errno::INVAL | Errno::NOTSUP => io::ErrorKind::Unsupported.into(),
-            errno => errno.into(),
-        })
+    match rename_knows_flags().and_then(|()| rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE)) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        done => return done,
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (one, other);
-        Err(io::ErrorKind::Unsupported.into())
+    // Not in one step, but the plain rename of a folder replaces at most an empty folder.
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
+    fs::rename(from, to)
+}
+
+/// Exchanges the names of two files or folders in one step; an error of the kind `Unsupported` where the system cannot.
+#[cfg(target_os = "linux")]
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    rename_knows_flags()?;
+    before(Step::Exchange)?;
+    rename_with(one, other, rustix::fs::RenameFlags::EXCHANGE)
+}
+
+/// Exchanges the names of two files or folders, which this system cannot.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
+    rename_knows_flags()?;
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(target_os = "linux")]
+fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Result<()> {
+    use rustix::fs::{CWD, renameat_with};
+    use rustix::io::Errno;
+    renameat_with(CWD, from, CWD, to, flags).map_err(|errno| match errno {
+        Errno::NOSYS | Errno::INVAL | Errno::NOTSUP => io::ErrorKind::Unsupported.into(),
+        errno => errno.into(),
+    })
 }
 
 /// Removes a file, or a folder with all that it holds.
@@ -137,7 +185,7 @@ pub(crate) fn remove_empty(path: &Path) -> io::Result<()> {
 /// Makes steps of this thread fail.
 #[cfg(test)]
 pub(crate) mod fault {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::io;
 
     use super::Step;
@@ -149,13 +197,21 @@ pub(crate) mod fault {
         pub(in super::super) first: usize,
         /// Whether all later steps fail as well, as if the process had been killed.
         pub(in super::super) dead: bool,
-        /// Whether the system cannot exchange names.
+        /// Whether the system can neither exchange names nor refuse to replace one.
         pub(in super::super) no_exchange: bool,
     }
 
     thread_local! {
         static FAULTS: Cell<Faults> = const { Cell::new(Faults { first: 0, dead: false, no_exchange: false }) };
         static STEPS: Cell<usize> = const { Cell::new(0) };
+        static MEANWHILE: RefCell<Option<(usize, Act)>> = const { RefCell::new(None) };
+    }
+
+    type Act = Box<dyn FnOnce()>;
+
+    /// Acts as another process might, right before the `nth` of the following renames and exchanges.
+    pub(in super::super) fn meanwhile(nth: usize, act: impl FnOnce() + 'static) {
+        MEANWHILE.set(Some((nth, Box::new(act))));
     }
 
     /// Runs with faults; returns whether one was met as well.
@@ -168,10 +224,17 @@ pub(crate) mod fault {
         (done, met)
     }
 
+    pub(crate) fn rename_knows_flags() -> io::Result<()> {
+        if FAULTS.get().no_exchange { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
+    }
+
     pub(super) fn before(step: Step) -> io::Result<()> {
-        let Faults { first, dead, no_exchange } = FAULTS.get();
-        if no_exchange && step == Step::Exchange {
-            return Err(io::ErrorKind::Unsupported.into());
+        let Faults { first, dead, .. } = FAULTS.get();
+        if matches!(step, Step::Rename | Step::Exchange) {
+            match MEANWHILE.take() {
+                Some((1, act)) => act(),
+                later => MEANWHILE.set(later.map(|(nth, act)| (nth - 1, act))),
+            }
         }
         STEPS.set(STEPS.get() + 1);
         let fails = first > 0 && (STEPS.get() == first || dead && STEPS.get() > first);

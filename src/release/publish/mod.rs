@@ -7,4 +7,5 @@ pub(crate) mod order;
 pub mod record;
 pub mod staging;
 pub(crate) mod target;
+mod work_folder;
 pub mod write;

@@ -14,6 +14,7 @@ use crate::engine::Doing;
 use crate::error::{Error, Result, of_file};
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
+use crate::release::publish::target::kind_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
@@ -310,10 +311,17 @@ impl PrivateRecord {
     /// A data error when it cannot be read.
     pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
         let path = Self::path(out)?;
-        if !path.exists() {
-            return Ok(None);
+        let place = format!("private record {}", path.display());
+        match fs::metadata(&path) {
+            Err(_) => return Ok(None),
+            // Opening a pipe would block for ever.
+            Ok(facts) if !facts.is_file() => {
+                let found = kind_of(facts.file_type());
+                return Err(Error::data(format!("expected a plain file, found {found}")).at(place));
+            }
+            Ok(_) => {}
         }
-        let text = fs::read_to_string(&path).doing(&format!("private record {}", path.display()))?;
+        let text = fs::read_to_string(&path).doing(&place)?;
         let record: Option<Self> = serde_json::from_str(&text).ok();
         Ok(record.filter(|record| record.release == public.digest))
     }

@@ -9,38 +9,45 @@
 //! |---|---|---|---|
 //! | 1. the record and the private record are on the device | the old release | its private record | anything |
 //! | 2. OUT and the staged release exchange names | the old release | its private record | the new release and its record |
-//! | 3. the private record gets its name | the new release | the old private record | the new private record |
+//! | 3. the private record gets its name | the new release | the old private record | the new private record, the old release |
 //! | 4. the work directory is removed | the new release | its private record | rubbish |
 //!
-//! Where the system cannot exchange names, the old release is moved to `old` in the work directory first; killed before
-//! the new one is moved, nothing is at OUT. The next run to the same place clears away what a killed one left: it puts `old`
-//! back, and gives the private record its name. Until then `kanon verify OUT` says where things are. Nothing is published
-//! twice: a run that fails at one of these steps undoes those before it, and from step 4 on errors are warnings.
+//! Where nothing or an empty folder is at OUT, step 2 moves the staged release there. Where the system cannot exchange names,
+//! the old release is moved to `old` in the work directory first; killed before the new one is moved, nothing is at OUT. The
+//! next run to the same place clears away what a killed one left: it puts `old` back, and gives the private record its name.
+//! Until then `kanon verify OUT` says where things are. Nothing is published twice: a run that fails at one of these steps
+//! undoes those before it, and from step 4 on errors are warnings.
+//!
+//! # What other programs put there
+//!
+//! Step 2 replaces only what the run may replace. A move to a free name fails once something has
+//! it, and a folder replaces another one only if that is empty. After an exchange the run looks at
+//! what it took away, and exchanges it back unless it is an empty folder or a release. A run that is
+//! killed before leaves it in the work directory. A run refuses, and changes nothing, if it finds
+//! anything in the work directory that kanon did not make.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::engine::Doing;
 use crate::error::{Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
 pub use crate::release::publish::disk::private_file;
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD, name_of};
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RECORD};
 use crate::release::publish::target::{
-    Parents, absolute, check_apart, check_free, is_absent, is_empty_folder, is_release, no_release,
+    AtOut, Parents, absolute, check_apart, check_free, check_replaceable, is_absent, is_empty_folder,
+    is_folder, is_release, no_release,
 };
+use crate::release::publish::work_folder::WorkFolder;
 
-/// How many times 10 ms pass before a work directory without a lock is one of a killed run.
-const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };
-
-/// The work directory of one run. Dropped, it is removed with all it holds.
+/// The work directory of one run. Dropped, it is removed with all that kanon made in it.
 #[derive(Debug)]
 pub struct Staging {
     out: PathBuf,
     overwrite: bool,
-    work: PathBuf,
+    work: WorkFolder,
     /// Whether the work directory stays: it holds what belongs to OUT, or could not be removed.
     keeps_work: bool,
     _lock: File,
@@ -48,12 +55,14 @@ pub struct Staging {
 }
 
 /// How a release took its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Placed {
     /// It exchanged names with what was there.
     Exchanged,
     /// It was moved to where nothing was.
     Moved,
+    /// It was moved over an empty folder with these permissions.
+    MovedOver(Permissions),
     /// It was moved to where a release was, which was moved aside.
     MovedAside,
 }
@@ -62,23 +71,20 @@ impl Staging {
     /// Claims OUT and makes the work directory.
     ///
     /// # Errors
-    /// A policy error when OUT exists and may not be replaced, a data error when another run works on it.
+    /// A policy error when OUT exists and may not be replaced, or when the work directory is not kanon's; a data error when
+    /// another run works on OUT.
     pub fn begin(out: &Path, overwrite: bool, input: &Input) -> Result<Self> {
         let out = absolute(out)?;
         check_apart(&out, input)?;
-        let work = work_of(&out)?;
+        let work = WorkFolder::of(&out)?;
         clear_leftovers(&out, &work)?;
         check_free(&out, overwrite)?;
         let parents = Parents::make(&out)?;
-        let place = format!("work directory {}", work.display());
-        disk::create_private_folder(&work).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => another_run(&out),
-            _ => Error::data(of_file(&error)).at(&place),
-        })?;
-        let lock = claim(&work, &out, &place)?;
+        let lock = work.create()?;
         let staging = Self { out, overwrite, work, keeps_work: false, _lock: lock, parents };
         // Another run may have published since: the lock keeps all others out from here on.
         check_free(&staging.out, overwrite)?;
+        let place = format!("work directory {}", staging.work.path().display());
         disk::create_folder(&staging.release()).doing(&place)?;
         disk::create_private_folder(&staging.spill()).doing(&place)?;
         Ok(staging)
@@ -86,22 +92,12 @@ impl Staging {
 
     /// Where the release is staged.
     pub fn release(&self) -> PathBuf {
-        self.work.join("release")
+        self.work.release()
     }
 
     /// Where the engine spills.
     pub fn spill(&self) -> PathBuf {
-        self.work.join("spill")
-    }
-
-    /// Where the private record is staged.
-    fn private(&self) -> PathBuf {
-        self.work.join("private.json")
-    }
-
-    /// Where a release is moved that is replaced.
-    fn aside(&self) -> PathBuf {
-        self.work.join("old")
+        self.work.spill()
     }
 
     /// Writes the record of the staged release.
@@ -119,56 +115,85 @@ impl Staging {
     /// something appeared at OUT meanwhile.
     pub fn publish(mut self, record: &PrivateRecord) -> Result<Vec<String>> {
         let doing = "publishing the release";
-        disk::write_private(&self.private(), &record.to_json()?).doing(doing)?;
-        for folder in [self.release(), self.work.clone()] {
-            disk::sync_folder(&folder).doing(doing)?;
+        disk::write_private(&self.work.private(), &record.to_json()?).doing(doing)?;
+        for folder in [&self.release(), self.work.path()] {
+            disk::sync_folder(folder).doing(doing)?;
         }
-        check_free(&self.out, self.overwrite)?;
-        let placed = self.place().map_err(|error| error.at(doing))?;
-        if let Err(error) = disk::rename(&self.private(), &PrivateRecord::path(&self.out)?) {
-            let undone = self.take_back(placed);
+        let found = check_free(&self.out, self.overwrite)?;
+        let placed = self.place(found).map_err(|error| error.at(doing))?;
+        if let Err(error) = disk::rename(&self.work.private(), &PrivateRecord::path(&self.out)?) {
+            let undone = self.take_back(&placed);
             return Err(self.undone(&error, undone).at(doing));
         }
-        Ok(self.finish(placed))
+        Ok(self.finish(&placed))
     }
 
-    /// Puts the staged release to OUT.
-    fn place(&mut self) -> Result<Placed> {
-        let refused = |error: std::io::Error| Error::data(of_file(&error));
-        if !is_absent(&self.out) {
-            match disk::exchange(&self.release(), &self.out) {
-                Ok(()) => return Ok(Placed::Exchanged),
-                Err(error) if error.kind() == ErrorKind::Unsupported => {}
-                Err(error) => return Err(refused(error)),
+    /// Puts the staged release to OUT, where `found` was just now.
+    fn place(&mut self, found: AtOut) -> Result<Placed> {
+        let (moved, placed) = match found {
+            AtOut::Nothing => (disk::rename_to_free(&self.release(), &self.out), Placed::Moved),
+            AtOut::EmptyFolder => {
+                let permissions = fs::metadata(&self.out).map_err(refused)?.permissions();
+                // The system replaces a folder by another one only where it is empty.
+                (disk::rename(&self.release(), &self.out), Placed::MovedOver(permissions))
             }
+            AtOut::Release => return self.replace(),
+        };
+        match moved {
+            Ok(()) => Ok(placed),
+            Err(error) if is_occupied(&error) => Err(appeared(&self.out)),
+            Err(error) => Err(refused(error)),
         }
-        if !is_release(&self.out) {
-            return disk::rename(&self.release(), &self.out).map(|()| Placed::Moved).map_err(refused);
-        }
-        disk::rename(&self.out, &self.aside()).map_err(refused)?;
-        match disk::rename(&self.release(), &self.out) {
-            Ok(()) => Ok(Placed::MovedAside),
-            Err(error) => {
-                let undone = disk::rename(&self.aside(), &self.out);
-                Err(self.undone(&error, undone))
+    }
+
+    /// Puts the staged release to OUT in the place of a release.
+    fn replace(&mut self) -> Result<Placed> {
+        let (staged, aside) = (self.release(), self.work.old());
+        match disk::exchange(&staged, &self.out) {
+            Ok(()) if self.may_replace(&staged) => return Ok(Placed::Exchanged),
+            Ok(()) => {
+                let put_back = self.take_back(&Placed::Exchanged);
+                return Err(self.appeared(&staged, put_back));
             }
+            Err(error) if error.kind() == ErrorKind::Unsupported => {}
+            Err(error) => return Err(refused(error)),
         }
+        disk::rename(&self.out, &aside).map_err(refused)?;
+        if !self.may_replace(&aside) {
+            let put_back = disk::rename_to_free(&aside, &self.out);
+            return Err(self.appeared(&aside, put_back));
+        }
+        let Err(error) = disk::rename_to_free(&staged, &self.out) else { return Ok(Placed::MovedAside) };
+        let put_back = disk::rename_to_free(&aside, &self.out);
+        if is_occupied(&error) {
+            return Err(self.appeared(&aside, put_back));
+        }
+        Err(self.undone(&error, put_back))
+    }
+
+    /// Returns whether the run may replace `taken`, which was at OUT.
+    fn may_replace(&self, taken: &Path) -> bool {
+        check_replaceable(&self.out, taken, self.overwrite).is_ok()
     }
 
     /// Makes OUT what it was before the release was placed.
-    fn take_back(&self, placed: Placed) -> std::io::Result<()> {
+    fn take_back(&self, placed: &Placed) -> io::Result<()> {
+        if *placed == Placed::Exchanged {
+            return disk::exchange(&self.release(), &self.out);
+        }
+        disk::rename(&self.out, &self.release())?;
         match placed {
-            Placed::Exchanged => disk::exchange(&self.release(), &self.out),
-            Placed::Moved => disk::rename(&self.out, &self.release()),
-            Placed::MovedAside => {
-                disk::rename(&self.out, &self.release())?;
-                disk::rename(&self.aside(), &self.out)
+            Placed::Exchanged | Placed::Moved => Ok(()),
+            Placed::MovedOver(permissions) => {
+                disk::create_folder(&self.out)?;
+                disk::set_permissions(&self.out, permissions.clone())
             }
+            Placed::MovedAside => disk::rename_to_free(&self.work.old(), &self.out),
         }
     }
 
     /// Returns the error of a step after the steps before it were undone, or were not.
-    fn undone(&mut self, error: &std::io::Error, undone: std::io::Result<()>) -> Error {
+    fn undone(&mut self, error: &io::Error, undone: io::Result<()>) -> Error {
         let why = of_file(error);
         let Err(also) = undone else { return Error::data(why) };
         self.keeps_work = true;
@@ -177,12 +202,23 @@ impl Staging {
              place puts things right",
             of_file(&also),
             self.out.display(),
-            self.work.display()
+            self.work.path().display()
+        ))
+    }
+
+    /// Returns the error for something that appeared at OUT, after `taken` was put back there, or was not.
+    fn appeared(&mut self, taken: &Path, put_back: io::Result<()>) -> Error {
+        let Err(error) = put_back else { return appeared(&self.out) };
+        self.keeps_work = true;
+        appeared(&self.out).and(&format!(
+            "; {} was there before and could not be put back ({}): move it to where it belongs",
+            taken.display(),
+            of_file(&error)
         ))
     }
 
     /// Tidies up after a release that is published.
-    fn finish(mut self, placed: Placed) -> Vec<String> {
+    fn finish(mut self, placed: &Placed) -> Vec<String> {
         let mut warnings = Vec::new();
         for folder in self.parents.hold_names(&self.out) {
             if let Err(error) = disk::sync_folder(folder) {
@@ -196,16 +232,19 @@ impl Staging {
         let aside = match placed {
             // A run that is killed while it removes it must not leave half of it under the name from which releases are
             // put back.
-            Placed::MovedAside => disk::rename(&self.aside(), &self.work.join("replaced")),
-            Placed::Exchanged | Placed::Moved => Ok(()),
+            Placed::MovedAside => disk::rename(&self.work.old(), &self.work.replaced()),
+            Placed::Exchanged | Placed::Moved | Placed::MovedOver(_) => Ok(()),
         };
-        if let Err(error) = aside.and_then(|()| remove(&self.work)) {
-            warnings.push(format!(
-                "{} could not be removed ({}): the next `kanon release` to the same place removes it",
-                self.work.display(),
-                of_file(&error)
-            ));
+        if let Err(error) = aside.and_then(|()| self.work.remove()) {
             self.keeps_work = true;
+            warnings.push(match self.work.check() {
+                Err(foreign) => format!("{foreign}; until then `kanon release` to the same place refuses"),
+                Ok(()) => format!(
+                    "{} could not be removed ({}): the next `kanon release` to the same place removes it",
+                    self.work.path().display(),
+                    of_file(&error)
+                ),
+            });
         }
         warnings
     }
@@ -214,108 +253,85 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.keeps_work {
-            // What cannot be removed now is removed by the next run.
-            let _ = remove(&self.work);
+            // What cannot be removed now is removed by the next run, or named by it.
+            let _ = self.work.remove();
         }
     }
+}
+
+/// Returns the error for something at OUT that was not there before.
+fn appeared(out: &Path) -> Error {
+    let out = out.display();
+    Error::policy(format!(
+        "--to {out}: something else appeared there while the release was made; nothing was published"
+    ))
+}
+
+fn refused(error: io::Error) -> Error {
+    Error::data(of_file(&error))
+}
+
+/// Returns whether a folder could not be moved because something has the name.
+fn is_occupied(error: &io::Error) -> bool {
+    use ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
 }
 
 /// Says that a run to OUT did not end, and what to do; `None` where no work directory lies beside OUT.
 pub(crate) fn unfinished(out: &Path) -> Option<String> {
-    let work = work_of(out).ok().filter(|work| work.is_dir())?;
+    let work = WorkFolder::of(out).ok().filter(|work| is_folder(work.path()))?;
     let old =
-        if work.join("old").is_dir() { " (the release that was there lies in its folder `old`)" } else { "" };
+        if is_folder(&work.old()) { " (the release that was there lies in its folder `old`)" } else { "" };
     Some(format!(
         "{} is of a run that is still at work, or was killed{old}; the next `kanon release` to the same place puts \
          things right",
-        work.display()
+        work.path().display()
     ))
 }
 
-/// The work directory of runs to OUT.
-fn work_of(out: &Path) -> Result<PathBuf> {
-    Ok(out.with_file_name(format!(".{}.kanon-work", name_of(out)?)))
-}
-
-fn another_run(out: &Path) -> Error {
-    Error::data(format!("another run is writing to {}; wait for it to end", out.display()))
-}
-
-/// Locks a work directory. That it is gone means that another run has just cleared it away.
-fn claim(work: &Path, out: &Path, place: &str) -> Result<File> {
-    let lock = disk::create_file(&work.join("lock")).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => another_run(out),
-        _ => Error::data(of_file(&error)).at(place),
-    })?;
-    lock.try_lock().map_err(|_| another_run(out))?;
-    // A lock that its run has removed meanwhile is no lock of what may be there by now.
-    if is_at(&lock, &work.join("lock")) { Ok(lock) } else { Err(another_run(out)) }
-}
-
-/// Whether an open file is the one that has a name.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let id = |facts: fs::Metadata| (facts.dev(), facts.ino());
-    matches!((file.metadata().map(id), fs::metadata(path).map(id)), (Ok(own), Ok(there)) if own == there)
-}
-
-/// Whether an open file is the one that has a name: one that is open cannot be removed here.
-#[cfg(not(unix))]
-fn is_at(_file: &File, _path: &Path) -> bool {
-    true
-}
-
-/// Removes a work directory, its lock last. That it is gone is fine.
-fn remove(work: &Path) -> std::io::Result<()> {
-    if is_absent(work) {
-        return Ok(());
-    }
-    for entry in fs::read_dir(work)? {
-        let entry = entry?;
-        if entry.file_name() != "lock" {
-            disk::remove(&entry.path())?;
-        }
-    }
-    disk::remove(work)
+/// Returns whether the private record in a file is that of the release at OUT.
+fn belongs(private: &Path, out: &Path) -> bool {
+    let text = private.is_file().then(|| fs::read_to_string(private).ok()).flatten();
+    let record = text.and_then(|text| serde_json::from_str::<PrivateRecord>(&text).ok());
+    record.is_some_and(|record| PublicRecord::read(out).is_ok_and(|public| public.digest == record.release))
 }
 
 /// Removes the work directory of a killed run. A release that it had moved aside is put back, a private
 /// record that it had not yet moved is moved.
-fn clear_leftovers(out: &Path, work: &Path) -> Result<()> {
-    // While a run begins or ends, its directory is there for a moment without its lock.
-    for _ in 0..PATIENCE {
-        if !work.exists() {
-            return Ok(());
-        }
-        if work.join("lock").exists() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
+    work.check()?;
+    if !work.wait_for_lock() {
+        return Ok(());
     }
-    let place = format!("work directory {} of an earlier run", work.display());
-    let _lock = claim(work, out, &place)?;
-    let aside = work.join("old");
-    if is_release(&aside) && !is_release(out) {
-        if !is_absent(out) && !is_empty_folder(out) {
+    let place = format!("work directory {} of an earlier run", work.path().display());
+    let _lock = work.claim()?;
+    let aside = work.old();
+    if is_release(&aside) {
+        if is_absent(out) {
+            disk::rename_to_free(&aside, out).doing(&place)?;
+        } else if is_empty_folder(out) {
+            disk::rename(&aside, out).doing(&place)?;
+        } else if !is_release(out) {
             // The release that was moved aside is kept until it can come back.
             return Err(no_release(out));
+        } else if !belongs(&work.private(), out) && !belongs(&PrivateRecord::path(out)?, out) {
+            // Another program put it there, so the one that was moved aside is not replaced.
+            return Err(Error::policy(format!(
+                "--to {}: a release is there, and the one that it should have replaced lies in {}; move one of them away",
+                out.display(),
+                aside.display()
+            )));
         }
-        disk::rename(&aside, out).doing(&place)?;
     }
-    let private = work.join("private.json");
-    if let (Ok(text), Ok(public)) = (fs::read_to_string(&private), PublicRecord::read(out)) {
-        let belongs = serde_json::from_str::<PrivateRecord>(&text).is_ok_and(|p| p.release == public.digest);
-        if belongs {
-            disk::rename(&private, &PrivateRecord::path(out)?).doing(&place)?;
-        }
+    if belongs(&work.private(), out) {
+        disk::rename(&work.private(), &PrivateRecord::path(out)?).doing(&place)?;
     }
-    remove(work).doing(&place)
+    work.remove().doing(&place)
 }
 
 #[cfg(test)]
 #[path = "staging_tests.rs"]
-mod faults;
+pub(crate) mod faults;
 
 #[cfg(test)]
 mod tests {

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use super::super::disk::fault::{self, Faults};
-use super::super::record::{FileRecord, PublicRecord, SearchRecord};
 use super::*;
 use crate::input::Format;
+use crate::release::publish::record::{FileRecord, PublicRecord, SearchRecord};
 use crate::verify::as_is::UniqueTogether;
 
 const PART: &str = "part-00000.parquet";
 
-fn nothing() -> Input {
+pub(in super::super) fn nothing() -> Input {
     Input { said: "x.csv".into(), files: vec![], format: Format::Csv }
 }
 
@@ -45,7 +45,7 @@ fn private(release: &str) -> PrivateRecord {
 }
 
 /// A whole run that publishes the release of this number.
-fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
+pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
     let staging = Staging::begin(out, overwrite, &nothing())?;
     fs::write(staging.release().join(PART), format!("rows of {number}")).doing("writing")?;
     fs::write(staging.spill().join("rows"), "spilled").doing("writing")?;
@@ -70,7 +70,7 @@ fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
 }
 
 /// The number of the release at OUT, which must be whole.
-fn there(out: &Path) -> Option<u64> {
+pub(in super::super) fn there(out: &Path) -> Option<u64> {
     if is_absent(out) {
         return None;
     }
@@ -81,14 +81,14 @@ fn there(out: &Path) -> Option<u64> {
 }
 
 /// Whether the private record beside OUT is that of the release there; `None` where there is none.
-fn belongs(out: &Path) -> Option<bool> {
+pub(in super::super) fn belongs(out: &Path) -> Option<bool> {
     let path = PrivateRecord::path(out).unwrap();
     let text = fs::read_to_string(path).ok()?;
     let private: PrivateRecord = serde_json::from_str(&text).unwrap();
     Some(PublicRecord::read(out).is_ok_and(|public| public.digest == private.release))
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(in super::super) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -199,4 +199,194 @@ fn an_empty_folder_stays_when_the_private_record_cannot_take_its_place() {
     fs::create_dir_all(folder.path().join("out.private.json").join("in the way")).unwrap();
     assert!(staging.publish(&private("")).is_err());
     assert!(is_empty_folder(&out));
+}
+
+/// Every path below a folder, with the text of each file and the target of each link.
+#[cfg(unix)]
+pub(in super::super) fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<String>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let (path, kind) = entry.map(|entry| (entry.path(), entry.file_type().unwrap())).unwrap();
+            if kind.is_dir() {
+                folders.push(path.clone());
+            }
+            let text = if kind.is_symlink() {
+                Some(fs::read_link(&path).unwrap().display().to_string())
+            } else {
+                kind.is_file().then(|| fs::read_to_string(&path).unwrap())
+            };
+            found.insert(path, text);
+        }
+    }
+    found
+}
+
+/// Things that another process might put at OUT.
+#[cfg(unix)]
+const APPEARING: [fn(&Path); 6] = [
+    |out| fs::create_dir(out).unwrap(),
+    |out| drop(run(out, false, 9).unwrap()),
+    |out| fs::write(out, "years of work").unwrap(),
+    |out| {
+        fs::create_dir(out).unwrap();
+        fs::write(out.join("thesis.txt"), "years of work").unwrap();
+    },
+    |out| {
+        run(out, false, 9).unwrap();
+        fs::write(out.join("thesis.txt"), "years of work").unwrap();
+    },
+    |out| {
+        fs::create_dir(out.with_extension("target")).unwrap();
+        std::os::unix::fs::symlink(out.with_extension("target"), out).unwrap();
+    },
+];
+
+/// Publishes while `act` replaces OUT right before the `nth` rename. Returns the error of the run, and
+/// whether everything outside the work directory is as `act` left it.
+#[cfg(unix)]
+fn disturbed(out: &Path, overwrite: bool, faults: Faults, nth: usize, act: fn(&Path)) -> (Error, bool) {
+    let staged = Staging::begin(out, overwrite, &nothing()).unwrap();
+    fs::write(staged.release().join(PART), "rows").unwrap();
+    let (place, folder) = (out.to_path_buf(), out.parent().unwrap().to_path_buf());
+    let seen = std::rc::Rc::new(std::cell::RefCell::new(BTreeMap::new()));
+    let acted = std::rc::Rc::clone(&seen);
+    fault::meanwhile(nth, move || {
+        let aside = place.with_extension("aside");
+        act(&aside);
+        drop((fs::remove_dir_all(&place), fs::remove_file(&place)));
+        fs::rename(&aside, &place).unwrap();
+        *acted.borrow_mut() = tree(&folder);
+    });
+    let (done, _) = fault::with(faults, || staged.publish(&private("")));
+    let is_work = |path: &Path| path.components().any(|part| part.as_os_str() == ".out.kanon-work");
+    let mut expected = seen.take();
+    assert!(!expected.is_empty(), "the act did not happen");
+    let mut found = tree(out.parent().unwrap());
+    expected.retain(|path, _| !is_work(path));
+    found.retain(|path, _| !is_work(path));
+    (done.expect_err("published"), found == expected)
+}
+
+#[cfg(unix)]
+#[test]
+fn whatever_appears_at_out_meanwhile_is_left() {
+    for (case, act) in APPEARING.into_iter().enumerate() {
+        for no_exchange in [false, true] {
+            let faults = Faults { no_exchange, ..Faults::default() };
+            for begin in ["nothing", "an empty folder", "a release"] {
+                // An empty folder and a release may take the place of the release that is replaced.
+                if case == 0 && begin != "nothing" || case == 1 && begin == "a release" {
+                    continue;
+                }
+                let folder = tempfile::tempdir().unwrap();
+                let out = folder.path().join("out");
+                match begin {
+                    "nothing" => {}
+                    "an empty folder" => fs::create_dir(&out).unwrap(),
+                    _ => drop(run(&out, false, 1).unwrap()),
+                }
+                let (refused, same) = disturbed(&out, begin == "a release", faults, 1, act);
+                let case = format!("{case} over {begin}, no_exchange {no_exchange}: {refused}");
+                assert!(same, "{case}");
+                assert_eq!(refused.kind(), crate::error::Kind::Policy, "{case}");
+                assert!(refused.to_string().contains("something else appeared there"), "{case}");
+                assert!(!names(folder.path()).contains(&".out.kanon-work".to_owned()), "{case}");
+            }
+        }
+    }
+}
+
+/// Where names cannot be exchanged, something may appear while the old release lies aside.
+#[cfg(unix)]
+#[test]
+fn whatever_appears_while_the_old_release_lies_aside_is_left() {
+    for (case, act) in APPEARING.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        run(&out, false, 1).unwrap();
+        let faults = Faults { no_exchange: true, ..Faults::default() };
+        let (refused, same) = disturbed(&out, true, faults, 2, act);
+        assert!(same, "{case}: {refused}");
+        let old = folder.path().join(".out.kanon-work").join("old");
+        assert!(refused.to_string().contains("something else appeared there"), "{case}: {refused}");
+        assert!(refused.to_string().contains(&old.display().to_string()), "{case}: {refused}");
+        assert_eq!(there(&old), Some(1), "{case}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_empty_folder_at_out_is_what_it_was_when_a_step_fails() {
+    use std::os::unix::fs::PermissionsExt;
+    for (no_exchange, dead) in [(false, false), (true, false), (false, true), (true, true)] {
+        for first in 1.. {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("out");
+            fs::create_dir(&out).unwrap();
+            fs::set_permissions(&out, Permissions::from_mode(0o750)).unwrap();
+            let (done, met) = fault::with(Faults { first, dead, no_exchange }, || run(&out, false, 1));
+            if done.is_ok() {
+                assert_eq!((there(&out), belongs(&out)), (Some(1), Some(true)));
+            } else if !dead {
+                assert!(is_empty_folder(&out), "{first}");
+                assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o750, "{first}");
+            }
+            // A killed run may have published already.
+            let next = run(&out, true, 2);
+            assert!(next.as_ref().is_ok_and(Vec::is_empty), "{first}: {next:?}");
+            assert_eq!((there(&out), belongs(&out)), (Some(2), Some(true)), "{first}");
+            if !met {
+                break;
+            }
+        }
+    }
+}
+
+/// The next run after the one above: it throws away neither of the two releases.
+#[cfg(unix)]
+#[test]
+fn a_release_that_lies_aside_is_kept_while_a_foreign_one_is_at_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run(&out, false, 1).unwrap();
+    let faults = Faults { no_exchange: true, ..Faults::default() };
+    disturbed(&out, true, faults, 2, APPEARING[1]);
+    let before = tree(folder.path());
+    let refused = run(&out, true, 3).unwrap_err();
+    assert!(refused.to_string().contains("move one of them away"), "{refused}");
+    assert_eq!(tree(folder.path()), before);
+    fs::rename(&out, folder.path().join("foreign")).unwrap();
+    assert!(run(&out, false, 3).unwrap_err().to_string().contains("--overwrite"));
+    assert_eq!((there(&out), belongs(&out)), (Some(1), Some(true)));
+}
+
+/// Opening a pipe would block for ever.
+#[cfg(unix)]
+#[test]
+fn records_that_are_no_files_are_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run(&out, false, 1).unwrap();
+    let public = PublicRecord::read(&out).unwrap();
+    let private = PrivateRecord::path(&out).unwrap();
+    assert!(PrivateRecord::read_for(&out, &public).unwrap().is_some());
+    let makes: [(fn(&Path), &str); 2] =
+        [(pipe, "a pipe, a socket or a device"), (|path| fs::create_dir(path).unwrap(), "a folder")];
+    for (make, found) in makes {
+        drop((fs::remove_file(&private), fs::remove_file(out.join(RECORD))));
+        make(&private);
+        let refused = PrivateRecord::read_for(&out, &public).unwrap_err().to_string();
+        assert!(refused.ends_with(&format!("expected a plain file, found {found}")), "{refused}");
+        make(&out.join(RECORD));
+        let refused = PublicRecord::read(&out).unwrap_err().to_string();
+        assert!(refused.ends_with("is no plain file"), "{refused}");
+        assert!(!is_release(&out));
+    }
+}
+
+#[cfg(unix)]
+pub(in super::super) fn pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }

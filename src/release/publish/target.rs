@@ -1,7 +1,7 @@
 //! OUT: where a release may appear, and the folders above it.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, DirEntry, FileType};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Doing;
@@ -82,9 +82,35 @@ pub(crate) fn is_release(out: &Path) -> bool {
     out.join(RECORD).is_file()
 }
 
-/// Whether a folder holds nothing.
+/// Returns whether an entry is a file as releases hold them.
+pub(crate) fn is_of_a_release(entry: &DirEntry) -> io::Result<bool> {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    let is_named = name == RECORD || name.starts_with("part-") && name.ends_with(".parquet");
+    Ok(is_named && entry.file_type()?.is_file())
+}
+
+/// Returns whether a path is a folder and no link to one.
+pub(crate) fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
+}
+
+/// Returns whether a path is a folder, no link to one, and holds nothing.
 pub(crate) fn is_empty_folder(out: &Path) -> bool {
-    fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
+    is_folder(out) && fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Returns in words what kind of thing a path is.
+pub(crate) fn kind_of(kind: FileType) -> &'static str {
+    if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_dir() {
+        "a folder"
+    } else if kind.is_file() {
+        "a file"
+    } else {
+        "a pipe, a socket or a device"
+    }
 }
 
 /// Whether nothing at all has this name.
@@ -97,46 +123,61 @@ pub(crate) fn no_release(out: &Path) -> Error {
     Error::policy(format!("--to {}: exists and is no release of kanon; choose another name", out.display()))
 }
 
-/// Checks that a release may appear at OUT: nothing is there, an empty folder, or a release that may be replaced.
+/// What lies at OUT where a release may appear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtOut {
+    Nothing,
+    EmptyFolder,
+    /// A release that may be replaced.
+    Release,
+}
+
+/// Checks that a release may appear at OUT. Returns what is there.
 ///
 /// # Errors
 /// A policy error that says what is in the way.
-pub(crate) fn check_free(out: &Path, overwrite: bool) -> Result<()> {
-    let shown = out.display();
+pub(crate) fn check_free(out: &Path, overwrite: bool) -> Result<AtOut> {
     if PrivateRecord::path(out)?.is_dir() {
+        let shown = out.display();
         return Err(Error::policy(format!(
             "--to {shown}: the private record would be {shown}.private.json, which is a folder; move it away"
         )));
     }
-    match fs::symlink_metadata(out) {
-        Err(_) => return Ok(()),
-        Ok(facts) if facts.is_symlink() => {
-            return Err(Error::policy(format!(
-                "--to {shown}: is a symbolic link, which a release would replace; name the folder itself"
-            )));
-        }
-        Ok(_) => {}
+    if is_absent(out) { Ok(AtOut::Nothing) } else { check_replaceable(out, out, overwrite) }
+}
+
+/// Checks that a release may replace `found`, which lies at OUT or lay there until now: an empty folder, or a release where
+/// the run may overwrite.
+///
+/// # Errors
+/// A policy error that says why not.
+pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Result<AtOut> {
+    let shown = out.display();
+    let facts = fs::symlink_metadata(found).doing(&format!("--to {shown}"))?;
+    if facts.is_symlink() {
+        return Err(Error::policy(format!(
+            "--to {shown}: is a symbolic link, which a release would replace; name the folder itself"
+        )));
     }
-    if is_empty_folder(out) {
-        return Ok(());
+    if is_empty_folder(found) {
+        return Ok(AtOut::EmptyFolder);
     }
-    if !is_release(out) {
+    if !is_release(found) {
         return Err(no_release(out));
     }
     if !overwrite {
         return Err(Error::policy(format!("--to {shown}: a release is there; --overwrite replaces it")));
     }
     let place = format!("--to {shown}");
-    for entry in fs::read_dir(out).doing(&place)? {
-        let name = entry.doing(&place)?.file_name();
-        let name = name.to_string_lossy();
-        if name != RECORD && !(name.starts_with("part-") && name.ends_with(".parquet")) {
+    for entry in fs::read_dir(found).doing(&place)? {
+        let is_expected = entry.and_then(|entry| is_of_a_release(&entry)).doing(&place)?;
+        if !is_expected {
             let why =
                 "a file lies there that is not of the release, and --overwrite would remove it; move it away";
             return Err(Error::policy(why).at(place));
         }
     }
-    Ok(())
+    Ok(AtOut::Release)
 }
 
 /// The folders above OUT that a run made, topmost first. Dropped, those that hold nothing are removed.

@@ -1,0 +1,247 @@
+//! The work directory of a run: its place beside OUT, its lock, and the checks that keep a run from following,
+//! emptying or removing anything that kanon did not make.
+
+use std::fs::{self, DirEntry, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::engine::Doing;
+use crate::error::{Error, Result, of_file};
+use crate::release::publish::disk;
+use crate::release::publish::record::name_of;
+use crate::release::publish::target::{is_absent, is_folder, is_of_a_release, kind_of};
+
+/// How many times 10 ms pass before a work directory without a lock is one of a killed run.
+const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };
+
+const RELEASE: &str = "release";
+const OLD: &str = "old";
+const REPLACED: &str = "replaced";
+const SPILL: &str = "spill";
+const PRIVATE: &str = "private.json";
+const LOCK: &str = "lock";
+
+/// The folders that hold a release, or a part of one.
+const RELEASES: [&str; 3] = [RELEASE, OLD, REPLACED];
+
+/// `.NAME.kanon-work` beside an OUT of this name.
+#[derive(Debug)]
+pub(crate) struct WorkFolder {
+    out: PathBuf,
+    path: PathBuf,
+}
+
+impl WorkFolder {
+    /// The work directory of runs to OUT.
+    ///
+    /// # Errors
+    /// A policy error when OUT has no name.
+    pub(crate) fn of(out: &Path) -> Result<Self> {
+        let path = out.with_file_name(format!(".{}.kanon-work", name_of(out)?));
+        Ok(Self { out: out.to_path_buf(), path })
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the release is staged. Once it has exchanged names with OUT, the replaced release lies here.
+    pub(crate) fn release(&self) -> PathBuf {
+        self.path.join(RELEASE)
+    }
+
+    /// Where the engine spills.
+    pub(crate) fn spill(&self) -> PathBuf {
+        self.path.join(SPILL)
+    }
+
+    /// Where the private record is staged.
+    pub(crate) fn private(&self) -> PathBuf {
+        self.path.join(PRIVATE)
+    }
+
+    /// Where the release at OUT is moved when names cannot be exchanged.
+    pub(crate) fn old(&self) -> PathBuf {
+        self.path.join(OLD)
+    }
+
+    /// Where `old` is moved before it is removed, so that no half of it has the name from which releases are put back.
+    pub(crate) fn replaced(&self) -> PathBuf {
+        self.path.join(REPLACED)
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.path.join(LOCK)
+    }
+
+    fn place(&self) -> String {
+        format!("work directory {}", self.path.display())
+    }
+
+    fn another_run(&self) -> Error {
+        Error::data(format!("another run is writing to {}; wait for it to end", self.out.display()))
+    }
+
+    /// Makes the work directory and locks it.
+    ///
+    /// # Errors
+    /// A data error when another run works there, or when the folder cannot be made.
+    pub(crate) fn create(&self) -> Result<File> {
+        disk::create_private_folder(&self.path).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => self.another_run(),
+            _ => Error::data(of_file(&error)).at(self.place()),
+        })?;
+        self.claim()
+    }
+
+    /// Waits for the lock of a run that begins or ends: for a moment its directory is there without one. Returns whether
+    /// the directory is still there.
+    pub(crate) fn wait_for_lock(&self) -> bool {
+        for _ in 0..PATIENCE {
+            if is_absent(&self.path) {
+                return false;
+            }
+            if !is_absent(&self.lock()) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        true
+    }
+
+    /// Checks and locks the work directory.
+    ///
+    /// # Errors
+    /// That of [`Self::check`]; a data error when another run holds the lock, or has just removed it.
+    pub(crate) fn claim(&self) -> Result<File> {
+        self.check()?;
+        let lock = disk::open_lock(&self.lock()).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => self.another_run(),
+            _ => Error::data(of_file(&error)).at(self.place()),
+        })?;
+        lock.try_lock().map_err(|_| self.another_run())?;
+        // The lock may have been removed before it was taken; then it does not guard what is there now.
+        if !is_at(&lock, &self.lock()) {
+            return Err(self.another_run());
+        }
+        self.check()?;
+        Ok(lock)
+    }
+
+    /// Checks that kanon made the work directory and all that lies in it. One that is not there passes.
+    ///
+    /// # Errors
+    /// A policy error that says what was found, a data error when the folder cannot be read.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.find_foreign() {
+            Ok(None) => Ok(()),
+            Ok(Some(found)) => Err(Error::policy(format!("{found}; move it away")).at(self.place())),
+            // Another run has just removed it, or something in it.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            error => error.map(drop).doing(&self.place()),
+        }
+    }
+
+    /// Says what there is that kanon did not make.
+    fn find_foreign(&self) -> io::Result<Option<String>> {
+        let facts = fs::symlink_metadata(&self.path)?;
+        if !facts.is_dir() {
+            let found = kind_of(facts.file_type());
+            return Ok(Some(format!("expected a folder that kanon made, found {found}")));
+        }
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::uid(&facts) != disk::own_uid(&self.out.with_file_name(""))? {
+            return Ok(Some("expected a folder of your own, found one of another user".to_owned()));
+        }
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if let Some(name) = foreign_name(&entry)? {
+                return Ok(Some(format!("it holds `{}`, which kanon did not make", name.escape_debug())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes the work directory with all that kanon made there, its lock last. Anything else stays, and is an error.
+    /// A directory that is not there is no error.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        if is_absent(&self.path) {
+            return Ok(());
+        }
+        if !is_folder(&self.path) {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        for release in RELEASES {
+            remove_release(&self.path.join(release))?;
+        }
+        if is_folder(&self.spill()) {
+            disk::remove(&self.spill())?;
+        }
+        for file in [self.private(), self.lock()] {
+            if fs::symlink_metadata(&file).is_ok_and(|facts| facts.is_file()) {
+                disk::remove(&file)?;
+            }
+        }
+        disk::remove_empty(&self.path)
+    }
+}
+
+/// Returns the name below the work directory of an entry that kanon did not make, or of one in it.
+fn foreign_name(entry: &DirEntry) -> io::Result<Option<String>> {
+    let (name, kind) = (entry.file_name().to_string_lossy().into_owned(), entry.file_type()?);
+    let is_ours = match name.as_str() {
+        RELEASE | OLD | REPLACED | SPILL => kind.is_dir(),
+        PRIVATE | LOCK => kind.is_file(),
+        _ => false,
+    };
+    if !is_ours {
+        return Ok(Some(name));
+    }
+    if RELEASES.contains(&name.as_str()) {
+        for inner in fs::read_dir(entry.path())? {
+            let inner = inner?;
+            if !is_of_a_release(&inner)? {
+                return Ok(Some(format!("{name}/{}", inner.file_name().to_string_lossy())));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Removes the files of a release, and their folder where nothing else lies in it.
+fn remove_release(folder: &Path) -> io::Result<()> {
+    if !is_folder(folder) {
+        return Ok(());
+    }
+    let mut holds_more = false;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if is_of_a_release(&entry)? {
+            disk::remove(&entry.path())?;
+        } else {
+            holds_more = true;
+        }
+    }
+    if holds_more { Ok(()) } else { disk::remove_empty(folder) }
+}
+
+/// Returns whether `path` still refers to this open file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |facts: fs::Metadata| (facts.dev(), facts.ino());
+    let there = fs::symlink_metadata(path).map(id);
+    matches!((file.metadata().map(id), there), (Ok(own), Ok(there)) if own == there)
+}
+
+/// Returns whether `path` still refers to this open file. An open file cannot be removed here.
+#[cfg(not(unix))]
+fn is_at(_file: &File, _path: &Path) -> bool {
+    true
+}
+
+#[cfg(test)]
+#[path = "work_folder_tests.rs"]
+mod tests;
