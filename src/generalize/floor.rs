@@ -353,6 +353,12 @@ pub(crate) mod tests {
     fn multiples_of_a_decimal_step_stay() {
         let tenths = doubles((0..20).map(|k| f64::from(k - 10) / 10.0));
         assert_eq!(&agree(&floor("0.1"), &tenths).unwrap(), &tenths);
+        // 0.29 * 100 is a little less than 29, and the double below 0.05 becomes 5.
+        let close = doubles([0.29, 0.05, 0.05f64.next_down()]);
+        assert_eq!(&agree(&floor("0.01"), &close).unwrap(), &doubles([0.29, 0.05, 0.04]));
+        let gap: ArrayRef = Arc::new(Float64Array::from(vec![Some(17.5), None]));
+        let tens: ArrayRef = Arc::new(Float64Array::from(vec![Some(10.0), None]));
+        assert_eq!(&agree(&floor("10"), &gap).unwrap(), &tens);
         let odd = [-0.0, 0.05, -0.05, 1e-300, -1e-300, f64::INFINITY, f64::NEG_INFINITY];
         let bounds = [0.0, 0.0, -0.1, 0.0, -0.1, f64::INFINITY, f64::NEG_INFINITY];
         assert_eq!(&agree(&floor("0.1"), &doubles(odd)).unwrap(), &doubles(bounds));
@@ -377,10 +383,17 @@ pub(crate) mod tests {
         );
         let far = doubles([5e15, 1e300, 1.0]);
         assert!(agree(&floor("1"), &far).is_none());
-        assert!(error("1", far).starts_with("2 values are too far from 0"));
+        let why = error("1", far);
+        assert!(
+            why.starts_with("2 values are too far from 0 to be told apart at a step of 1 from 0"),
+            "{why}"
+        );
+        assert!(why.ends_with(": use a larger step, or a step and an origin with fewer decimals"), "{why}");
         // 16777217 is no Float32.
         let coarse: ArrayRef = Arc::new(Float32Array::from(vec![16_777_218.0, 16_777_220.0]));
-        assert!(error("16777217", coarse).starts_with("2 values are too far from 0"));
+        let why = error("16777217", coarse);
+        assert!(why.starts_with("2 values are too far from 0"), "{why}");
+        assert!(why.ends_with(": use a larger step, or double precision"), "{why}");
     }
 
     #[test]
@@ -388,7 +401,8 @@ pub(crate) mod tests {
         assert!(Floor::new(Decimal::integer(0)).is_err() && Floor::new(Decimal::integer(-1)).is_err());
         let error = floor("0.5").output_type(&DataType::Int8).unwrap_err();
         assert_eq!(error.to_string(), "a step of 0.5 needs a float column");
-        assert!(floor("1").output_type(&DataType::Utf8View).is_err());
+        let error = floor("1").output_type(&DataType::Utf8View).unwrap_err().to_string();
+        assert!(error.contains("expected integers, floats or decimals"), "{error}");
         assert!(floor("5e15").output_type(&DataType::Float64).is_err());
         assert_eq!(floor("20").follows(&floor("15")), Err("20 is not a multiple of 15".into()));
         assert_eq!(floor("1").follows(&floor("0.25")), Ok(()));

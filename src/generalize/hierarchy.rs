@@ -295,6 +295,7 @@ mod tests {
         let levels = levels_of(MARITAL).unwrap();
         let labels: ArrayRef = Arc::new(StringViewArray::from(vec![Some("alone"), None, Some("married")]));
         assert_eq!(levels[0].leaves(&labels).unwrap(), [2, 1, 1]);
+        assert!(!levels[0].keeps_order(&DataType::Utf8View));
         assert!(
             levels[0].is_label(&Value::Text("alone".into()))
                 && !levels[0].is_label(&Value::Text("adult".into()))
@@ -350,6 +351,7 @@ mod tests {
         assert_eq!(table("\"a;1\",\"say \"\"b\"\"\"\nc,d"), cells(&[["a;1", "say \"b\""], ["c", "d"]]));
         assert_eq!(table("a,1;b\nc,2;d\n"), cells(&[["a,1", "b"], ["c,2", "d"]]));
         assert_eq!(table("a,1;b\nc;d\n"), cells(&[["a,1", "b"], ["c", "d"]]));
+        assert_eq!(table("a;1,b\nc,d\n"), cells(&[["a;1", "b"], ["c", "d"]]));
         assert_eq!(table(" a , b \nMarital,x\n"), cells(&[[" a ", " b "], ["Marital", "x"]]));
         assert_eq!(table(",empty\na,\n"), cells(&[["", "empty"], ["a", ""]]));
     }
@@ -372,6 +374,7 @@ mod tests {
     fn levels_follow_their_own_file_only() {
         let (one, other) = (levels_of(MARITAL).unwrap(), levels_of("a,b,c\nd,e,f\n").unwrap());
         assert!(one[1].follows(&*one[0]).is_ok() && one[0].follows(&*one[1]).is_err());
+        assert!(one[0].follows(&*one[0]).unwrap_err().contains("further right"));
         assert!(one[1].follows(&*levels_of(MARITAL).unwrap()[0]).is_ok());
         assert!(other[1].follows(&*one[0]).unwrap_err().contains("different hierarchy files"));
         let level = |level: &Arc<dyn Generalizer>| {

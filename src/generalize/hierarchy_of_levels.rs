@@ -220,7 +220,10 @@ impl Generalizer for ClippedText {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::Int64Array;
+
     use super::*;
+    use crate::generalize::floor::tests::agree;
     use crate::generalize::{Argument, Options, floor, range};
 
     fn numbers(list: &[i64]) -> Argument {
@@ -259,6 +262,36 @@ mod tests {
             error.to_string().contains("level 2 (`range:15`) is not a function of level 1 (`range:10`)"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn without_levels_numbers_stay_and_text_has_one_encoding() {
+        use DataType::{Int32, Int64, Utf8, Utf8View};
+        let packed = |values| DataType::Dictionary(Box::new(Int32), Box::new(values));
+        for (input, plain, output) in [
+            (Int64, Int64, Int64),
+            (Utf8, Utf8, Utf8View),
+            (packed(Int64), Int64, Int64),
+            (packed(Utf8), Utf8, Utf8View),
+        ] {
+            let hierarchy = Hierarchy::new(&input, vec![]).unwrap();
+            assert_eq!((hierarchy.input_type(), hierarchy.output_type()), (&plain, &output));
+            assert_eq!(hierarchy.height(), 1);
+        }
+    }
+
+    #[test]
+    fn level_0_is_the_value() {
+        let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(-1), Some(89), None, Some(90)]));
+        let clip = Clip::new(None, Some(crate::decimal::Decimal::integer(90))).unwrap();
+        let (as_is, text, clipped) = (AsIs { text: false }, AsIs { text: true }, ClippedText(clip));
+        assert_eq!(&agree(&as_is, &ages).unwrap(), &ages);
+        for (level, last) in [(&text as &dyn Generalizer, "90"), (&clipped, ">=90")] {
+            let expected: ArrayRef =
+                Arc::new(StringViewArray::from(vec![Some("-1"), Some("89"), None, Some(last)]));
+            assert_eq!(&agree(level, &ages).unwrap(), &expected);
+            assert_eq!(level.follows(&as_is), Err("level 0 stands below all others".into()));
+        }
     }
 
     #[test]

@@ -27,6 +27,13 @@ fn order_is_promised_where_it_is_kept() {
         assert!(!promised("range:10", &input) && !promised("bands:5,10", &input));
     }
     assert!(!promised("prefix:2", &DataType::Utf8View));
+    assert!(!of_label("clip:0,90", true).unwrap().keeps_order(&DataType::Int64));
+    for text in [true, false] {
+        assert_eq!(AsIs { text }.keeps_order(&DataType::Int64), !text);
+    }
+    assert!(
+        Suppress::star().keeps_order(&DataType::Utf8View) && Suppress::null().keeps_order(&DataType::Int64)
+    );
     for zone in [None, Some("UTC"), Some("Etc/UTC"), Some("Z"), Some("+02:00"), Some("-05:30")] {
         assert!(promised("date:month", &moments(zone)), "{zone:?}");
     }
@@ -41,6 +48,8 @@ fn order_is_promised_where_it_is_kept() {
     };
     assert_eq!(end(None), Some(Value::Timestamp(86_400, TimeUnit::Second, None)));
     assert!(end(Some("+02:00")).is_some() && end(Some("Europe/Berlin")).is_none());
+    let (february, march) = (Value::Date(31), Value::Date(59));
+    assert_eq!(level("date:month").preimage_end(&DataType::Date32, &february), Some(march));
 
     let numbers = Float64Array::from_iter((-40..140).map(|n| Some(f64::from(n) / 4.0)));
     for label in ["floor:10", "floor:2.5 origin:1", "floor:10 clip:0,20", "clip:-3,12.5"] {
@@ -51,6 +60,48 @@ fn order_is_promised_where_it_is_kept() {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 7, 12]));
     let labels = agree(&*level("bands:5,10"), &numbers).unwrap();
     assert_ne!(&sort(&labels, None).unwrap(), &labels);
+}
+
+#[test]
+fn only_whole_numbers_and_decimals_have_a_preimage_of_a_floor() {
+    let price = |digits: i128| Value::Decimal(digits.into(), 2);
+    let money = DataType::Decimal128(9, 2);
+    let end = |label: &str, input: &DataType, from: &Value| level(label).preimage_end(input, from);
+    assert_eq!(end("floor:10 origin:5", &DataType::Int8, &Value::Int(25)), Some(Value::Int(35)));
+    assert_eq!(end("floor:2.5", &money, &price(-250)), Some(price(0)));
+    assert_eq!(end("floor:10", &DataType::Float64, &Value::Float(20.0)), None);
+    // A label of another type than the column's, and a level whose first and last labels stand for all beyond.
+    assert_eq!(end("floor:10", &DataType::Float64, &Value::Int(20)), None);
+    assert_eq!(end("floor:10", &DataType::Int64, &price(2_000)), None);
+    assert_eq!(end("floor:10 clip:0,90", &DataType::Int64, &Value::Int(20)), None);
+}
+
+#[test]
+fn labels_are_what_a_level_can_give() {
+    let text = |text: &str| Value::Text(text.into());
+    let star = || Arc::new(Suppress::star()) as Arc<dyn Generalizer>;
+    for (level, label, other) in [
+        (level("clip:0,90"), Value::Int(90), Value::Int(91)),
+        (level("clip:0,90"), Value::Float(0.0), Value::Float(-0.5)),
+        (of_label("clip:0,90", true).unwrap(), Value::Null, Value::Int(5)),
+        (level("range:10 clip:0,90"), text("[80,90)"), text("[90,90)")),
+        (level("date:month"), Value::Date(31), Value::Date(30)),
+        (star(), text("*"), text("**")),
+        (star(), text("*"), Value::Null),
+        (Arc::new(Suppress::null()), Value::Null, Value::Bool(true)),
+    ] {
+        assert!(level.is_label(&label) && !level.is_label(&other), "{} {label:?} {other:?}", level.label());
+    }
+    assert!(star().is_top() && Suppress::null().is_top());
+}
+
+#[test]
+fn text_arrives_in_one_encoding() {
+    let words: ArrayRef = Arc::new(StringViewArray::from(vec![Some("a"), None]));
+    for encoding in [DataType::Utf8, DataType::LargeUtf8] {
+        let text = cast(&words, &encoding).unwrap();
+        assert_eq!(&apply(&AsIs { text: false }, &text).unwrap(), &words);
+    }
 }
 
 #[test]
@@ -93,6 +144,27 @@ fn a_level_is_made_again_from_its_label() {
         ["range:10 origin", "range:10 side:right", "prefix:2 origin:5", "as_is", "hierarchy:1", "floor:010"]
     {
         assert!(of_label(wrong, true).is_none(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_clip_is_text_where_labels_are_text() {
+    let old = |text: bool| of_label("clip:0,90", text).unwrap().one(&Value::Int(95)).unwrap();
+    assert_eq!((old(true), old(false)), (Value::Text(">=90".into()), Value::Int(90)));
+    let error = level("clip:0.5,90").one(&Value::Int(3)).unwrap_err();
+    assert_eq!(error.to_string(), "whole numbers need whole ends");
+}
+
+#[test]
+fn a_lower_end_lies_between_the_ends_and_an_upper_one_beyond() {
+    let prices = Decimal128Array::from(vec![-1, 0, 8_999, 9_000]).with_precision_and_scale(9, 2).unwrap();
+    let prices: ArrayRef = Arc::new(prices);
+    for (level, expected) in [
+        (level("range:10 clip:0,90"), ["<0", "[0,10)", "[80,90)", ">=90"]),
+        (of_label("clip:0,90", true).unwrap(), ["<0", "0.00", "89.99", ">=90"]),
+    ] {
+        let labels = agree(&*level, &prices).unwrap();
+        assert_eq!(labels.as_string_view().iter().flatten().collect::<Vec<_>>(), expected);
     }
 }
 

@@ -294,7 +294,9 @@ mod tests {
         assert!(masked(1, Side::Left, Some(4)).follows(&wide).is_err());
         assert!(masked(1, Side::Right, Some(5)).follows(&wide).is_err());
         assert!(Prefix::masked(4, Side::Left, Some(4)).is_err());
+        assert!(Prefix::masked(4, Side::Left, Some(1_000)).is_ok());
         assert!(Prefix::masked(4, Side::Left, Some(1_001)).is_err());
+        assert_eq!(["left", "right"].map(Side::parse), [Ok(Side::Left), Ok(Side::Right)]);
     }
 
     #[test]

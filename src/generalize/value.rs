@@ -295,8 +295,13 @@ mod tests {
     fn cells_survive_a_round_trip() {
         let arrays: Vec<ArrayRef> = vec![
             Arc::new(Int8Array::from(vec![Some(-128), None, Some(127)])),
+            Arc::new(UInt8Array::from(vec![Some(u8::MAX), None])),
+            Arc::new(UInt16Array::from(vec![Some(u16::MAX), None])),
+            Arc::new(UInt32Array::from(vec![Some(u32::MAX), None])),
             Arc::new(UInt64Array::from(vec![Some(u64::MAX), None])),
             Arc::new(Float32Array::from(vec![Some(0.1), None, Some(-3.5e-9)])),
+            Arc::new(StringArray::from(vec![Some("a"), None, Some("")])),
+            Arc::new(LargeStringArray::from(vec![Some("a"), None, Some("")])),
             Arc::new(StringViewArray::from(vec![Some("a"), None, Some("")])),
             Arc::new(Date64Array::from(vec![Some(-86_400_000), None])),
             Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None])),
@@ -311,6 +316,30 @@ mod tests {
             let cells: Vec<Value> = (0..array.len()).map(|i| Value::read(&array, i).unwrap()).collect();
             assert_eq!(&Value::build(&cells, array.data_type()).unwrap(), &array);
         }
+    }
+
+    #[test]
+    fn decimals_of_all_widths_are_read() {
+        let arrays: [ArrayRef; 4] = [
+            Arc::new(Decimal32Array::from(vec![-1250]).with_precision_and_scale(5, 2).unwrap()),
+            Arc::new(Decimal64Array::from(vec![-1250]).with_precision_and_scale(5, 2).unwrap()),
+            Arc::new(Decimal128Array::from(vec![-1250]).with_precision_and_scale(5, 2).unwrap()),
+            Arc::new(Decimal256Array::from(vec![i256::from(-1250)]).with_precision_and_scale(5, 2).unwrap()),
+        ];
+        for array in arrays {
+            assert_eq!(Value::read(&array, 0).unwrap().text_form().unwrap(), "-12.50");
+        }
+    }
+
+    #[test]
+    fn a_dictionary_is_supported_where_its_values_are() {
+        let packed = |values| DataType::Dictionary(Box::new(DataType::Int8), Box::new(values));
+        let list = DataType::new_list(DataType::Int8, true);
+        assert!(is_supported(&DataType::Utf8) && is_supported(&packed(DataType::Utf8)));
+        for wrong in [DataType::Float16, list, packed(DataType::Utf8)] {
+            assert!(!is_supported(&packed(wrong)));
+        }
+        assert!(!is_supported(&DataType::Float16));
     }
 
     #[test]

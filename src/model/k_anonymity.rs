@@ -105,6 +105,14 @@ mod tests {
     use crate::model::{Parameters, make};
 
     #[test]
+    fn a_class_of_k_holds() {
+        let model = KAnonymity::new(5).unwrap();
+        assert_eq!(model.min_size(), 5);
+        let holds = |size| model.holds(model.value(&Class::of_size(size)));
+        assert_eq!([0, 4, 5, 6].map(holds), [false, false, true, true]);
+    }
+
+    #[test]
     fn parameters_are_checked() {
         let k = |n: &str| Parameters::new(vec![("k".into(), Decimal::parse(n).unwrap())]);
         assert!(make("k_anonymity", k("5")).is_ok());
