@@ -16,11 +16,11 @@ use std::time::Instant;
 
 use arrow::datatypes::Schema;
 use datafusion_kanon::class::ClassTable;
-use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::cancel::CancelToken;
 use datafusion_kanon::engine::{Resources, Run, Silent};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::{self, Effort, Problem, Unwatched};
-use datafusion_kanon::policy::{Folder, Policy, Said};
+use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
 use datafusion_kanon::release;
 use serde::Deserialize;
 
@@ -119,7 +119,7 @@ fn main() -> Result<()> {
     let mut profiled: BTreeMap<(&[String], bool), Profiled> = BTreeMap::new();
     let mut all: Vec<Timed<'_>> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.model == "none" || entry.l().is_some()) {
-        let said = Said::parse(&entry.policy()?)?;
+        let said = PolicySpec::parse(&entry.policy()?)?;
         let table = (entry.qi.as_slice(), entry.l().is_some());
         let Profiled { schema, classes } = match profiled.entry(table) {
             Slot::Occupied(known) => known.into_mut(),
@@ -131,10 +131,10 @@ fn main() -> Result<()> {
     print(&all)
 }
 
-fn profile(shared: &Path, said: &Said) -> Result<Profiled> {
+fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     let data = shared.join("data/adult");
     let input = Input::find(&data.join("adult.csv").to_string_lossy())?;
-    let (resources, stop) = (Resources { threads: 1, memory: 1 << 30, spill: None }, Stop::default());
+    let (resources, stop) = (Resources { threads: 1, memory: 1 << 30, spill: None }, CancelToken::default());
     let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
         let loaded = open(&resources, &input, said, &Folder(data)).await?;

@@ -193,10 +193,10 @@ mod tests {
 
     #[test]
     fn what_was_written_is_what_is_meant() {
-        for (said, shown) in
+        for (text, shown) in
             [("0.10", "0.1"), ("-0.05", "-0.05"), ("1e-3", "0.001"), ("2e2", "200"), ("7", "7")]
         {
-            assert_eq!(Decimal::parse(said).unwrap().to_string(), shown);
+            assert_eq!(Decimal::parse(text).unwrap().to_string(), shown);
         }
         for wrong in ["", ".", "1.2.3", "abc", "1e99", "NaN", "inf", "--1", "1_000"] {
             assert!(Decimal::parse(wrong).is_err(), "{wrong}");

@@ -156,10 +156,10 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
 }
 
 /// ` (did you mean "x"?)` when one of `valid` is close to `said`, else the list of all valid names.
-pub fn nearest(said: &str, valid: &[&str]) -> String {
+pub fn nearest(found: &str, valid: &[&str]) -> String {
     let close = valid
         .iter()
-        .map(|v| (strsim::jaro_winkler(said, v), *v))
+        .map(|v| (strsim::jaro_winkler(found, v), *v))
         .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match close {
@@ -187,15 +187,15 @@ mod tests {
 
     #[test]
     fn errors_of_the_system_are_told_in_words() {
-        for (code, said) in [
+        for (code, found) in [
             (2, "there is no such file or folder"),
             (13, "no permission"),
             (28, "no space left on the device"),
         ] {
             let error = || io::Error::from_raw_os_error(code);
-            assert_eq!(of_file(&error()), said);
-            assert_eq!(of_file(&io::Error::other(error())), said);
-            assert_eq!(of_system(&io::Error::other(io::Error::other(error()))).as_deref(), Some(said));
+            assert_eq!(of_file(&error()), found);
+            assert_eq!(of_file(&io::Error::other(error())), found);
+            assert_eq!(of_system(&io::Error::other(io::Error::other(error()))).as_deref(), Some(found));
         }
         assert!(of_file(&io::Error::from_raw_os_error(5)).contains('5'));
         // A library's text may quote what it read.

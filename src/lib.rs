@@ -9,8 +9,8 @@
 //! use datafusion_kanon::input::{PolicySource, Input};
 //! use datafusion_kanon::engine::{Run, Silent, Resources};
 //! use datafusion_kanon::release::release;
-//! use datafusion_kanon::engine::cancel::Stop;
-//! use datafusion_kanon::policy::{Folder, Said};
+//! use datafusion_kanon::engine::cancel::CancelToken;
+//! use datafusion_kanon::policy::{Folder, PolicySpec};
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
 //! # let folder = std::env::temp_dir().join(format!("kanon-doc-{}", std::process::id()));
@@ -28,9 +28,9 @@
 //!     zip = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
 //!     disease = { role = "sensitive", allow_unique = true }
 //! "#;
-//! let said = Said::parse(text)?;
+//! let said = PolicySpec::parse(text)?;
 //! let source = PolicySource { said: &said, text, files: &Folder(".".into()) };
-//! let (resources, stop) = (Resources::default_of_machine(), Stop::default());
+//! let (resources, stop) = (Resources::default_of_machine(), CancelToken::default());
 //! let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
 //!
 //! let out = folder.join("patients_safe");

@@ -8,8 +8,8 @@ pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
 /// The number of nodes of a lattice; `u64::MAX` stands for all numbers that do not fit.
 #[cfg(feature = "engine")]
 pub(crate) fn nodes_of(nodes: u64) -> String {
-    let said = plural(nodes, "node", "nodes");
-    if nodes == u64::MAX { format!("more than {said}") } else { said }
+    let text = plural(nodes, "node", "nodes");
+    if nodes == u64::MAX { format!("more than {text}") } else { text }
 }
 
 /// The number with its digits in groups of three: `1,234,567`.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, new_empty_array};
 
 use super::classes::{Classes, Histograms};
-use super::coded::CodedColumn;
-use super::intern::Coder;
+use super::encoded_column::EncodedColumn;
+use super::encoder::Encoder;
+use super::individuals::{ClassIndividuals, IndividualsByValue, MemberLists};
 use super::packing::Packing;
-use super::people::{Having, Members, People};
 use super::roll_up::{Scratch, roll_up};
 use super::{Budget, ClassTable, Held, Individuals, QuasiColumn, too_many_classes};
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub struct ClassTableBuilder {
 
 /// One column on its way to codes.
 struct Coding {
-    coder: Coder,
+    coder: Encoder,
     codes: Vec<u32>,
 }
 
@@ -54,7 +54,7 @@ impl ClassTableBuilder {
             return Err(Error::policy("no quasi-identifier: give at least one column the role `quasi`"));
         }
         let coding = (0..columns.len() + sensitive.len())
-            .map(|_| Coding { coder: Coder::new(budget), codes: Vec::new() })
+            .map(|_| Coding { coder: Encoder::new(budget), codes: Vec::new() })
             .collect();
         let (rows, held) = (Vec::new(), Held::new(budget));
         Ok(Self { columns, sensitive, counts_individuals: false, coding, rows, held, show_values: false })
@@ -63,7 +63,7 @@ impl ClassTableBuilder {
     /// Counts individuals instead of rows: their column is the last of every batch.
     #[must_use]
     pub fn counting_individuals(mut self) -> Self {
-        self.coding.push(Coding { coder: Coder::new(self.held.budget()), codes: Vec::new() });
+        self.coding.push(Coding { coder: Encoder::new(self.held.budget()), codes: Vec::new() });
         self.counts_individuals = true;
         self
     }
@@ -77,7 +77,7 @@ impl ClassTableBuilder {
 
     /// What codes the values for [`add_coded`](Self::add_coded): one a quasi-identifier, then one a sensitive
     /// column, in order, then the one of the individual.
-    pub fn coders(&self) -> Vec<Coder> {
+    pub fn coders(&self) -> Vec<Encoder> {
         self.coding.iter().map(|coding| coding.coder.clone()).collect()
     }
 
@@ -115,7 +115,7 @@ impl ClassTableBuilder {
         let budget = Arc::clone(self.held.budget());
         let mut codes_held = Held::new(&budget);
         let heaviest = self.columns.iter().map(|c| c.weight).fold(0.0, f64::max);
-        let mut columns: Vec<CodedColumn> = Vec::with_capacity(self.columns.len());
+        let mut columns: Vec<EncodedColumn> = Vec::with_capacity(self.columns.len());
         for (column, coding) in self.columns.drain(..).zip(&mut self.coding) {
             let values = coding.finish()?;
             let values = values.unwrap_or_else(|| new_empty_array(column.hierarchy.input_type()));
@@ -125,7 +125,7 @@ impl ClassTableBuilder {
             let name = column.name.clone();
             let uncovered =
                 if self.show_values { uncovered(&column.hierarchy, &values)? } else { String::new() };
-            let coded = CodedColumn::new(column, values, &frequency, heaviest, &budget)
+            let coded = EncodedColumn::new(column, values, &frequency, heaviest, &budget)
                 .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")).and(&uncovered))?;
             // A base class stands at level 0, whose labels need not sort like the values: "10" < "9".
             let level_0 = coded.level(0).of_value();
@@ -133,7 +133,7 @@ impl ClassTableBuilder {
             columns.push(coded);
             codes_held.at_least(codes_of(&columns))?;
         }
-        let packing = Packing::new(columns.iter().map(CodedColumn::distinct)).ok_or_else(|| {
+        let packing = Packing::new(columns.iter().map(EncodedColumn::distinct)).ok_or_else(|| {
             Error::policy(format!("{} quasi-identifiers are too many to be grouped together", columns.len()))
         })?;
         let mut who_held = Held::new(&budget);
@@ -142,7 +142,7 @@ impl ClassTableBuilder {
         }
         let who = self.who()?;
         let individuals = who.as_ref().map(|who| who.individuals(&self.rows));
-        let merges = columns.iter().any(CodedColumn::merges_values);
+        let merges = columns.iter().any(EncodedColumn::merges_values);
         let base = self.base(&packing, columns.len(), merges, who.as_ref(), &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
@@ -196,7 +196,7 @@ impl ClassTableBuilder {
         let mut sensitive = Vec::new();
         let mut people = who.map(|who| {
             let members = order.iter().map(|group| who.of_group[*group as usize]);
-            People { individuals: Members::of_groups(members, who.all), having: Vec::new() }
+            ClassIndividuals { individuals: MemberLists::of_groups(members, who.all), by_value: Vec::new() }
         });
         for coding in self.coding.iter_mut().skip(quasi) {
             let Some(values) = coding.finish()? else { continue };
@@ -209,7 +209,7 @@ impl ClassTableBuilder {
             let values = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
             if let (Some(people), Some(who)) = (&mut people, who) {
                 held.at_least(held.bytes + groups * (size_of::<(u64, u32)>() + 2 * size_of::<u64>()))?;
-                people.having.push(who.having(&coding.codes, null, &order, values)?);
+                people.by_value.push(who.by_value(&coding.codes, null, &order, values)?);
             }
             sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values });
             coding.codes = Vec::new();
@@ -226,8 +226,8 @@ impl ClassTableBuilder {
     }
 }
 
-fn codes_of(columns: &[CodedColumn]) -> usize {
-    columns.iter().map(CodedColumn::bytes).sum()
+fn codes_of(columns: &[EncodedColumn]) -> usize {
+    columns.iter().map(EncodedColumn::bytes).sum()
 }
 
 /// The individual of every group.
@@ -255,7 +255,7 @@ impl Who {
 
     /// Which individual has which value: numbers the pairs that occur. Groups are taken in `order`; their values
     /// are coded with `null` (0 or 1) codes for NULL before the others.
-    fn having(&self, codes: &[u32], null: u32, order: &[u32], values: u32) -> Result<Having> {
+    fn by_value(&self, codes: &[u32], null: u32, order: &[u32], values: u32) -> Result<IndividualsByValue> {
         let pair = |group: u32| {
             let (who, code) = (self.of_group[group as usize]?, codes[group as usize]);
             Some((u64::from(who) << 32 | u64::from(code), group))
@@ -273,7 +273,7 @@ impl Who {
             of_group[group as usize] = Some(number);
         }
         let pairs = order.iter().map(|group| of_group[*group as usize]);
-        Ok(Having::of_groups(pairs, value_of, values))
+        Ok(IndividualsByValue::of_groups(pairs, value_of, values))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The classes of one node: packed codes, rows, and how often each sensitive value occurs.
 
 use super::Held;
+use super::individuals::ClassIndividuals;
 use super::packing::Packing;
-use super::people::People;
 use crate::model::ValueCount;
 
 /// The classes of one node, in no order that means anything. The memory comes out of the table's budget.
@@ -13,7 +13,7 @@ pub struct Classes {
     /// One for each sensitive column of the table.
     pub(super) sensitive: Vec<Histograms>,
     /// Where individuals are counted.
-    pub(super) people: Option<People>,
+    pub(super) people: Option<ClassIndividuals>,
     pub(super) held: Held,
 }
 
@@ -62,9 +62,9 @@ impl Classes {
 
     /// How many individuals (rows, where none are counted) of a class have each value of a sensitive column (by
     /// its place among the table's), values in their order, NULL first.
-    pub fn having(&self, class: usize, column: usize) -> &[ValueCount] {
+    pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
         match &self.people {
-            Some(people) => people.having.get(column).map_or(&[], |having| having.counts.of(class)),
+            Some(people) => people.by_value.get(column).map_or(&[], |by_value| by_value.counts.of(class)),
             None => self.sensitive(class, column),
         }
     }
@@ -83,7 +83,7 @@ impl Classes {
     /// The bytes this takes.
     pub fn bytes(&self) -> usize {
         let sensitive: usize = self.sensitive.iter().map(Histograms::bytes).sum();
-        let people = self.people.as_ref().map_or(0, People::bytes);
+        let people = self.people.as_ref().map_or(0, ClassIndividuals::bytes);
         self.entries.capacity() * size_of::<u64>() + sensitive + people
     }
 }

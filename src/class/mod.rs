@@ -7,11 +7,11 @@
 mod builder;
 mod class_sizes;
 mod classes;
-mod coded;
-mod intern;
-mod judged;
+mod encoded_column;
+mod encoder;
+mod evaluated_node;
+mod individuals;
 mod packing;
-mod people;
 mod roll_up;
 
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 pub use builder::ClassTableBuilder;
 pub use class_sizes::ClassSizes;
 pub use classes::Classes;
-pub use coded::{CodedColumn, CodedLevel};
-pub use intern::Coder;
-pub use judged::Judged;
+pub use encoded_column::{EncodedColumn, EncodedLevel};
+pub use encoder::Encoder;
+pub use evaluated_node::EvaluatedNode;
 pub use roll_up::Scratch;
 
 use crate::error::{Error, Result};
@@ -114,7 +114,7 @@ impl Drop for Held {
 
 /// The base classes of a table and the codes of its quasi-identifiers at every level.
 pub struct ClassTable {
-    columns: Vec<CodedColumn>,
+    columns: Vec<EncodedColumn>,
     sensitive: Vec<String>,
     packing: Packing,
     base: Classes,
@@ -142,7 +142,7 @@ impl std::fmt::Debug for ClassTable {
 
 impl ClassTable {
     /// The coded quasi-identifiers in policy order.
-    pub fn columns(&self) -> &[CodedColumn] {
+    pub fn columns(&self) -> &[EncodedColumn] {
         &self.columns
     }
 
@@ -197,7 +197,7 @@ impl ClassTable {
 
     /// The top level of every column.
     pub fn heights(&self) -> Vec<usize> {
-        self.columns.iter().map(CodedColumn::height).collect()
+        self.columns.iter().map(EncodedColumn::height).collect()
     }
 
     /// The label code of a class of a node in one column.

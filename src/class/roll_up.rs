@@ -5,8 +5,8 @@
 //! the growing result live in a [`Scratch`] that is used again.
 
 use super::classes::{Classes, Histograms};
+use super::individuals::{ClassIndividuals, Grouping};
 use super::packing::Field;
-use super::people::{Grouping, People};
 use super::{Budget, Held, too_many_classes};
 use crate::error::Result;
 use crate::model::ValueCount;
@@ -81,7 +81,7 @@ pub(super) fn roll_up(
     // What is made now is no larger than what it is made of.
     let mut held = Held::new(source.held.budget());
     let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
-    let of_people = source.people.as_ref().map_or(0, People::bytes);
+    let of_people = source.people.as_ref().map_or(0, ClassIndividuals::bytes);
     let grouping = if of_source + of_people > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
     held.at_least(scratch.entries.len() * size_of::<u64>() + of_source + of_people + grouping)?;
     let entries = scratch.entries.clone();

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, plural, rows, said_homogeneous, warning_line};
+use super::numbers::{grouped, homogeneous_lines, plural, rows, warning_line};
 use super::source::{Columns, parse_requirement};
 use crate::engine::{Phase, Run};
 use crate::error::{Error, Result, nearest};
@@ -51,7 +51,7 @@ impl Check {
         let policy = self.columns.open(|| Ok(Vec::new()))?;
         let input = Input::find(&self.input)?;
         run.listener.begin(Phase::Profile, 0);
-        let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
+        let loaded = open(run.resources, &input, &policy.spec, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         let models = if models.is_empty() { &loaded.policy.requirements } else { &models };
         let sensitive = looked_at(models, &loaded, &names)?;
@@ -82,7 +82,7 @@ impl Check {
         let all_hold = judged.iter().all(Judged::holds);
         judged.iter().for_each(|judged| text += &judged.told());
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
-        text += &said_homogeneous(&homogeneous, individual.is_some());
+        text += &homogeneous_lines(&homogeneous, individual.is_some());
         text += &match (individual, individuals) {
             (Some(name), Some(people)) => {
                 format!("counted   {} by `{name}`\n", plural(people, "individual", "individuals"))
@@ -163,7 +163,7 @@ impl<'a> Judged<'a> {
 
     fn told(&self) -> String {
         let holds = if self.holds() { "holds   " } else { "FAILS   " };
-        let mut text = format!("{holds}  {} required, {} reached", self.requirement.said(), self.reached());
+        let mut text = format!("{holds}  {} required, {} reached", self.requirement.text(), self.reached());
         if !self.holds() {
             let classes = plural(self.failing_classes, "class", "classes");
             let fail = if self.failing_classes == 1 { "fails" } else { "fail" };

@@ -77,7 +77,7 @@ impl Link {
             individual_of_table: self.individual_of_b.as_deref(),
             on: &self.on,
             sensitive: &self.sensitive,
-            policy: policy.as_ref().map(|p| (&p.said, &p.folder as &dyn Files)),
+            policy: policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files)),
         };
         let linked = link(run, &attack).await?;
         let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
@@ -125,7 +125,7 @@ impl Link {
             let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
             for bin in &bins {
                 let bar = bar(bin.individuals, most);
-                text += &format!("{:<15} {:>10}  {bar}\n", bin.said(), grouped(bin.individuals));
+                text += &format!("{:<15} {:>10}  {bar}\n", bin.text(), grouped(bin.individuals));
             }
             text += "\n";
         }

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::engine::cancel::Stop;
+use crate::engine::cancel::CancelToken;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Kind, Result, of_file};
 use crate::input::damaged::is_guarded;
@@ -165,7 +165,7 @@ fn run(cli: Cli) -> Result<Done> {
     let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
     let listening =
         listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
-    let stop = Stop::default();
+    let stop = CancelToken::default();
     let format = cli.everywhere.format;
     let (prints_itself, is_prompt) = match &cli.command {
         Command::Sql(sql) => (true, sql.is_prompt()),
@@ -213,7 +213,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
 /// Listens from now on; what is returned ends when the user asks to stop, after telling the run. A prompt hears
 /// interrupts itself.
 #[cfg(unix)]
-fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
+fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen =
         |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))));
@@ -233,7 +233,7 @@ fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
 /// Listens from now on; what is returned ends when the user asks to stop, after telling the run. A prompt hears
 /// interrupts itself.
 #[cfg(not(unix))]
-fn signals(stop: Stop, interrupts: bool) -> Result<impl Future<Output = ()>> {
+fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = ()>> {
     Ok(async move {
         if interrupts {
             drop(tokio::signal::ctrl_c().await);

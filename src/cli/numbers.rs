@@ -52,7 +52,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
 }
 
 /// What is said of homogeneous classes: a line a sensitive column.
-pub(super) fn said_homogeneous(all: &[Homogeneous], individuals: bool) -> String {
+pub(super) fn homogeneous_lines(all: &[Homogeneous], individuals: bool) -> String {
     let noun = if individuals { ("individual", "individuals") } else { ("row", "rows") };
     let line = |one: &Homogeneous| match one.classes {
         0 => format!("varied    `{}`: no class shares one value\n", one.column),

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{
-    as_is_lines, grouped, nodes_of, percent, percent_of, plural, rows, said_homogeneous, unique_lines,
+    as_is_lines, grouped, homogeneous_lines, nodes_of, percent, percent_of, plural, rows, unique_lines,
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
@@ -53,7 +53,7 @@ impl Release {
         if let Some(path) = &self.report {
             check_report(path, &self.to, self.overwrite)?;
         }
-        let source = PolicySource { said: &policy.said, text: &policy.text, files: &policy.folder };
+        let source = PolicySource { spec: &policy.spec, text: &policy.text, files: &policy.folder };
         let mut released = release(run, &input, &source, &self.to, self.overwrite).await?;
         if let Some(path) = &self.report {
             let report = json!({ "public": &released.public, "private": &released.private });
@@ -78,13 +78,13 @@ impl Release {
     fn told(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
-        let costs = said_costs(chosen, costs);
+        let costs = costs_text(chosen, costs);
         let chosen: Vec<String> =
-            chosen.iter().map(|(name, level)| said_level(name, &level.by, level.level, level.of)).collect();
+            chosen.iter().map(|(name, level)| level_text(name, &level.by, level.level, level.of)).collect();
         let models: Vec<String> = public
             .models
             .iter()
-            .map(|model| format!("{} {} required, {} reached", model.said(), model.required, model.reached))
+            .map(|model| format!("{} {} required, {} reached", model.text(), model.required, model.reached))
             .collect();
         // Without a slash at its end, which completion types.
         let out: PathBuf = self.to.components().collect();
@@ -159,7 +159,7 @@ impl Release {
                 percent(risk(after, "sample_uniqueness")?),
             ),
         );
-        text += &said_homogeneous(&public.homogeneous, individuals);
+        text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         let files = match public.files.as_slice() {
@@ -177,14 +177,14 @@ impl Release {
 }
 
 /// The quasi-identifiers whose generalization costs most, first: the share of its domain that a value stands for.
-fn said_costs(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
+fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     const SHOWN: usize = 4;
     let mut all: Vec<(&str, f64)> =
         chosen.iter().map(|(name, _)| name.as_str()).zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let said = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
-    let said: Vec<String> = said.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();
-    match said.as_slice() {
+    let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
+    let text: Vec<String> = text.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();
+    match text.as_slice() {
         [] => "nothing: every released value is as it was".to_owned(),
         most => format!("most: {} of the domain in each value", most.join(", ")),
     }
@@ -219,7 +219,7 @@ pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
 }
 
 /// A column's level for people: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age range 10 clip:0,90`.
-pub(super) fn said_level(name: &str, label: &str, level: usize, height: usize) -> String {
+pub(super) fn level_text(name: &str, label: &str, level: usize, height: usize) -> String {
     let (label, beside) = label.split_once(' ').unwrap_or((label, ""));
     let (side, beside) = match beside.strip_prefix("side:right") {
         Some(rest) => ("last", rest.trim_start()),

@@ -50,7 +50,7 @@ impl Risk {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.columns.open(|| self.of_release())?;
         let input = Input::find(&self.input)?;
-        let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
+        let loaded = open(run.resources, &input, &policy.spec, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;
         let sizes = ClassSizes::of(&table, table.base());
         let measured = risks(&sizes)?;
@@ -68,7 +68,7 @@ impl Risk {
             let constants: Vec<String> = row.defaults.iter().map(ToString::to_string).collect();
             let name = match constants.as_slice() {
                 [] => row.doc.name.to_owned(),
-                said => format!("{}({})", row.doc.name, said.join(", ")),
+                text => format!("{}({})", row.doc.name, text.join(", ")),
             };
             text += &format!("{name:<27} {shown:>9}   {}\n", row.doc.summary);
         }
@@ -80,8 +80,8 @@ impl Risk {
             let unique = SampleUniqueness.value(&sizes).unwrap_or_default();
             let at_risk = ShareAtRisk::DEFAULT.individuals(&sizes);
             let k = sizes.min().unwrap_or(0);
-            let (unique_said, at_risk_said) = (percent(unique), percent_of(at_risk, sizes.individuals()));
-            text += &format!("{name:<12} {:>8} {unique_said:>8} {at_risk_said:>9}\n", grouped(k));
+            let (unique_text, at_risk_said) = (percent(unique), percent_of(at_risk, sizes.individuals()));
+            text += &format!("{name:<12} {:>8} {unique_text:>8} {at_risk_said:>9}\n", grouped(k));
             without.push(json!({
                 "column": name,
                 "k": k,
@@ -150,7 +150,7 @@ fn histogram(sizes: &ClassSizes) -> String {
     let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
     let line = |bin: &Bin| {
         let bar = bar(bin.individuals, most);
-        format!("{:<12} {:>10} {:>12}  {bar}\n", bin.said(), grouped(bin.classes), grouped(bin.individuals))
+        format!("{:<12} {:>10} {:>12}  {bar}\n", bin.text(), grouped(bin.classes), grouped(bin.individuals))
     };
     "\nclass size      classes  individuals\n".to_owned() + &bins.iter().map(line).collect::<String>()
 }
@@ -173,7 +173,7 @@ pub(super) struct Bin {
 
 impl Bin {
     /// `1`, `2-3`, `4-7`.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self.from == self.to {
             true => grouped(self.from),
             false => format!("{}-{}", grouped(self.from), grouped(self.to)),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, nodes_of, percent_of, plural, rows, warning_line};
 use super::source::PolicyFile;
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{Input, open};
@@ -46,7 +46,7 @@ impl Search {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = PolicyFile::open(&self.policy)?;
         let input = Input::find(&self.input)?;
-        let loaded = open(run.resources, &input, &policy.said, &policy.folder).await?;
+        let loaded = open(run.resources, &input, &policy.spec, &policy.folder).await?;
         each_counts_once(run, &loaded).await?;
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
@@ -152,7 +152,7 @@ fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
         grouped(found.suppressed_rows),
         percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),
-        said_levels(policy, &found.levels),
+        levels_text(policy, &found.levels),
     )
 }
 
@@ -170,11 +170,11 @@ fn proven(outcome: &Outcome) -> String {
 }
 
 /// `dob decade | zip 3 of 5 | sex as is`.
-fn said_levels(policy: &Policy, levels: &[usize]) -> String {
+fn levels_text(policy: &Policy, levels: &[usize]) -> String {
     let columns = policy.quasi.iter().zip(levels).map(|(quasi, level)| {
         let levels = quasi.hierarchy.levels();
-        let label = levels.get(*level).map(|l| l.label()).unwrap_or_default();
-        super::release::said_level(&quasi.name, &label, *level, quasi.hierarchy.height())
+        let label = levels.get(*level).map(|l| l.descriptor()).unwrap_or_default();
+        super::release::level_text(&quasi.name, &label, *level, quasi.hierarchy.height())
     });
     columns.collect::<Vec<_>>().join(" | ")
 }
@@ -182,7 +182,7 @@ fn said_levels(policy: &Policy, levels: &[usize]) -> String {
 /// A node with every loss measure.
 fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_json::Value> {
     let rolled = classes.roll_up(classes.base(), &vec![0; found.levels.len()], &found.levels)?;
-    let judged = Judged::new(classes, &found.levels, &rolled, &policy.requirements);
+    let judged = EvaluatedNode::new(classes, &found.levels, &rolled, &policy.requirements);
     let levels =
         policy.quasi.iter().zip(&found.levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();

@@ -8,13 +8,13 @@ use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result, of_file};
 use crate::input::hierarchy_files::HierarchyFiles;
-use crate::model::{MODELS, Model, Needs, Parameters, Requirement};
-use crate::policy::{Folder, Said};
+use crate::model::{MODELS, Needs, Parameters, Requirement};
+use crate::policy::{Folder, PolicySpec};
 
 /// A policy file as a command opened it.
 pub(crate) struct PolicyFile {
     /// What it says.
-    pub said: Said,
+    pub spec: PolicySpec,
     /// Its text.
     pub text: String,
     /// Where its hierarchy files are.
@@ -29,9 +29,9 @@ impl PolicyFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let place = format!("policy {}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| Error::policy(of_file(&e)).at(&place))?;
-        let said = Said::parse(&text).map_err(|e| e.at(&place))?;
+        let spec = PolicySpec::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { said, text, folder: HierarchyFiles(Folder(folder)) })
+        Ok(Self { spec, text, folder: HierarchyFiles(Folder(folder)) })
     }
 }
 
@@ -62,8 +62,8 @@ impl Columns {
         if quasi.is_empty() {
             return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));
         }
-        let said = Said::quick(&quasi, self.individual.as_deref(), 2)?;
-        Ok(PolicyFile { said, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
+        let spec = PolicySpec::from_columns(&quasi, self.individual.as_deref(), 2)?;
+        Ok(PolicyFile { spec, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 
     /// Whether a policy was given.
@@ -87,21 +87,16 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     };
     let (name, rest) = text.trim().split_once('(').ok_or_else(form)?;
     let (name, inside) = (name.trim(), rest.trim_end().strip_suffix(')').ok_or_else(form)?);
-    let said: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    let spec: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     let row = find(MODELS, |row| row.doc, name);
     let row =
         row.map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")).at(place()))?;
-    let (constants, sensitive) = said.split_at(said.len().min(row.parameters.len()));
+    let (constants, sensitive) = spec.split_at(spec.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);
     let pairs =
         pairs.map(|(name, value)| Ok(((*name).to_owned(), Decimal::parse(value).map_err(|e| e.at(name))?)));
     let parameters = Parameters::new(pairs.collect::<Result<_>>().map_err(|e| e.at(place()))?);
-    let model = match (row.make)(parameters).map_err(|e| e.at(place()))? {
-        Model::Class(model) => model,
-        Model::Table(model) => {
-            return Err(Error::policy(format!("{} judges whole tables", model.doc().name)).at(place()));
-        }
-    };
+    let model = (row.make)(parameters).map_err(|e| e.at(place()))?;
     let column = (model.needs() != Needs::Size).then_some("sensitive column");
     match (column, sensitive) {
         (None, []) => Ok(Requirement { model, sensitive: None }),
@@ -119,9 +114,9 @@ mod tests {
 
     #[test]
     fn requirements_are_read_as_calls() {
-        assert_eq!(parse_requirement(" k_anonymity( 5 ) ").unwrap().said(), "k_anonymity(5)");
+        assert_eq!(parse_requirement(" k_anonymity( 5 ) ").unwrap().text(), "k_anonymity(5)");
         let l_diversity = parse_requirement("l_diversity(2, diagnosis)").unwrap();
-        assert_eq!(l_diversity.said(), "l_diversity(2, diagnosis)");
+        assert_eq!(l_diversity.text(), "l_diversity(2, diagnosis)");
         for wrong in [
             "k_anonymity",
             "k_anonymity()",

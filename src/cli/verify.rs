@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{plural, rows, said_homogeneous, unique_lines};
-use super::release::{risk, said_level};
+use super::numbers::{homogeneous_lines, plural, rows, unique_lines};
+use super::release::{level_text, risk};
 use super::source::PolicyFile;
 use crate::engine::{Phase, Run};
 use crate::error::Result;
@@ -43,7 +43,7 @@ impl Verify {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
         let input = self.input.as_deref().map(Input::find).transpose()?;
         run.listener.begin(Phase::Verify, 0);
-        let policy = policy.as_ref().map(|p| (&p.said, &p.folder as &dyn Files));
+        let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
         let checked = check_release(run, &self.out, input.as_ref(), policy).await?;
         let public = &checked.public;
         let mut text = format!(
@@ -61,13 +61,13 @@ impl Verify {
             text += &format!(
                 "{:<10}{} {} required, {} reached\n",
                 if is_counted { "holds" } else { "recorded" },
-                model.said(),
+                model.text(),
                 model.required,
                 model.reached
             );
         }
-        text += &said_homogeneous(&checked.verified.homogeneous, individuals);
-        text += &said_levels(public);
+        text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
+        text += &levels_text(public);
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
                 "verified  against the input: all {} are rows of it, {} suppressed\n",
@@ -99,18 +99,18 @@ impl Verify {
 }
 
 /// The quasi-identifiers that are generalized most, first: by their share of all levels.
-fn said_levels(public: &PublicRecord) -> String {
+fn levels_text(public: &PublicRecord) -> String {
     const SHOWN: usize = 4;
     let levels =
         public.columns.iter().filter_map(|column| Some((&column.name, column.generalized.as_ref()?)));
     let mut all: Vec<_> = levels.filter(|(_, level)| level.level > 0).collect();
     // In thousandths, which is as fine as hierarchies get.
     all.sort_by_key(|(_, level)| std::cmp::Reverse(level.level * 1_000 / level.of.max(1)));
-    let said = all.iter().take(SHOWN).map(|(name, level)| {
-        format!("{} ({} of {})", said_level(name, &level.by, level.level, level.of), level.level, level.of)
+    let text = all.iter().take(SHOWN).map(|(name, level)| {
+        format!("{} ({} of {})", level_text(name, &level.by, level.level, level.of), level.level, level.of)
     });
-    match said.collect::<Vec<_>>().as_slice() {
+    match text.collect::<Vec<_>>().as_slice() {
         [] => "coarsest  nothing: every released value is as it was\n".to_owned(),
-        said => format!("coarsest  {}\n", said.join(", ")),
+        text => format!("coarsest  {}\n", text.join(", ")),
     }
 }

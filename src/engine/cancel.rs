@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 
 /// A flag shared by a run and whoever may stop it.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct CancelToken(Arc<AtomicBool>);
 
-impl Stop {
+impl CancelToken {
     /// Asks the run to stop.
     pub fn now(&self) {
         self.0.store(true, Ordering::SeqCst);

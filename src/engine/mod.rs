@@ -9,4 +9,4 @@ mod run;
 mod session;
 
 pub use run::{Listener, Phase, Run, Silent};
-pub use session::{Doing, PoolBudget, Resources, column, into_engine, map_error};
+pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};

@@ -16,7 +16,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::Doing;
+use super::Context;
 use crate::error::{Error, Result};
 
 /// The rows of `plan`, run afresh in `context` whenever the table is read.
@@ -28,7 +28,7 @@ pub(crate) fn table_of_plan(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
 ) -> Result<DataFrame> {
-    session.read_table(Arc::new(Again { plan, context })).doing("reading the input")
+    session.read_table(Arc::new(Again { plan, context })).context("reading the input")
 }
 
 /// The rows of these partitions.
@@ -41,8 +41,8 @@ pub(crate) fn table_of_partitions(
 ) -> Result<DataFrame> {
     let first = partitions.first().ok_or_else(|| Error::internal("a table without partitions"))?;
     let schema = Arc::clone(first.schema());
-    let table = StreamingTable::try_new(schema, partitions).doing("reading rows")?;
-    session.read_table(Arc::new(table)).doing("reading rows")
+    let table = StreamingTable::try_new(schema, partitions).context("reading rows")?;
+    session.read_table(Arc::new(table)).context("reading rows")
 }
 
 struct Again {

@@ -1,6 +1,6 @@
 //! What a run may use and whom it tells: resources, cancellation, progress.
 
-use super::cancel::Stop;
+use super::cancel::CancelToken;
 use super::session::Resources;
 
 /// What is going on, for a progress display.
@@ -39,7 +39,7 @@ pub struct Run<'a> {
     /// Threads and memory.
     pub resources: &'a Resources,
     /// Who may stop it.
-    pub stop: &'a Stop,
+    pub stop: &'a CancelToken,
     /// Who hears of it.
     pub listener: &'a dyn Listener,
     /// Whether errors may show values that a hierarchy does not cover. Nothing else ever shows a cell.

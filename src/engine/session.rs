@@ -182,36 +182,36 @@ pub fn into_engine(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Adds `.doing("reading the input")` to the engine's results.
-pub trait Doing<T> {
+/// Adds `.context("reading the input")` to the engine's results.
+pub trait Context<T> {
     /// Maps the engine's error, saying what was being done.
     ///
     /// # Errors
     /// The mapped error.
-    fn doing(self, what: &str) -> Result<T>;
+    fn context(self, what: &str) -> Result<T>;
 }
 
-impl<T> Doing<T> for std::result::Result<T, DataFusionError> {
-    fn doing(self, what: &str) -> Result<T> {
+impl<T> Context<T> for std::result::Result<T, DataFusionError> {
+    fn context(self, what: &str) -> Result<T> {
         self.map_err(|e| map_error(&e, what))
     }
 }
 
-impl<T> Doing<T> for std::result::Result<T, arrow::error::ArrowError> {
-    fn doing(self, what: &str) -> Result<T> {
+impl<T> Context<T> for std::result::Result<T, arrow::error::ArrowError> {
+    fn context(self, what: &str) -> Result<T> {
         self.map_err(|e| Error::data(describe_arrow(&e)).at(what))
     }
 }
 
-impl<T> Doing<T> for std::result::Result<T, datafusion::parquet::errors::ParquetError> {
-    fn doing(self, what: &str) -> Result<T> {
+impl<T> Context<T> for std::result::Result<T, datafusion::parquet::errors::ParquetError> {
+    fn context(self, what: &str) -> Result<T> {
         let other = || "a Parquet file is damaged, or could not be read or written".to_owned();
         self.map_err(|e| Error::data(of_system(&e).unwrap_or_else(other)).at(what))
     }
 }
 
-impl<T> Doing<T> for std::io::Result<T> {
-    fn doing(self, what: &str) -> Result<T> {
+impl<T> Context<T> for std::io::Result<T> {
+    fn context(self, what: &str) -> Result<T> {
         self.map_err(|e| Error::data(of_file(&e)).at(what))
     }
 }
@@ -249,7 +249,10 @@ mod tests {
             );
         }
         let parquet: std::result::Result<(), _> = Err(ParquetError::from(full()));
-        assert_eq!(parquet.doing("writing").unwrap_err().to_string(), "writing: no space left on the device");
+        assert_eq!(
+            parquet.context("writing").unwrap_err().to_string(),
+            "writing: no space left on the device"
+        );
         let other = DataFusionError::External("999-00000007".into());
         assert_eq!(map_error(&other, "sorting").to_string(), "sorting: an outside component failed");
     }

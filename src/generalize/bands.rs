@@ -7,7 +7,7 @@
 //! # Contract
 //! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own, as
 //! for [`range`](super::range). A float is on or above a cut point when it is not below the cut point's nearest
-//! double. A coarser level has some of the finer one's cut points. Labels that are [padded](Bands::padded_for)
+//! double. A coarser level has some of the finer one's cut points. Labels that are [padded](Bands::with_label_width)
 //! to the width of a release (`[018.5,025)`) sort as text like the values from 0 up, but for the last: `<` sorts
 //! first, then `>=`, then the intervals; text order of negative cut points is not theirs. So the level does not
 //! claim to keep order. An outermost band with few people still shows that they exist.
@@ -16,10 +16,10 @@
 //! use datafusion_kanon::decimal::Decimal;
 //! use datafusion_kanon::generalize::{Generalizer, Value, bands::Bands};
 //! let bmi = Bands::new(["18.5", "25", "30", "40"].map(Decimal::parse).into_iter().collect::<Result<_, _>>()?)?;
-//! assert_eq!(bmi.one(&Value::Float(18.4))?, Value::Text("<18.5".into()));
-//! assert_eq!(bmi.one(&Value::Float(18.5))?, Value::Text("[18.5,25)".into()));
-//! assert_eq!(bmi.one(&Value::Int(40))?, Value::Text(">=40".into()));
-//! assert_eq!(bmi.one(&Value::Null)?, Value::Null);
+//! assert_eq!(bmi.generalize_value(&Value::Float(18.4))?, Value::Text("<18.5".into()));
+//! assert_eq!(bmi.generalize_value(&Value::Float(18.5))?, Value::Text("[18.5,25)".into()));
+//! assert_eq!(bmi.generalize_value(&Value::Int(40))?, Value::Text(">=40".into()));
+//! assert_eq!(bmi.generalize_value(&Value::Null)?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -65,7 +65,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bands {
     /// The cut points as they were said.
-    said: Vec<Decimal>,
+    stated: Vec<Decimal>,
     clip: Option<Clip>,
     /// Where bands meet, ascending: those said between the ends of the clip, and the ends.
     cuts: Vec<Decimal>,
@@ -85,7 +85,7 @@ impl Bands {
         if let Some([one, next]) = cuts.windows(2).find(|pair| pair[0] >= pair[1]) {
             return Err(Error::policy(format!("cut points must ascend, and {next} stands behind {one}")));
         }
-        Ok(Self { said: cuts.clone(), clip: None, cuts, digits: 1 })
+        Ok(Self { stated: cuts.clone(), clip: None, cuts, digits: 1 })
     }
 
     /// The label of each band, the lowest first, then those of what no band holds.
@@ -106,10 +106,10 @@ impl Bands {
 }
 
 impl Generalizer for Bands {
-    fn label(&self) -> String {
-        let said = self.said.iter().map(Decimal::to_string).collect::<Vec<_>>().join(",");
-        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.label()));
-        format!("bands:{said}{clip}")
+    fn descriptor(&self) -> String {
+        let stated = self.stated.iter().map(Decimal::to_string).collect::<Vec<_>>().join(",");
+        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.descriptor()));
+        format!("bands:{stated}{clip}")
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -137,7 +137,7 @@ impl Generalizer for Bands {
         labels_of_rows(&self.labels(), &places)
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         let reached = |cut: &&Decimal| match value {
             Value::Int(v) => v.saturating_mul(cut.denominator()) >= cut.numerator(),
             Value::Float(v) => *v >= cut.to_f64(),
@@ -165,7 +165,7 @@ impl Generalizer for Bands {
         }
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Bands>() else {
             return Err("`bands` follows only `bands`".into());
         };
@@ -176,13 +176,13 @@ impl Generalizer for Bands {
             return Err(format!("{cut} is no cut point of the finer level"));
         }
         // Beyond the ends of a clip no cut point is left: the clip may make both levels the same.
-        if self.said == finer.said {
+        if self.stated == finer.stated {
             return Err("its cut points are those of the finer level; leave some out".into());
         }
         Ok(())
     }
 
-    fn padded_for(&self, released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
+    fn with_label_width(&self, released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         Some(Arc::new(Self { digits: whole_digits(released)?, ..self.clone() }))
     }
 
@@ -190,9 +190,9 @@ impl Generalizer for Bands {
         let between = |cut: &&Decimal| {
             clip.low().is_none_or(|low| low < **cut) && clip.high().is_none_or(|high| **cut < high)
         };
-        let between: Vec<Decimal> = self.said.iter().filter(between).copied().collect();
+        let between: Vec<Decimal> = self.stated.iter().filter(between).copied().collect();
         let cuts = clip.low().into_iter().chain(between).chain(clip.high()).collect();
-        Ok(Arc::new(Self { said: self.said.clone(), clip: Some(*clip), cuts, digits: self.digits }))
+        Ok(Arc::new(Self { stated: self.stated.clone(), clip: Some(*clip), cuts, digits: self.digits }))
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
         let whole: ArrayRef = Arc::new(UInt64Array::from(vec![0, 18, 19, 25, u64::MAX]));
         let expected = ["<18.5", "<18.5", "[18.5,25)", "[25,30)", ">=40"].map(Some);
         assert_eq!(texts(&agree(&bands(&BMI), &whole).unwrap()), expected);
-        assert_eq!(bands(&BMI).label(), "bands:18.5,25,30,40");
+        assert_eq!(bands(&BMI).descriptor(), "bands:18.5,25,30,40");
         assert!(bands(&BMI).output_type(&DataType::Utf8).is_err());
     }
 
@@ -259,14 +259,17 @@ mod tests {
     fn padded_labels_sort_like_the_values_but_for_the_last() {
         let level = bands(&["5", "18.5", "100"]);
         let values: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 7.0, 20.0, 100.0]));
-        let padded = level.padded_for(&agree(&level, &values).unwrap()).unwrap();
+        let padded = level.with_label_width(&agree(&level, &values).unwrap()).unwrap();
         let labels = agree(&*padded, &values).unwrap();
         assert_eq!(texts(&labels), ["<005", "[005,018.5)", "[018.5,100)", ">=100"].map(Some));
         // From labels that are padded the same comes out.
-        assert_eq!(&agree(&*level.padded_for(&labels).unwrap(), &values).unwrap(), &labels);
+        assert_eq!(&agree(&*level.with_label_width(&labels).unwrap(), &values).unwrap(), &labels);
         // The width is that of what is released.
         let few: ArrayRef = Arc::new(StringViewArray::from(vec!["<5"]));
-        assert_eq!(level.padded_for(&few).unwrap().one(&Value::Int(1)).unwrap(), Value::Text("<5".into()));
+        assert_eq!(
+            level.with_label_width(&few).unwrap().generalize_value(&Value::Int(1)).unwrap(),
+            Value::Text("<5".into())
+        );
     }
 
     #[test]
@@ -277,12 +280,12 @@ mod tests {
             ["<18", "[18.5,30)", ">=30", ">40", "40", "nan", "+inf", "infinity", "", "*", "[25.0,30)"];
         assert!(wrong.iter().all(|text| !label(text)));
         assert!(bands(&BMI).is_label(&Value::Null) && !bands(&BMI).is_label(&Value::Int(40)));
-        assert_eq!(bands(&["25", "30"]).follows(&bands(&BMI)), Ok(()));
+        assert_eq!(bands(&["25", "30"]).check_coarsens(&bands(&BMI)), Ok(()));
         assert_eq!(
-            bands(&["25", "35"]).follows(&bands(&BMI)),
+            bands(&["25", "35"]).check_coarsens(&bands(&BMI)),
             Err("35 is no cut point of the finer level".into())
         );
-        assert!(bands(&BMI).follows(&bands(&BMI)).unwrap_err().contains("leave some out"));
+        assert!(bands(&BMI).check_coarsens(&bands(&BMI)).unwrap_err().contains("leave some out"));
         let cuts = |cuts: &[&str]| Bands::new(cuts.iter().map(|cut| Decimal::parse(cut).unwrap()).collect());
         assert!(cuts(&[]).is_err() && cuts(&["1", "1"]).is_err() && cuts(&["2", "1"]).is_err());
     }
@@ -295,12 +298,12 @@ mod tests {
             Arc::new(Float64Array::from(vec![18.0, 19.0, 20.0, 29.0, 34.0, 35.0, f64::INFINITY]));
         let expected = ["<20", "<20", "[20,25)", "[25,30)", "[30,35)", ">=35", ">=35"].map(Some);
         assert_eq!(texts(&agree(&*level, &values).unwrap()), expected);
-        assert_eq!(level.label(), "bands:18.5,25,30,40 clip:20,35");
+        assert_eq!(level.descriptor(), "bands:18.5,25,30,40 clip:20,35");
         assert!(!level.is_label(&Value::Text("inf".into())) && !level.is_label(&Value::Text("<18.5".into())));
-        assert!(bands(&["25"]).clipped(&clip).unwrap().follows(&*level).is_ok());
-        assert!(bands(&["25", "28"]).clipped(&clip).unwrap().follows(&*level).is_err());
-        assert!(bands(&BMI).clipped(&clip).unwrap().follows(&*level).is_err());
-        assert!(bands(&["25"]).follows(&*level).is_err());
+        assert!(bands(&["25"]).clipped(&clip).unwrap().check_coarsens(&*level).is_ok());
+        assert!(bands(&["25", "28"]).clipped(&clip).unwrap().check_coarsens(&*level).is_err());
+        assert!(bands(&BMI).clipped(&clip).unwrap().check_coarsens(&*level).is_err());
+        assert!(bands(&["25"]).check_coarsens(&*level).is_err());
     }
 
     #[test]
@@ -323,7 +326,7 @@ mod tests {
                     texts(&agree(&**level, &values).unwrap()),
                     expected.map(Some),
                     "{}",
-                    level.label()
+                    level.descriptor()
                 );
             }
         }
@@ -356,7 +359,7 @@ mod tests {
             for column in columns {
                 let labels = agree(&fine, &column).unwrap();
                 let Ok(coarse) = Bands::new(kept.clone()) else { continue };
-                prop_assert_eq!(coarse.follows(&fine).is_ok(), coarse.cuts != fine.cuts);
+                prop_assert_eq!(coarse.check_coarsens(&fine).is_ok(), coarse.cuts != fine.cuts);
                 let coarse = agree(&coarse, &column).unwrap();
                 for (fine, coarse) in texts(&labels).into_iter().flatten().zip(texts(&coarse).into_iter().flatten()) {
                     let (fine, coarse) = (ends(fine), ends(coarse));

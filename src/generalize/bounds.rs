@@ -84,7 +84,7 @@ impl Grid {
     }
 
     /// Checks that every interval of this grid is a union of intervals of `finer`.
-    pub(crate) fn follows(&self, finer: &Self) -> Result<(), String> {
+    pub(crate) fn check_coarsens(&self, finer: &Self) -> Result<(), String> {
         if self.step == finer.step {
             return Err(format!("{} is no coarser than {}", self.step, finer.step));
         }

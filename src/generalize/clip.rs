@@ -16,10 +16,10 @@
 //! use datafusion_kanon::decimal::Decimal;
 //! use datafusion_kanon::generalize::{Generalizer, Value, clip::Clip};
 //! let ages = Clip::new(Some(Decimal::integer(0)), Some(Decimal::integer(90)))?;
-//! assert_eq!(ages.one(&Value::Int(104))?, Value::Int(90));
-//! assert_eq!(ages.one(&Value::Int(-3))?, Value::Int(0));
-//! assert_eq!(ages.one(&Value::Float(39.5))?, Value::Float(39.5));
-//! assert_eq!(ages.one(&Value::Null)?, Value::Null);
+//! assert_eq!(ages.generalize_value(&Value::Int(104))?, Value::Int(90));
+//! assert_eq!(ages.generalize_value(&Value::Int(-3))?, Value::Int(0));
+//! assert_eq!(ages.generalize_value(&Value::Float(39.5))?, Value::Float(39.5));
+//! assert_eq!(ages.generalize_value(&Value::Null)?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -203,7 +203,7 @@ fn is_number(value: &Value) -> bool {
 }
 
 impl Generalizer for Clip {
-    fn label(&self) -> String {
+    fn descriptor(&self) -> String {
         let end = |end: Option<Decimal>| end.map_or(String::new(), |end| end.to_string());
         format!("clip:{},{}", end(self.low), end(self.high))
     }
@@ -263,7 +263,7 @@ impl Generalizer for Clip {
         })
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         match value {
             Value::Int(_) if self.scale() > 0 => Err(Error::data("whole numbers need whole ends")),
             Value::Null | Value::Int(_) | Value::Float(_) | Value::Decimal(..) => {
@@ -274,11 +274,11 @@ impl Generalizer for Clip {
     }
 
     fn is_label(&self, value: &Value) -> bool {
-        self.one(value).is_ok_and(|clipped| clipped == *value)
+        self.generalize_value(value).is_ok_and(|clipped| clipped == *value)
             || matches!(value, Value::Float(v) if v.is_nan())
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Clip>() else {
             return Err("`clip` follows only `clip`".into());
         };
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(levels[2], ["<0", "[0,20)", "[80,90)", "[80,90)", ">=90", ">=90"]);
         assert_eq!(levels[3], ["<0", "[0,90)", "[0,90)", "[0,90)", ">=90", ">=90"]);
         assert_eq!(levels[4], ["*"; 6]);
-        let labels: Vec<String> = clipped.levels().iter().map(|level| level.label()).collect();
+        let labels: Vec<String> = clipped.levels().iter().map(|level| level.descriptor()).collect();
         let expected =
             ["clip:0,90", "range:10 clip:0,90", "range:20 clip:0,90", "range:100 clip:0,90", "suppress"];
         assert_eq!(labels, expected);
@@ -400,7 +400,8 @@ mod tests {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![0.0, 0.25, 1.0, 8.75, 9.0, f64::INFINITY]));
         let expected = ["<0.25", "[0.25,1.00)", "[1.00,3.50)", "[8.50,9.00)", ">=9.00", ">=9.00"];
         assert_eq!(shown(&*clipped.levels()[1], &values), expected);
-        let padded = clipped.levels()[1].padded_for(&agree(&*clipped.levels()[1], &values).unwrap()).unwrap();
+        let padded =
+            clipped.levels()[1].with_label_width(&agree(&*clipped.levels()[1], &values).unwrap()).unwrap();
         assert_eq!(shown(&*padded, &values), expected);
     }
 
@@ -409,10 +410,10 @@ mod tests {
         let ages: ArrayRef = Arc::new(Int64Array::from(vec![-1, 5, 105, 130]));
         let ranges = hierarchy(&DataType::Int64, "range", &widths(&["10"]), 0).unwrap();
         let level = &ranges.clipped(&clip("0", "120")).unwrap().levels()[1].clone();
-        let padded = level.padded_for(&agree(&**level, &ages).unwrap()).unwrap();
+        let padded = level.with_label_width(&agree(&**level, &ages).unwrap()).unwrap();
         assert_eq!(shown(&*padded, &ages), ["<000", "[000,010)", "[100,110)", ">=120"]);
         let young: ArrayRef = Arc::new(Int64Array::from(vec![5]));
-        let padded = level.padded_for(&agree(&**level, &young).unwrap()).unwrap();
+        let padded = level.with_label_width(&agree(&**level, &young).unwrap()).unwrap();
         assert_eq!(shown(&*padded, &young), ["[00,10)"]);
     }
 
@@ -472,10 +473,10 @@ mod tests {
                     for level in hierarchy.levels() {
                         let Ok(labels) = super::super::apply(&**level, column) else { break };
                         for row in 0..column.len() {
-                            let naive = level.one(&Value::read(column, row).unwrap()).unwrap();
+                            let naive = level.generalize_value(&Value::read(column, row).unwrap()).unwrap();
                             let nan = matches!(naive, Value::Float(x) if x.is_nan());
-                            prop_assert!(nan || naive == Value::read(&labels, row).unwrap(), "{}", level.label());
-                            prop_assert!(level.is_label(&naive), "{}", level.label());
+                            prop_assert!(nan || naive == Value::read(&labels, row).unwrap(), "{}", level.descriptor());
+                            prop_assert!(level.is_label(&naive), "{}", level.descriptor());
                         }
                         if let Some(finer) = &above {
                             for (a, b) in (0..column.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -483,7 +484,7 @@ mod tests {
                                     let cell = |row: usize| Value::read(labels, row).unwrap().text_form();
                                     cell(a) == cell(b)
                                 };
-                                prop_assert!(!same(finer) || same(&labels), "{}", level.label());
+                                prop_assert!(!same(finer) || same(&labels), "{}", level.descriptor());
                             }
                         }
                         above = Some(labels);

@@ -16,11 +16,11 @@
 //! use arrow::datatypes::TimeUnit;
 //! use datafusion_kanon::generalize::{Generalizer, Value, date::{Date, Period}};
 //! let year = Date::new(Period::Year);
-//! assert_eq!(year.one(&Value::Date(-1))?, Value::Date(-365)); // 1969-12-31, 1969-01-01
+//! assert_eq!(year.generalize_value(&Value::Date(-1))?, Value::Date(-365)); // 1969-12-31, 1969-01-01
 //! let day = Date::new(Period::Day);
 //! let (last, first) = (Value::Timestamp(-1, TimeUnit::Second, None), Value::Timestamp(-86_400, TimeUnit::Second, None));
-//! assert_eq!(day.one(&last)?, first);
-//! assert_eq!(day.one(&Value::Null)?, Value::Null);
+//! assert_eq!(day.generalize_value(&last)?, first);
+//! assert_eq!(day.generalize_value(&Value::Null)?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -232,7 +232,7 @@ fn day_of(year: i64, month: i64) -> i64 {
 }
 
 impl Generalizer for Date {
-    fn label(&self) -> String {
+    fn descriptor(&self) -> String {
         format!("date:{}", self.period.name())
     }
 
@@ -283,7 +283,7 @@ impl Generalizer for Date {
         }
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         let epoch = NaiveDate::default(); // 1970-01-01
         let result = match value {
             Value::Null => return Ok(Value::Null),
@@ -306,10 +306,10 @@ impl Generalizer for Date {
     }
 
     fn is_label(&self, value: &Value) -> bool {
-        self.one(value).is_ok_and(|first| first == *value)
+        self.generalize_value(value).is_ok_and(|first| first == *value)
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Date>() else {
             return Err("`date` follows only `date`".into());
         };
@@ -414,7 +414,7 @@ mod tests {
             for (at, (_, finer)) in PERIODS.iter().enumerate() {
                 let fine = agree(&Date::new(*finer), &column).unwrap();
                 for (_, coarser) in &PERIODS[at + 1..] {
-                    if Date::new(*coarser).follows(&Date::new(*finer)).is_ok() {
+                    if Date::new(*coarser).check_coarsens(&Date::new(*finer)).is_ok() {
                         let direct = agree(&Date::new(*coarser), &column).unwrap();
                         prop_assert_eq!(&agree(&Date::new(*coarser), &fine).unwrap(), &direct);
                     }
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn levels_are_unions_of_finer_ones() {
-        let follows = |coarser, finer| Date::new(coarser).follows(&Date::new(finer));
+        let follows = |coarser, finer| Date::new(coarser).check_coarsens(&Date::new(finer));
         for pair in PERIODS.windows(2) {
             let (finer, coarser) = (pair[0].1, pair[1].1);
             assert_eq!(follows(coarser, finer).is_ok(), finer != Period::Week);
@@ -454,7 +454,7 @@ mod tests {
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );
         let words = |word: &str| (ROW.levels)(&Argument::Words(vec![word.into()]), &Options::default());
-        assert_eq!(words("quarter").unwrap()[0].label(), "date:quarter");
+        assert_eq!(words("quarter").unwrap()[0].descriptor(), "date:quarter");
         assert!(words("monht").unwrap_err().to_string().contains("did you mean `month`?"));
     }
 
@@ -468,7 +468,7 @@ mod tests {
                 prop_assert_eq!(&cast(&agree(&Date::new(fine), &wide).unwrap(), &DataType::Date32).unwrap(), &once);
                 for (_, coarse) in PERIODS {
                     let (fine, coarse) = (Date::new(fine), Date::new(coarse));
-                    if coarse.follows(&fine).is_ok() {
+                    if coarse.check_coarsens(&fine).is_ok() {
                         prop_assert_eq!(&agree(&coarse, &once).unwrap(), &agree(&coarse, &values).unwrap());
                     }
                 }

@@ -270,7 +270,7 @@ mod tests {
         assert!(agree(&range("0.001"), &far).is_none());
         let why = range("0.001").generalize(&far).unwrap_err().to_string();
         assert!(why.starts_with("2 values are too far from 0"), "{why}");
-        let one = range("0.001").one(&Value::Decimal(i256::MAX, 0)).unwrap_err().to_string();
+        let one = range("0.001").generalize_value(&Value::Decimal(i256::MAX, 0)).unwrap_err().to_string();
         assert!(
             [&why, &one].iter().all(|why| why.ends_with(": use a step and an origin with fewer decimals"))
         );

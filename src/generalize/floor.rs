@@ -20,11 +20,11 @@
 //! use datafusion_kanon::decimal::Decimal;
 //! use datafusion_kanon::generalize::{Generalizer, Value, floor::Floor};
 //! let tens = Floor::new(Decimal::integer(10))?;
-//! assert_eq!(tens.one(&Value::Int(39))?, Value::Int(30));
-//! assert_eq!(tens.one(&Value::Int(-5))?, Value::Int(-10));
-//! assert_eq!(tens.one(&Value::Null)?, Value::Null);
+//! assert_eq!(tens.generalize_value(&Value::Int(39))?, Value::Int(30));
+//! assert_eq!(tens.generalize_value(&Value::Int(-5))?, Value::Int(-10));
+//! assert_eq!(tens.generalize_value(&Value::Null)?, Value::Null);
 //! let tenths = Floor::new(Decimal::parse("0.1")?)?;
-//! assert_eq!(tenths.one(&Value::Float(0.3))?, Value::Float(0.3));
+//! assert_eq!(tenths.generalize_value(&Value::Float(0.3))?, Value::Float(0.3));
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -157,8 +157,8 @@ impl Floor {
 }
 
 impl Generalizer for Floor {
-    fn label(&self) -> String {
-        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.label()));
+    fn descriptor(&self) -> String {
+        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.descriptor()));
         self.grid.label("floor") + &clip
     }
 
@@ -219,11 +219,11 @@ impl Generalizer for Floor {
         }
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         if let Some(clip) = &self.clip
             && clip.side(value) != Ordering::Equal
         {
-            return clip.one(value);
+            return clip.generalize_value(value);
         }
         let floor = match value {
             Value::Null => Value::Null,
@@ -242,23 +242,23 @@ impl Generalizer for Floor {
         };
         // An interval that the lower end cuts begins there.
         match &self.clip {
-            Some(clip) if clip.side(&floor) == Ordering::Less => clip.one(&floor),
+            Some(clip) if clip.side(&floor) == Ordering::Less => clip.generalize_value(&floor),
             _ => Ok(floor),
         }
     }
 
     fn is_label(&self, value: &Value) -> bool {
-        match (value, self.one(value)) {
+        match (value, self.generalize_value(value)) {
             (Value::Float(v), Ok(Value::Float(floor))) => v.is_nan() || v.to_bits() == floor.to_bits(),
             (value, Ok(floor)) => *value == floor,
             (_, Err(_)) => false,
         }
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Floor>() {
             Some(finer) if self.clip != finer.clip => Err("they are clipped at other ends".into()),
-            Some(finer) => self.grid.follows(&finer.grid),
+            Some(finer) => self.grid.check_coarsens(&finer.grid),
             None => Err("`floor` follows only `floor`".into()),
         }
     }
@@ -311,10 +311,14 @@ pub(crate) mod tests {
                 other => other.clone(),
             };
             let naive = (0..values.len())
-                .map(|row| generalizer.one(&Value::read(&values, row)?))
+                .map(|row| generalizer.generalize_value(&Value::read(&values, row)?))
                 .collect::<Result<Vec<Value>>>()
                 .and_then(|cells| {
-                    assert!(cells.iter().all(|cell| generalizer.is_label(cell)), "{}", generalizer.label());
+                    assert!(
+                        cells.iter().all(|cell| generalizer.is_label(cell)),
+                        "{}",
+                        generalizer.descriptor()
+                    );
                     Value::build(&cells, &generalizer.output_type(&plain)?)
                 });
             let columnar = apply(generalizer, &values);
@@ -404,9 +408,9 @@ pub(crate) mod tests {
         let error = floor("1").output_type(&DataType::Utf8View).unwrap_err().to_string();
         assert!(error.contains("expected integers, floats or decimals"), "{error}");
         assert!(floor("5e15").output_type(&DataType::Float64).is_err());
-        assert_eq!(floor("20").follows(&floor("15")), Err("20 is not a multiple of 15".into()));
-        assert_eq!(floor("1").follows(&floor("0.25")), Ok(()));
-        assert!(floor("10").follows(&floor("10")).is_err());
+        assert_eq!(floor("20").check_coarsens(&floor("15")), Err("20 is not a multiple of 15".into()));
+        assert_eq!(floor("1").check_coarsens(&floor("0.25")), Ok(()));
+        assert!(floor("10").check_coarsens(&floor("10")).is_err());
     }
 
     #[test]
@@ -423,7 +427,7 @@ pub(crate) mod tests {
         );
         let error = from("10", "0.5").output_type(&DataType::Int8).unwrap_err();
         assert_eq!(error.to_string(), "an origin of 0.5 needs a float column");
-        assert_eq!(from("10", "5").label(), "floor:10 origin:5");
+        assert_eq!(from("10", "5").descriptor(), "floor:10 origin:5");
     }
 
     #[test]
@@ -463,7 +467,7 @@ pub(crate) mod tests {
             for width in [DataType::Int8, DataType::Int16, DataType::UInt8, DataType::UInt32, DataType::Int64, DataType::UInt64] {
                 let values = cast(&values, &width).unwrap();
                 if let (Some(once), Some(direct)) = (agree(&fine, &values), agree(&coarse, &values))
-                    && coarse.follows(&fine).is_ok()
+                    && coarse.check_coarsens(&fine).is_ok()
                 {
                     prop_assert_eq!(&agree(&coarse, &once).unwrap(), &direct);
                 }
@@ -481,7 +485,7 @@ pub(crate) mod tests {
             // Single precision refuses what it cannot hold, where the naive way knows no width.
             let single: ArrayRef = Arc::new(Float32Array::from(vec![narrow(v)]));
             if let Ok(once) = apply(&fine, &single) {
-                let naive = fine.one(&Value::read(&single, 0).unwrap()).unwrap();
+                let naive = fine.generalize_value(&Value::read(&single, 0).unwrap()).unwrap();
                 prop_assert_eq!(&Value::build(&[naive], &DataType::Float32).unwrap(), &once);
                 if let (Ok(twice), Ok(direct)) = (apply(&coarse, &once), apply(&coarse, &single)) {
                     prop_assert_eq!(&twice, &direct);

@@ -14,10 +14,10 @@
 //! use datafusion_kanon::generalize::{Generalizer, Options, Value, hierarchy};
 //! let file = "marital,level 1,level 2\ndivorced,alone,*\nwidowed,alone,*\nmarried,married,*\n";
 //! let levels = (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "marital")?, &Options::default())?;
-//! assert_eq!(levels[0].one(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
-//! assert_eq!(levels[0].one(&Value::Null)?, Value::Null);
-//! assert_eq!(levels[1].one(&Value::Null)?, Value::Text("*".into())); // the top
-//! assert!(levels[0].one(&Value::Text("Widowed".into())).is_err());
+//! assert_eq!(levels[0].generalize_value(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
+//! assert_eq!(levels[0].generalize_value(&Value::Null)?, Value::Null);
+//! assert_eq!(levels[1].generalize_value(&Value::Null)?, Value::Text("*".into())); // the top
+//! assert!(levels[0].generalize_value(&Value::Text("Widowed".into())).is_err());
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -173,7 +173,7 @@ fn not_covered(count: usize) -> Error {
 }
 
 impl Generalizer for HierarchyLevel {
-    fn label(&self) -> String {
+    fn descriptor(&self) -> String {
         if self.is_top() { "suppress".to_owned() } else { format!("hierarchy:{}", self.level) }
     }
 
@@ -202,7 +202,7 @@ impl Generalizer for HierarchyLevel {
         take(&self.labels()?.of_rows, &rows, None).map_err(|_| Error::internal("labels to rows"))
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         let Some(text) = value.text_form() else {
             return Ok(self.top.clone().map_or(Value::Null, Value::Text));
         };
@@ -219,7 +219,7 @@ impl Generalizer for HierarchyLevel {
         }
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<HierarchyLevel>() {
             Some(finer) if !self.same_table(finer) => Err("they come from different hierarchy files".into()),
             Some(finer) if self.level <= finer.level => Err("a coarser column stands further right".into()),
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(&agree(&*levels[0], &values).unwrap(), &views(["alone", "alone", "unknown", "married"]));
         assert_eq!(&agree(&*levels[1], &values).unwrap(), &views(["adult", "adult", "unknown", "adult"]));
         assert_eq!(&apply(&*levels[2], &values).unwrap(), &views(["*"; 4]));
-        let labels: Vec<String> = levels.iter().map(|level| level.label()).collect();
+        let labels: Vec<String> = levels.iter().map(|level| level.descriptor()).collect();
         assert_eq!(labels, ["hierarchy:1", "hierarchy:2", "suppress"]);
         assert_eq!(Hierarchy::new(&DataType::Utf8, levels).unwrap().height(), 3);
         // Without a last column of one label the top is added.
@@ -316,9 +316,9 @@ mod tests {
         ]));
         assert!(agree(level, &values).is_none());
         assert_eq!(level.uncovered(&values).unwrap(), [0, 3, 4, 5]);
-        let said = format!("{:?} {level:?}", apply(level, &values).unwrap_err());
-        assert!(said.contains("3 distinct values are not in the hierarchy file"), "{said}");
-        assert!(["secret", "other", "arried", "alone"].iter().all(|cell| !said.contains(cell)), "{said}");
+        let stated = format!("{:?} {level:?}", apply(level, &values).unwrap_err());
+        assert!(stated.contains("3 distinct values are not in the hierarchy file"), "{stated}");
+        assert!(["secret", "other", "arried", "alone"].iter().all(|cell| !stated.contains(cell)), "{stated}");
     }
 
     #[test]
@@ -373,10 +373,10 @@ mod tests {
     #[test]
     fn levels_follow_their_own_file_only() {
         let (one, other) = (levels_of(MARITAL).unwrap(), levels_of("a,b,c\nd,e,f\n").unwrap());
-        assert!(one[1].follows(&*one[0]).is_ok() && one[0].follows(&*one[1]).is_err());
-        assert!(one[0].follows(&*one[0]).unwrap_err().contains("further right"));
-        assert!(one[1].follows(&*levels_of(MARITAL).unwrap()[0]).is_ok());
-        assert!(other[1].follows(&*one[0]).unwrap_err().contains("different hierarchy files"));
+        assert!(one[1].check_coarsens(&*one[0]).is_ok() && one[0].check_coarsens(&*one[1]).is_err());
+        assert!(one[0].check_coarsens(&*one[0]).unwrap_err().contains("further right"));
+        assert!(one[1].check_coarsens(&*levels_of(MARITAL).unwrap()[0]).is_ok());
+        assert!(other[1].check_coarsens(&*one[0]).unwrap_err().contains("different hierarchy files"));
         let level = |level: &Arc<dyn Generalizer>| {
             (&**level as &dyn Any).downcast_ref::<HierarchyLevel>().unwrap().clone()
         };
@@ -399,7 +399,7 @@ mod tests {
             let values: ArrayRef = Arc::new(values.collect::<StringArray>());
             let fine = agree(&*levels[0], &values);
             prop_assert_eq!(fine.is_some(), picks.iter().flatten().all(|i| *i < parents.len()));
-            if let (Some(fine), Some(coarse)) = (fine, levels.get(1).filter(|l| l.label() == "hierarchy:2")) {
+            if let (Some(fine), Some(coarse)) = (fine, levels.get(1).filter(|l| l.descriptor() == "hierarchy:2")) {
                 let coarse = agree(&**coarse, &values).unwrap();
                 let mut parent = HashMap::new();
                 for (a, g) in fine.as_string_view().iter().zip(coarse.as_string_view().iter()) {
@@ -417,7 +417,10 @@ mod tests {
         let labels = apply(&*levels[0], &known).unwrap();
         assert_eq!(labels.as_string_view().iter().collect::<Vec<_>>(), [Some("female"); 2]);
         let other: ArrayRef = Arc::new(StringArray::from(vec!["f", "m"]));
-        assert!(apply(&*levels[0], &other).is_err() && levels[0].one(&Value::Text("m".into())).is_err());
+        assert!(
+            apply(&*levels[0], &other).is_err()
+                && levels[0].generalize_value(&Value::Text("m".into())).is_err()
+        );
         let hierarchy = Hierarchy::new(&DataType::Utf8View, levels).unwrap();
         assert_eq!(hierarchy.height(), 1);
     }

@@ -98,13 +98,13 @@ impl Hierarchy {
 fn check_order(levels: &[Arc<dyn Generalizer>]) -> Result<()> {
     for (index, pair) in levels.windows(2).enumerate() {
         if let [finer, coarser] = pair {
-            coarser.follows(&**finer).map_err(|why| {
+            coarser.check_coarsens(&**finer).map_err(|why| {
                 Error::policy(format!(
                     "level {} (`{}`) is not a function of level {} (`{}`): {why}",
                     index + 2,
-                    coarser.label(),
+                    coarser.descriptor(),
                     index + 1,
-                    finer.label(),
+                    finer.descriptor(),
                 ))
             })?;
         }
@@ -120,7 +120,7 @@ pub struct AsIs {
 }
 
 impl Generalizer for AsIs {
-    fn label(&self) -> String {
+    fn descriptor(&self) -> String {
         "as_is".into()
     }
 
@@ -136,7 +136,7 @@ impl Generalizer for AsIs {
         if self.text { Ok(Arc::new(text_forms(values)?)) } else { Ok(Arc::clone(values)) }
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         Ok(match value.text_form() {
             Some(text) if self.text => Value::Text(text),
             _ => value.clone(),
@@ -147,7 +147,7 @@ impl Generalizer for AsIs {
         true
     }
 
-    fn follows(&self, _finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, _finer: &dyn Generalizer) -> Result<(), String> {
         Err("level 0 stands below all others".into())
     }
 }
@@ -163,8 +163,8 @@ impl ClippedText {
 }
 
 impl Generalizer for ClippedText {
-    fn label(&self) -> String {
-        self.0.label()
+    fn descriptor(&self) -> String {
+        self.0.descriptor()
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -187,7 +187,7 @@ impl Generalizer for ClippedText {
         Ok(Arc::new(labels.collect::<StringViewArray>()))
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         let [low, high] = self.open_ends();
         Ok(match (self.0.side(value), value) {
             (_, Value::Null) => Value::Null,
@@ -213,7 +213,7 @@ impl Generalizer for ClippedText {
         end(text) || numbers.iter().flatten().any(between)
     }
 
-    fn follows(&self, _finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, _finer: &dyn Generalizer) -> Result<(), String> {
         Err("level 0 stands below all others".into())
     }
 }
@@ -290,7 +290,7 @@ mod tests {
             let expected: ArrayRef =
                 Arc::new(StringViewArray::from(vec![Some("-1"), Some("89"), None, Some(last)]));
             assert_eq!(&agree(level, &ages).unwrap(), &expected);
-            assert_eq!(level.follows(&as_is), Err("level 0 stands below all others".into()));
+            assert_eq!(level.check_coarsens(&as_is), Err("level 0 stands below all others".into()));
         }
     }
 

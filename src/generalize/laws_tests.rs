@@ -90,7 +90,11 @@ fn labels_are_what_a_level_can_give() {
         (star(), text("*"), Value::Null),
         (Arc::new(Suppress::null()), Value::Null, Value::Bool(true)),
     ] {
-        assert!(level.is_label(&label) && !level.is_label(&other), "{} {label:?} {other:?}", level.label());
+        assert!(
+            level.is_label(&label) && !level.is_label(&other),
+            "{} {label:?} {other:?}",
+            level.descriptor()
+        );
     }
     assert!(star().is_top() && Suppress::null().is_top());
 }
@@ -134,11 +138,11 @@ fn a_level_is_made_again_from_its_label() {
         "prefix:2 side:right",
         "prefix:2 side:right width:5",
     ] {
-        assert_eq!(level(label).label(), label);
+        assert_eq!(level(label).descriptor(), label);
     }
-    let zip = level("prefix:2 side:right width:5").one(&Value::Text("02139".into())).unwrap();
+    let zip = level("prefix:2 side:right width:5").generalize_value(&Value::Text("02139".into())).unwrap();
     assert_eq!(zip, Value::Text("***39".into()));
-    let age = level("floor:10 origin:5 clip:0,").one(&Value::Int(4)).unwrap();
+    let age = level("floor:10 origin:5 clip:0,").generalize_value(&Value::Int(4)).unwrap();
     assert_eq!(age, Value::Int(0));
     for wrong in
         ["range:10 origin", "range:10 side:right", "prefix:2 origin:5", "as_is", "hierarchy:1", "floor:010"]
@@ -149,9 +153,9 @@ fn a_level_is_made_again_from_its_label() {
 
 #[test]
 fn a_clip_is_text_where_labels_are_text() {
-    let old = |text: bool| of_label("clip:0,90", text).unwrap().one(&Value::Int(95)).unwrap();
+    let old = |text: bool| of_label("clip:0,90", text).unwrap().generalize_value(&Value::Int(95)).unwrap();
     assert_eq!((old(true), old(false)), (Value::Text(">=90".into()), Value::Int(90)));
-    let error = level("clip:0.5,90").one(&Value::Int(3)).unwrap_err();
+    let error = level("clip:0.5,90").generalize_value(&Value::Int(3)).unwrap_err();
     assert_eq!(error.to_string(), "whole numbers need whole ends");
 }
 
@@ -180,13 +184,13 @@ fn only_a_hierarchy_file_knows_leaves_that_no_row_has() {
 fn levels_clipped_at_other_ends_do_not_nest() {
     for (coarse, fine) in [("floor:20", "floor:10"), ("range:20", "range:10"), ("bands:5", "bands:5,10")] {
         let follows =
-            |a: &str, b: &str| level(&format!("{coarse}{a}")).follows(&*level(&format!("{fine}{b}")));
+            |a: &str, b: &str| level(&format!("{coarse}{a}")).check_coarsens(&*level(&format!("{fine}{b}")));
         assert!(follows("", "").is_ok() && follows(" clip:0,90", " clip:0,90").is_ok(), "{coarse}");
         for (a, b) in [(" clip:0,90", ""), ("", " clip:0,90"), (" clip:0,90", " clip:0,80")] {
             assert_eq!(follows(a, b).unwrap_err(), "they are clipped at other ends", "{coarse}");
         }
     }
-    let follows = |a: &str, b: &str| level(a).follows(&*level(b)).is_ok();
+    let follows = |a: &str, b: &str| level(a).check_coarsens(&*level(b)).is_ok();
     assert!(follows("clip:5,90", "clip:0,90") && follows("clip:0,80", "clip:0,90"));
     assert!(follows("clip:0,90", "clip:0,") && follows("clip:0,90", "clip:,90"));
     assert!(!follows("clip:0,90", "clip:0,90") && !follows("clip:-5,90", "clip:0,90"));

@@ -6,8 +6,8 @@
 //!
 //! What every generalizer promises, and `tests/it/laws.rs` attacks:
 //! - NULL in, NULL out (only the top level, [`suppress`], maps NULL to its one label);
-//! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::one`] agree on every value;
-//! - a coarser level is a function of the finer one that it [follows](Generalizer::follows);
+//! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::generalize_value`] agree on every value;
+//! - a coarser level is a function of the finer one that it [follows](Generalizer::check_coarsens);
 //! - the type of the result depends on the input type, never on the parameter.
 
 mod bounds;
@@ -49,7 +49,7 @@ use crate::error::{Error, Result};
 pub trait Generalizer: Any + Debug + Send + Sync {
     /// The whole function as a short text, for example `range:10`. Equal labels on columns of the same type
     /// mean equal functions. It is written into the released field as `kanon.generalized`.
-    fn label(&self) -> String;
+    fn descriptor(&self) -> String;
 
     /// The type of the result for values of type `input`.
     ///
@@ -82,7 +82,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     ///
     /// # Errors
     /// As for [`Generalizer::generalize`].
-    fn one(&self, value: &Value) -> Result<Value>;
+    fn generalize_value(&self, value: &Value) -> Result<Value>;
 
     /// Whether `value` can be a result of this level (NULL always can).
     fn is_label(&self, value: &Value) -> bool;
@@ -91,7 +91,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     ///
     /// # Errors
     /// The reason as text, without a place.
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String>;
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String>;
 
     /// The same level of a column whose numbers are clipped.
     ///
@@ -103,7 +103,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
 
     /// The same function with labels padded so that the labels of `released` (results of this level) sort as
     /// text like the values. `None` where labels are not padded.
-    fn padded_for(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
+    fn with_label_width(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         None
     }
 
@@ -200,23 +200,24 @@ pub struct Options(Vec<(&'static str, Setting)>);
 
 impl Options {
     /// Adds what was said of one.
-    pub fn add(&mut self, option: &OptionRow, said: Setting) {
-        self.0.push((option.key, said));
+    pub fn add(&mut self, option: &OptionRow, setting: Setting) {
+        self.0.push((option.key, setting));
     }
 
-    fn said(&self, key: &str) -> Option<&Setting> {
-        self.0.iter().find(|(said, _)| *said == key).map(|(_, said)| said)
+    fn setting(&self, key: &str) -> Option<&Setting> {
+        self.0.iter().find(|(setting, _)| *setting == key).map(|(_, setting)| setting)
     }
 
     /// The number that was said; `None` where nothing was.
     pub fn number(&self, key: &str) -> Option<Decimal> {
-        self.said(key).and_then(|said| if let Setting::Number(number) = said { Some(*number) } else { None })
+        self.setting(key)
+            .and_then(|setting| if let Setting::Number(number) = setting { Some(*number) } else { None })
     }
 
     /// The word that was said; `None` where nothing was.
     pub fn word(&self, key: &str) -> Option<&str> {
-        self.said(key)
-            .and_then(|said| if let Setting::Word(word) = said { Some(word.as_str()) } else { None })
+        self.setting(key)
+            .and_then(|setting| if let Setting::Word(word) = setting { Some(word.as_str()) } else { None })
     }
 }
 
@@ -241,13 +242,13 @@ pub type MakeLevels = fn(&Argument, &Options) -> Result<Vec<Arc<dyn Generalizer>
 pub const GENERALIZERS: &[GeneralizerRow] =
     &[bands::ROW, clip::ROW, date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
 
-/// The level that a [label](Generalizer::label) names, made again from it; `text` says that its labels are text. `None`
+/// The level that a [label](Generalizer::descriptor) names, made again from it; `text` says that its labels are text. `None`
 /// for the level as is, the top, the levels of hierarchy files, and what is no label.
 ///
 /// ```
 /// use datafusion_kanon::generalize::{Value, of_label};
 /// let tens = of_label("range:10 origin:5 clip:0,90", true).ok_or("no label")?;
-/// assert_eq!(tens.one(&Value::Int(39))?, Value::Text("[35,45)".into()));
+/// assert_eq!(tens.generalize_value(&Value::Int(39))?, Value::Text("[35,45)".into()));
 /// assert!(of_label("range:ten", true).is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -255,10 +256,13 @@ pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
     let mut parts = label.split(' ');
     let (name, parameter) = parts.next()?.split_once(':')?;
     let row = GENERALIZERS.iter().find(|row| row.doc.name == name)?;
-    let numbers = |said: &str| said.split(',').map(|n| Decimal::parse(n).ok()).collect::<Option<Vec<_>>>();
-    let ends = |said: &str| {
-        let (low, high) = said.split_once(',')?;
-        let end = |said: &str| if said.is_empty() { Some(None) } else { Decimal::parse(said).ok().map(Some) };
+    let numbers =
+        |setting: &str| setting.split(',').map(|n| Decimal::parse(n).ok()).collect::<Option<Vec<_>>>();
+    let ends = |setting: &str| {
+        let (low, high) = setting.split_once(',')?;
+        let end = |setting: &str| {
+            if setting.is_empty() { Some(None) } else { Decimal::parse(setting).ok().map(Some) }
+        };
         Some((end(low)?, end(high)?))
     };
     let argument = match row.takes {
@@ -270,13 +274,13 @@ pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
     };
     let (mut options, mut clip) = (Options::default(), None);
     for part in parts {
-        let (key, said) = part.split_once(':')?;
+        let (key, setting) = part.split_once(':')?;
         match row.options.iter().find(|option| option.key == key) {
             Some(option) if option.is_number => {
-                options.add(option, Setting::Number(Decimal::parse(said).ok()?));
+                options.add(option, Setting::Number(Decimal::parse(setting).ok()?));
             }
-            Some(option) => options.add(option, Setting::Word(said.to_owned())),
-            None if key == clip::ROW.doc.name => clip = ends(said),
+            Some(option) => options.add(option, Setting::Word(setting.to_owned())),
+            None if key == clip::ROW.doc.name => clip = ends(setting),
             None => return None,
         }
     }
@@ -287,7 +291,7 @@ pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
     if let Some((low, high)) = clip {
         level = level.clipped(&Clip::new(low, high).ok()?).ok()?;
     }
-    (level.label() == label).then_some(level)
+    (level.descriptor() == label).then_some(level)
 }
 
 /// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as `Utf8View`.

@@ -16,10 +16,10 @@
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, prefix::Prefix};
 //! let three = Prefix::new(3)?;
-//! assert_eq!(three.one(&Value::Text("02139".into()))?, Value::Text("021*".into()));
-//! assert_eq!(three.one(&Value::Text("02".into()))?, Value::Text("02*".into()));
-//! assert_eq!(three.one(&Value::Int(90210))?, Value::Text("902*".into()));
-//! assert_eq!(three.one(&Value::Null)?, Value::Null);
+//! assert_eq!(three.generalize_value(&Value::Text("02139".into()))?, Value::Text("021*".into()));
+//! assert_eq!(three.generalize_value(&Value::Text("02".into()))?, Value::Text("02*".into()));
+//! assert_eq!(three.generalize_value(&Value::Int(90210))?, Value::Text("902*".into()));
+//! assert_eq!(three.generalize_value(&Value::Null)?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -162,7 +162,7 @@ impl Prefix {
 }
 
 impl Generalizer for Prefix {
-    fn label(&self) -> String {
+    fn descriptor(&self) -> String {
         let side = if self.side == Side::Right { " side:right" } else { "" };
         let width = self.width.map_or(String::new(), |width| format!(" width:{width}"));
         format!("prefix:{}{side}{width}", self.length)
@@ -186,7 +186,7 @@ impl Generalizer for Prefix {
         map_text(&texts, |text| self.mask(text))
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         let text = match value {
             Value::Null => return Ok(Value::Null),
             Value::Text(text) => text.clone(),
@@ -227,7 +227,7 @@ impl Generalizer for Prefix {
         }
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Prefix>() {
             Some(finer) if (self.side, self.width) != (finer.side, finer.width) => {
                 Err("side and width must be the same at all levels".into())
@@ -289,10 +289,10 @@ mod tests {
         );
         let wide = masked(2, Side::Right, Some(4));
         assert!(label(&wide, "**39") && !label(&wide, "*139") && !label(&wide, "39**"));
-        assert_eq!(wide.label(), "prefix:2 side:right width:4");
-        assert!(masked(1, Side::Right, Some(4)).follows(&wide).is_ok());
-        assert!(masked(1, Side::Left, Some(4)).follows(&wide).is_err());
-        assert!(masked(1, Side::Right, Some(5)).follows(&wide).is_err());
+        assert_eq!(wide.descriptor(), "prefix:2 side:right width:4");
+        assert!(masked(1, Side::Right, Some(4)).check_coarsens(&wide).is_ok());
+        assert!(masked(1, Side::Left, Some(4)).check_coarsens(&wide).is_err());
+        assert!(masked(1, Side::Right, Some(5)).check_coarsens(&wide).is_err());
         assert!(Prefix::masked(4, Side::Left, Some(4)).is_err());
         assert!(Prefix::masked(4, Side::Left, Some(1_000)).is_ok());
         assert!(Prefix::masked(4, Side::Left, Some(1_001)).is_err());
@@ -310,8 +310,10 @@ mod tests {
     fn labels_and_levels() {
         let label = |text: &str| prefix(2).is_label(&Value::Text(text.into()));
         assert!(label("*") && label("北京*") && !label("abc*") && !label("ab") && !label(""));
-        assert!(prefix(2).follows(&prefix(3)).is_ok() && prefix(3).follows(&prefix(3)).is_err());
-        assert!(prefix(3).follows(&prefix(2)).unwrap_err().contains("prefixes must shrink"));
+        assert!(
+            prefix(2).check_coarsens(&prefix(3)).is_ok() && prefix(3).check_coarsens(&prefix(3)).is_err()
+        );
+        assert!(prefix(3).check_coarsens(&prefix(2)).unwrap_err().contains("prefixes must shrink"));
         let levels =
             |n: &str| (ROW.levels)(&Argument::Numbers(vec![Decimal::parse(n).unwrap()]), &Options::default());
         assert!(levels("3").is_ok());
@@ -329,7 +331,7 @@ mod tests {
         ) {
             let side = if right { Side::Right } else { Side::Left };
             let (fine, coarse) = (masked(long, side, width), masked(long.saturating_sub(less).max(1), side, width));
-            prop_assert!(coarse.follows(&fine).is_ok());
+            prop_assert!(coarse.check_coarsens(&fine).is_ok());
             let values: ArrayRef = Arc::new(StringArray::from(values));
             let (fines, coarses) = (agree(&fine, &values).unwrap(), agree(&coarse, &values).unwrap());
             let mut above = std::collections::HashMap::new();
@@ -349,7 +351,7 @@ mod tests {
         ) {
             let values: ArrayRef = Arc::new(StringArray::from(values));
             let (fine, coarse) = (prefix(long), prefix(long.saturating_sub(less).max(1)));
-            prop_assert!(coarse.follows(&fine).is_ok());
+            prop_assert!(coarse.check_coarsens(&fine).is_ok());
             let fines = agree(&fine, &values).unwrap();
             let coarses = agree(&coarse, &values).unwrap();
             // Without its mark, a fine label has all that the coarse level looks at.

@@ -6,7 +6,7 @@
 //!
 //! # Contract
 //! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own,
-//! -0.0 counts as 0.0. Bounds are exact decimals and cannot overflow. Labels that are [padded](Range::padded_for)
+//! -0.0 counts as 0.0. Bounds are exact decimals and cannot overflow. Labels that are [padded](Range::with_label_width)
 //! to the width of a release (`[030,040)`) sort as text like the values from 0 up; text order of negative
 //! bounds is not theirs, so the level does not claim to keep order. Floats more than 4e15 units of the step's
 //! last digit from 0 are refused and counted. In a column with [`clip`](super::clip) an interval that an end cuts
@@ -17,10 +17,10 @@
 //! use datafusion_kanon::decimal::Decimal;
 //! use datafusion_kanon::generalize::{Generalizer, Value, range::Range};
 //! let tens = Range::new(Decimal::integer(10))?;
-//! assert_eq!(tens.one(&Value::Int(39))?, Value::Text("[30,40)".into()));
-//! assert_eq!(tens.one(&Value::Int(-5))?, Value::Text("[-10,0)".into()));
-//! assert_eq!(tens.one(&Value::Float(40.0))?, Value::Text("[40,50)".into()));
-//! assert_eq!(tens.one(&Value::Null)?, Value::Null);
+//! assert_eq!(tens.generalize_value(&Value::Int(39))?, Value::Text("[30,40)".into()));
+//! assert_eq!(tens.generalize_value(&Value::Int(-5))?, Value::Text("[-10,0)".into()));
+//! assert_eq!(tens.generalize_value(&Value::Float(40.0))?, Value::Text("[40,50)".into()));
+//! assert_eq!(tens.generalize_value(&Value::Null)?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -156,8 +156,8 @@ impl Range {
 }
 
 impl Generalizer for Range {
-    fn label(&self) -> String {
-        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.label()));
+    fn descriptor(&self) -> String {
+        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.descriptor()));
         self.grid.label("range") + &clip
     }
 
@@ -204,7 +204,7 @@ impl Generalizer for Range {
         }
     }
 
-    fn one(&self, value: &Value) -> Result<Value> {
+    fn generalize_value(&self, value: &Value) -> Result<Value> {
         let side = self.clip.map_or(Ordering::Equal, |clip| clip.side(value));
         let lower = match (side, value) {
             (_, Value::Null) => return Ok(Value::Null),
@@ -248,15 +248,15 @@ impl Generalizer for Range {
         lower.is_some_and(|lower| self.text(Interval::From(lower)) == *text)
     }
 
-    fn follows(&self, finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Range>() {
             Some(finer) if self.clip != finer.clip => Err("they are clipped at other ends".into()),
-            Some(finer) => self.grid.follows(&finer.grid),
+            Some(finer) => self.grid.check_coarsens(&finer.grid),
             None => Err("`range` follows only `range`".into()),
         }
     }
 
-    fn padded_for(&self, released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
+    fn with_label_width(&self, released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         Some(Arc::new(Self { digits: whole_digits(released)?, ..self.clone() }))
     }
 
@@ -314,21 +314,21 @@ mod tests {
     fn padded_labels_sort_like_the_values() {
         let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(-5), None, Some(5), Some(35), Some(95)]));
         let tens = range("10");
-        let padded = tens.padded_for(&agree(&tens, &ages).unwrap()).unwrap();
+        let padded = tens.with_label_width(&agree(&tens, &ages).unwrap()).unwrap();
         let released = agree(&*padded, &ages).unwrap();
         let shown: Vec<Option<&str>> = released.as_string_view().iter().collect();
         assert_eq!(
             shown,
             [Some("[-010,000)"), None, Some("[000,010)"), Some("[030,040)"), Some("[090,100)")]
         );
-        assert_eq!(padded.label(), "range:10");
+        assert_eq!(padded.descriptor(), "range:10");
         assert!(
             !tens.is_label(&Value::Text("[030,040)".into()))
                 && !padded.is_label(&Value::Text("[30,40)".into()))
         );
         // Padding what is padded changes nothing; there is nothing to pad without a label.
-        assert_eq!(&agree(&*padded.padded_for(&released).unwrap(), &ages).unwrap(), &released);
-        assert!(tens.padded_for(&labels(["NaN"])).is_none());
+        assert_eq!(&agree(&*padded.with_label_width(&released).unwrap(), &ages).unwrap(), &released);
+        assert!(tens.with_label_width(&labels(["NaN"])).is_none());
     }
 
     #[test]
@@ -338,9 +338,9 @@ mod tests {
         let wrong =
             ["[35,45)", "[30,50)", "[+30,40)", "[30.0,40.0)", "[-0,10)", "[3.0,40)", "30", "", "[,)", "*"];
         assert!(wrong.iter().all(|text| !label(text)));
-        assert_eq!(range("15").follows(&range("10")), Err("15 is not a multiple of 10".into()));
-        assert!(range("20").follows(&range("10")).is_ok());
-        assert!(range("20").follows(&Floor::new(Decimal::integer(10)).unwrap()).is_err());
+        assert_eq!(range("15").check_coarsens(&range("10")), Err("15 is not a multiple of 10".into()));
+        assert!(range("20").check_coarsens(&range("10")).is_ok());
+        assert!(range("20").check_coarsens(&Floor::new(Decimal::integer(10)).unwrap()).is_err());
         assert!(
             range("10").output_type(&DataType::Date32).is_err() && Range::new(Decimal::integer(0)).is_err()
         );
@@ -357,10 +357,10 @@ mod tests {
         // An origin is as good as any other bound.
         assert_eq!(&agree(&from("10", "-35"), &ages).unwrap(), &expected);
         assert_eq!(agree(&from("10", "0.25"), &ages).unwrap().as_string_view().value(0), "[0.25,10.25)");
-        assert_eq!(from("10", "5").label(), "range:10 origin:5");
-        assert_eq!(from("20", "5").follows(&from("10", "5")), Ok(()));
-        assert_eq!(from("20", "5").follows(&from("10", "15")), Ok(()));
-        assert!(from("20", "5").follows(&range("10")).unwrap_err().contains("the origins 5 and 0"));
+        assert_eq!(from("10", "5").descriptor(), "range:10 origin:5");
+        assert_eq!(from("20", "5").check_coarsens(&from("10", "5")), Ok(()));
+        assert_eq!(from("20", "5").check_coarsens(&from("10", "15")), Ok(()));
+        assert!(from("20", "5").check_coarsens(&range("10")).unwrap_err().contains("the origins 5 and 0"));
         assert!(from("10", "1e-18").output_type(&DataType::Float64).is_err());
         let label = |text: &str| from("10", "5").is_label(&Value::Text(text.into()));
         assert!(label("[35,45)") && !label("[30,40)") && label("[-5,5)"));
@@ -375,7 +375,7 @@ mod tests {
             let level = |step: i64| Range::from_origin(at(step), at(origin)).unwrap();
             let column: ArrayRef = Arc::new(Float64Array::from(vec![v]));
             let (fine, coarse) = (level(step), level(step * factor));
-            prop_assert!(coarse.follows(&fine).is_ok());
+            prop_assert!(coarse.check_coarsens(&fine).is_ok());
             if let (Some(fines), Some(coarses)) = (agree(&fine, &column), agree(&coarse, &column)) {
                 let (a, b) = (fines.as_string_view().value(0), coarses.as_string_view().value(0));
                 if v.is_finite() {
@@ -400,7 +400,7 @@ mod tests {
             let values: ArrayRef = Arc::new(Int64Array::from(values));
             let (fine, coarse) = (range(&format!("{step}e-{shift}")), range(&format!("{}e-{shift}", step * factor)));
             let (fines, coarses) = (agree(&fine, &values).unwrap(), agree(&coarse, &values).unwrap());
-            prop_assert!(coarse.follows(&fine).is_ok());
+            prop_assert!(coarse.check_coarsens(&fine).is_ok());
             // Each fine interval lies within its coarse one.
             for (a, b) in fines.as_string_view().iter().flatten().zip(coarses.as_string_view().iter().flatten()) {
                 let (a, b) = (bounds(&fine, a), bounds(&coarse, b));

@@ -9,9 +9,9 @@
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, suppress::Suppress};
-//! assert_eq!(Suppress::star().one(&Value::Text("02139".into()))?, Value::Text("*".into()));
-//! assert_eq!(Suppress::star().one(&Value::Null)?, Value::Text("*".into()));
-//! assert_eq!(Suppress::null().one(&Value::Int(7))?, Value::Null);
+//! assert_eq!(Suppress::star().generalize_value(&Value::Text("02139".into()))?, Value::Text("*".into()));
+//! assert_eq!(Suppress::star().generalize_value(&Value::Null)?, Value::Text("*".into()));
+//! assert_eq!(Suppress::null().generalize_value(&Value::Int(7))?, Value::Null);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
@@ -60,7 +60,7 @@ impl Suppress {
 }
 
 impl Generalizer for Suppress {
-    fn label(&self) -> String {
+    fn descriptor(&self) -> String {
         "suppress".into()
     }
 
@@ -85,7 +85,7 @@ impl Generalizer for Suppress {
         })
     }
 
-    fn one(&self, _value: &Value) -> Result<Value> {
+    fn generalize_value(&self, _value: &Value) -> Result<Value> {
         Ok(self.label.map_or(Value::Null, |label| Value::Text(label.to_owned())))
     }
 
@@ -101,7 +101,7 @@ impl Generalizer for Suppress {
         Ok(Arc::new(self.clone()))
     }
 
-    fn follows(&self, _finer: &dyn Generalizer) -> Result<(), String> {
+    fn check_coarsens(&self, _finer: &dyn Generalizer) -> Result<(), String> {
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
-use crate::engine::{Doing, column, into_engine};
+use crate::engine::{Context, column, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::Value;
 
@@ -50,7 +50,7 @@ fn with_days(
         Some(other) => days(other, name).alias(name),
         None => column(name),
     });
-    table.select(columns.collect::<Vec<Expr>>()).doing("counting days")
+    table.select(columns.collect::<Vec<Expr>>()).context("counting days")
 }
 
 /// The days from 1970-01-01 to a date.
@@ -110,7 +110,7 @@ fn local_date(value: &Value) -> Result<Option<NaiveDate>> {
             let local = match zone {
                 None => utc.map(|utc| utc.naive_utc()),
                 Some(name) => {
-                    let zone = name.parse::<Tz>().doing("counting days")?;
+                    let zone = name.parse::<Tz>().context("counting days")?;
                     utc.and_then(|utc| {
                         utc.naive_utc().checked_add_offset(utc.with_timezone(&zone).offset().fix())
                     })

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 
 /// The formats that are read.
@@ -62,7 +62,7 @@ pub struct PinnedFile {
 impl PinnedFile {
     fn new(path: PathBuf) -> Result<Self> {
         let place = format!("input file {}", path.display());
-        let facts = fs::metadata(&path).doing(&place)?;
+        let facts = fs::metadata(&path).context(&place)?;
         if !facts.is_file() {
             // A pipe can be read once only, and each file is read several times.
             let why =
@@ -77,7 +77,7 @@ impl PinnedFile {
 #[derive(Debug, Clone)]
 pub struct Input {
     /// What the user typed.
-    pub said: String,
+    pub argument: String,
     /// The files in the order of their paths.
     pub files: Vec<PinnedFile>,
     /// Their format.
@@ -89,21 +89,22 @@ impl Input {
     ///
     /// # Errors
     /// A data error when there is none, when formats are mixed or not known.
-    pub fn find(said: &str) -> Result<Self> {
-        let path = Path::new(said);
+    pub fn find(argument: &str) -> Result<Self> {
+        let path = Path::new(argument);
         let mut paths = Vec::new();
         if path.is_dir() {
             collect(path, &mut paths)?;
         } else if path.exists() {
             paths.push(path.to_path_buf());
-        } else if said.contains(['*', '?', '[']) {
+        } else if argument.contains(['*', '?', '[']) {
             let matches =
-                glob::glob(said).map_err(|e| Error::policy(format!("input `{said}`: {}", e.msg)))?;
+                glob::glob(argument).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
             // What the pattern itself names may be hidden; what it finds below may not.
-            let named = Path::new(said).components().take_while(|part| !is_pattern(part.as_os_str())).count();
+            let named =
+                Path::new(argument).components().take_while(|part| !is_pattern(part.as_os_str())).count();
             for found in matches {
                 let found =
-                    found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{said}`")))?;
+                    found.map_err(|e| Error::data(of_file(e.error())).at(format!("input `{argument}`")))?;
                 let below: PathBuf = found.components().skip(named).collect();
                 if below.ancestors().any(is_hidden) {
                     continue;
@@ -116,7 +117,7 @@ impl Input {
                 if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
             }
         } else {
-            return Err(Error::data(format!("input `{said}`: there is no such file, folder or glob")));
+            return Err(Error::data(format!("input `{argument}`: there is no such file, folder or glob")));
         }
         paths.sort();
         // A file that is reached in two ways is one file.
@@ -124,18 +125,18 @@ impl Input {
         paths.retain(|path| known.insert(fs::canonicalize(path).unwrap_or_else(|_| path.clone())));
         let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
-            let why = format!("input `{said}`: no file found; expected files that end in {}", ends());
+            let why = format!("input `{argument}`: no file found; expected files that end in {}", ends());
             Error::data(why)
         })?;
         if let Some(other) = formats.iter().find(|other| **other != format) {
             return Err(Error::data(format!(
-                "input `{said}`: {} and {} files are mixed; give one kind",
+                "input `{argument}`: {} and {} files are mixed; give one kind",
                 format.name(),
                 other.name()
             )));
         }
         let files = paths.into_iter().map(PinnedFile::new).collect::<Result<_>>()?;
-        Ok(Self { said: said.to_owned(), files, format })
+        Ok(Self { argument: argument.to_owned(), files, format })
     }
 
     /// Checks that no file changed since [`Input::find`].
@@ -143,7 +144,7 @@ impl Input {
     /// # Errors
     /// A data error that names the first file that did.
     pub fn still_the_same(&self) -> Result<()> {
-        let now = Self::find(&self.said)?;
+        let now = Self::find(&self.argument)?;
         if now.files.len() != self.files.len() {
             return Err(Error::data(
                 "the input changed during the run: files came or went; nothing was published",
@@ -166,8 +167,8 @@ impl Input {
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let place = format!("input folder {}", folder.display());
-    for entry in fs::read_dir(folder).doing(&place)? {
-        let path = entry.doing(&place)?.path();
+    for entry in fs::read_dir(folder).context(&place)? {
+        let path = entry.context(&place)?.path();
         if is_hidden(&path) {
             continue;
         }
@@ -249,8 +250,8 @@ mod tests {
             fs::create_dir_all(at(name).parent().unwrap()).unwrap();
             fs::write(at(name), "").unwrap();
         }
-        let found = |said: PathBuf| {
-            let input = Input::find(said.to_str().unwrap()).unwrap();
+        let found = |argument: PathBuf| {
+            let input = Input::find(argument.to_str().unwrap()).unwrap();
             input.files.into_iter().map(|file| file.path).collect::<Vec<_>>()
         };
         let both = vec![at("a.parquet"), at("sub/b.parquet")];
@@ -260,8 +261,8 @@ mod tests {
         assert_eq!(found(at("_temporary/*.parquet")), [at("_temporary/a.parquet")]);
         fs::create_dir(at("year=2024")).unwrap();
         fs::write(at("year=2024/c.parquet"), "").unwrap();
-        for said in [at("*"), at("**/*.parquet"), folder.path().to_path_buf()] {
-            let error = Input::find(said.to_str().unwrap()).unwrap_err();
+        for argument in [at("*"), at("**/*.parquet"), folder.path().to_path_buf()] {
+            let error = Input::find(argument.to_str().unwrap()).unwrap_err();
             assert!(error.to_string().contains("partition folders"), "{error}");
         }
     }

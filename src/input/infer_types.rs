@@ -24,7 +24,7 @@ use datafusion::prelude::DataFrame;
 
 use super::plain_values::plain_value;
 use crate::engine::functions::{OfValues, canonical_float, of_values};
-use crate::engine::{Doing, column};
+use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::policy::CsvType;
 
@@ -70,7 +70,7 @@ pub(crate) async fn typed(
         };
         value.alias(field.name())
     });
-    table.select(columns.collect::<Vec<Expr>>()).doing("opening the input")
+    table.select(columns.collect::<Vec<Expr>>()).context("opening the input")
 }
 
 /// Whether a text of the column `name` is not NULL and cannot be read as a value of this type.
@@ -250,11 +250,11 @@ async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>
     for conditions in conditions.chunks(CONDITIONS_A_PASS) {
         let mut counters = Vec::with_capacity(conditions.len());
         for (at, condition) in conditions.iter().enumerate() {
-            let counted = when(condition.clone(), lit(1i64)).end().doing(doing)?;
+            let counted = when(condition.clone(), lit(1i64)).end().context(doing)?;
             counters.push(count(counted).alias(format!("count_{at}")));
         }
-        let counted = texts.clone().aggregate(vec![], counters).doing(doing)?;
-        for batch in counted.collect().await.doing(doing)? {
+        let counted = texts.clone().aggregate(vec![], counters).context(doing)?;
+        for batch in counted.collect().await.context(doing)? {
             for array in batch.columns() {
                 counts.push(array.as_primitive::<Int64Type>().value(0));
             }

@@ -10,12 +10,12 @@ use super::days_since::{days_since, plain_days_since};
 use super::infer_types::Typing;
 use crate::engine::Resources;
 use crate::error::Result;
-use crate::policy::{Files, Policy, Said};
+use crate::policy::{Files, Policy, PolicySpec};
 
 /// A policy, the text it came from and where its hierarchy files are.
 pub struct PolicySource<'a> {
     /// The policy as it was said.
-    pub said: &'a Said,
+    pub spec: &'a PolicySpec,
     /// Its text, kept in the private record.
     pub text: &'a str,
     /// Its hierarchy files.
@@ -43,25 +43,30 @@ impl Loaded {
 ///
 /// # Errors
 /// Data errors of the input, policy errors of the policy.
-pub async fn open(resources: &Resources, input: &Input, said: &Said, files: &dyn Files) -> Result<Loaded> {
-    open_typed(resources, input, said, files, Typing::Columnar).await
+pub async fn open(
+    resources: &Resources,
+    input: &Input,
+    spec: &PolicySpec,
+    files: &dyn Files,
+) -> Result<Loaded> {
+    open_typed(resources, input, spec, files, Typing::Columnar).await
 }
 
 /// As [`open`], with the texts of untyped formats and the days since other dates read as `typing` says.
 pub(crate) async fn open_typed(
     resources: &Resources,
     input: &Input,
-    said: &Said,
+    spec: &PolicySpec,
     files: &dyn Files,
     typing: Typing,
 ) -> Result<Loaded> {
     let session = resources.session()?;
-    let table = input.table_typed(&session, said.csv(), &|name| said.csv_type(name), typing).await?;
-    let relative = said.relative_columns(table.schema().as_arrow())?;
+    let table = input.table_typed(&session, spec.csv(), &|name| spec.csv_type(name), typing).await?;
+    let relative = spec.relative_columns(table.schema().as_arrow())?;
     let table = match typing {
         Typing::Columnar => days_since(table, &relative)?,
         Typing::Plain => plain_days_since(table, &relative)?,
     };
-    let policy = said.resolve(table.schema().as_arrow(), files)?;
+    let policy = spec.resolve(table.schema().as_arrow(), files)?;
     Ok(Loaded { session, table, policy: Arc::new(policy) })
 }

@@ -1,5 +1,5 @@
 //! Values of texts, read one by one, for verification: an obvious second reading that shares nothing with the casts
-//! and patterns of [`typed`](super::typed), so that neither can repeat a mistake of the other.
+//! and patterns of [`infer_types`](super::infer_types), so that neither can repeat a mistake of the other.
 //!
 //! Dates and times are split at their marks and given to chrono, numbers to the standard library. A text that
 //! cannot be read as its column's type refuses the release.
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
     use crate::decimal::Decimal;
-    use crate::engine::cancel::Stop;
+    use crate::engine::cancel::CancelToken;
     use crate::engine::functions::canonical_float;
     use crate::engine::{Resources, column};
     use crate::generalize::AsIs;
@@ -373,7 +373,7 @@ mod tests {
         };
         let plain = read(Typing::Plain).await;
         let judged = async |released: DataFrame| {
-            verify(&session, released, Some(plain.clone()), &expected, &Stop::default()).await
+            verify(&session, released, Some(plain.clone()), &expected, &CancelToken::default()).await
         };
         judged(read(Typing::Columnar).await).await.unwrap();
         let day_later = datafusion::logical_expr::cast(column("x"), DataType::Int32) + lit(1i32);

@@ -19,7 +19,7 @@ use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::arrow::ipc::{Block, Message, RecordBatch as BatchHeader, root_as_footer, root_as_message};
 
 use super::damaged::unless_it_panics;
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"ARROW1";
@@ -102,7 +102,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 pub(crate) fn is_file(path: &Path) -> Result<bool> {
     let place = format!("input file {}", path.display());
     let mut start = Vec::new();
-    File::open(path).doing(&place)?.take(6).read_to_end(&mut start).doing(&place)?;
+    File::open(path).context(&place)?.take(6).read_to_end(&mut start).context(&place)?;
     match start.as_slice() {
         b"" => Err(Error::data("the file is empty").at(place)),
         [b'F', b'E', b'A', b'1', ..] => {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use csv::{ByteRecord, Reader, ReaderBuilder};
 
 use super::files::{Input, end_of};
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::hierarchy::has_open_quote;
 use crate::policy::CsvOptions;
@@ -20,12 +20,12 @@ use crate::policy::CsvOptions;
 pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
     let tabs = input.files.iter().filter(|file| end_of(&file.path) == "tsv").count();
     match (csv.delimiter, tabs) {
-        (Some(said), _) => Ok(said),
+        (Some(argument), _) => Ok(argument),
         (None, 0) => Ok(b','),
         (None, all) if all == input.files.len() => Ok(b'\t'),
         (None, _) => Err(Error::policy(format!(
             "input `{}`: .tsv files are mixed with others; say `delimiter` under [input] in a policy, or give one kind",
-            input.said
+            input.argument
         ))),
     }
 }
@@ -64,7 +64,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Sch
     Ok(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
 }
 
-/// Looks at every line: as many fields as the first has, UTF-8, no NUL byte, and in a file of one column no empty line,
+/// CountedColumns at every line: as many fields as the first has, UTF-8, no NUL byte, and in a file of one column no empty line,
 /// which the engine would not count as a row.
 ///
 /// # Errors
@@ -96,11 +96,11 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
         } else {
             continue;
         };
-        let line = line_of(path, &record).doing(&place)?;
+        let line = line_of(path, &record).context(&place)?;
         return Err(Error::data(why).at(format!("{place}: line {line}")));
     }
     match last {
-        Some(start) if is_open(path, delimiter, start.byte()).doing(&place)? => {
+        Some(start) if is_open(path, delimiter, start.byte()).context(&place)? => {
             let why =
                 "a quote that is opened in this row is never closed: the rest of the file would be one cell";
             Err(Error::data(why).at(format!("{place}: line {}", start.line())))
@@ -117,7 +117,7 @@ fn is_open(path: &Path, delimiter: u8, start: u64) -> std::io::Result<bool> {
 }
 
 fn reader(path: &Path, delimiter: u8, place: &str) -> Result<Reader<File>> {
-    let file = File::open(path).doing(place)?;
+    let file = File::open(path).context(place)?;
     let mut builder = ReaderBuilder::new();
     Ok(builder
         .delimiter(delimiter)

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result};
 
 /// Whole numbers beyond this may have no `Float64` of their own.
@@ -29,11 +29,11 @@ pub(crate) fn schema<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Sch
     let mut columns = Columns::default();
     for path in paths {
         let place = format!("input file {}", path.display());
-        let mut lines = BufReader::new(File::open(path).doing(&place)?);
+        let mut lines = BufReader::new(File::open(path).context(&place)?);
         let mut line = Vec::new();
         for number in 1u64.. {
             line.clear();
-            if lines.read_until(b'\n', &mut line).doing(&place)? == 0 {
+            if lines.read_until(b'\n', &mut line).context(&place)? == 0 {
                 break;
             }
             columns.row += 1;

@@ -27,7 +27,7 @@ use super::files::{Format, Input};
 use super::infer_types::{Typing, typed};
 use super::{read_arrow, read_csv, read_json};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
-use crate::engine::{Doing, column};
+use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
@@ -57,7 +57,10 @@ impl Input {
             }
         };
         if schema.fields().is_empty() {
-            return Err(Error::data(format!("input `{}`: the input has no rows and no columns", self.said)));
+            return Err(Error::data(format!(
+                "input `{}`: the input has no rows and no columns",
+                self.argument
+            )));
         }
         one_name_each(&schema)?;
         Ok(schema)
@@ -149,20 +152,20 @@ impl Input {
             .iter()
             .map(|file| {
                 let place = format!("input file {}", file.path.display());
-                let absolute = fs::canonicalize(&file.path).doing(&place)?;
+                let absolute = fs::canonicalize(&file.path).context(&place)?;
                 if absolute.to_string_lossy().contains(char::is_control) {
                     let why = "its path holds a control character, such as a line break, which the engine does not \
                                read; rename the file or its folder";
                     return Err(Error::data(why).at(place));
                 }
-                ListingTableUrl::try_new(url_of(&absolute)?, None).doing(&place)
+                ListingTableUrl::try_new(url_of(&absolute)?, None).context(&place)
             })
             .collect::<Result<Vec<ListingTableUrl>>>()?;
         let config = ListingTableConfig::new_with_multi_paths(urls)
             .with_listing_options(ListingOptions::new(format).with_file_extension(""))
             .with_schema(Arc::clone(schema));
-        let table = ListingTable::try_new(config).doing("opening the input")?;
-        session.read_table(Arc::new(table)).doing("opening the input")
+        let table = ListingTable::try_new(config).context("opening the input")?;
+        session.read_table(Arc::new(table)).context("opening the input")
     }
 }
 
@@ -203,12 +206,12 @@ fn url_of(absolute: &Path) -> Result<url::Url> {
 
 fn parquet_schema(path: &Path) -> Result<Schema> {
     let place = format!("input file {}", path.display());
-    let file = fs::File::open(path).doing(&place)?;
+    let file = fs::File::open(path).context(&place)?;
     let read = || -> Result<Schema> {
-        let reader = SerializedFileReader::new(file).doing(&place)?;
+        let reader = SerializedFileReader::new(file).context(&place)?;
         let facts = reader.metadata().file_metadata();
         let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata());
-        let schema = without_metadata(&schema.doing(&place)?);
+        let schema = without_metadata(&schema.context(&place)?);
         let written = facts.key_value_metadata().into_iter().flatten();
         let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
         Ok(with_views(with_zones(schema, written)))
@@ -237,7 +240,7 @@ fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
         return schema;
     };
     let zoned = |field: &Arc<Field>| match (field.data_type(), written.field_with_name(field.name())) {
-        (DataType::Timestamp(unit, Some(_)), Ok(said)) => match said.data_type() {
+        (DataType::Timestamp(unit, Some(_)), Ok(argument)) => match argument.data_type() {
             DataType::Timestamp(_, Some(zone)) => {
                 let zoned = DataType::Timestamp(*unit, Some(Arc::clone(zone)));
                 Field::new(field.name(), zoned, true)
@@ -343,7 +346,7 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
             value.alias(field.name())
         })
         .collect();
-    raw.select(columns).doing("opening the input")
+    raw.select(columns).context("opening the input")
 }
 
 /// Timestamps in seconds as milliseconds.
@@ -389,17 +392,17 @@ fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataF
         .map(|field| {
             // The reader makes NULL of empty cells, whatever it is told.
             let value = when(column(field.name()).is_null(), lit("")).otherwise(column(field.name()));
-            let value = value.doing("opening the input")?;
+            let value = value.context("opening the input")?;
             let text = match nulls.is_empty() {
                 true => value,
                 false => {
                     let null = lit(datafusion::scalar::ScalarValue::Utf8(None));
                     let text = when(value.clone().in_list(nulls.clone(), false), null).otherwise(value);
-                    text.doing("opening the input")?
+                    text.context("opening the input")?
                 }
             };
             Ok(cast(text, DataType::Utf8View).alias(field.name()))
         })
         .collect::<Result<_>>()?;
-    raw.select(texts).doing("opening the input")
+    raw.select(texts).context("opening the input")
 }

@@ -29,12 +29,12 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::engine::functions::{random_keys, row_hash};
-use crate::engine::{Doing, Run, column};
+use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result, nearest};
 use crate::input::{Format, Input};
-use crate::linkage::recode::{Key, Recoding, csv_type};
+use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::plural::plural;
-use crate::policy::{CsvType, Files, Said};
+use crate::policy::{CsvType, Files, PolicySpec};
 use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord};
 use crate::role::Role;
 
@@ -56,7 +56,7 @@ pub struct Attack<'a> {
     /// The columns of B that the attacker wants to learn; for a release, when empty, its sensitive ones.
     pub sensitive: &'a [String],
     /// The policy of the release, instead of the copy in its private record; its `[input]` is for CSV files.
-    pub policy: Option<(&'a Said, &'a dyn Files)>,
+    pub policy: Option<(&'a PolicySpec, &'a dyn Files)>,
 }
 
 /// What an attacker finds. A person of several rows counts by the row that matches fewest, those that match none
@@ -112,14 +112,14 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         (Some(out), Some(public)) => PrivateRecord::read_for(out, public)?,
         _ => None,
     };
-    let said = private.as_ref().map(|private| Said::parse(&private.policy)).transpose()?;
-    let own = private.as_ref().zip(said.as_ref()).map(|(p, said)| (said, &p.hierarchies as &dyn Files));
+    let spec = private.as_ref().map(|private| PolicySpec::parse(&private.policy)).transpose()?;
+    let own = private.as_ref().zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
     let policy = attack.policy.or(own);
 
-    let csv = attack.policy.map(|(said, _)| said.csv().clone()).unwrap_or_default();
+    let csv = attack.policy.map(|(spec, _)| spec.csv().clone()).unwrap_or_default();
     let schemas = (attack.people.file_schema(&csv)?, attack.table.file_schema(&csv)?);
     let on = columns(attack, &schemas.0, &schemas.1, public.as_ref())?;
-    let recoding = Recoding { public: public.as_ref(), policy };
+    let recoding = AttackerRecoding { public: public.as_ref(), policy };
     let mut types: HashMap<&str, CsvType> = HashMap::new();
     for name in &on {
         let other = if attack.people.format == Format::Csv { &schemas.1 } else { &schemas.0 };
@@ -131,10 +131,10 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let session = run.resources.session()?;
     let read = async |input: &Input| {
         let table = input.table(&session, &csv, &csv_type).await;
-        table.map_err(|error| error.at(&input.said))
+        table.map_err(|error| error.at(&input.argument))
     };
     let (people, table) = (read(attack.people).await?, read(attack.table).await?);
-    let names = (attack.people.said.as_str(), attack.table.said.as_str());
+    let names = (attack.people.argument.as_str(), attack.table.argument.as_str());
     let mut keys = Vec::new();
     let mut recoded = Vec::new();
     for name in &on {
@@ -153,14 +153,14 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         nobody: 0,
         suppressed_rows: private.map(|private| private.suppressed_rows),
     };
-    let mut stream = found.execute_stream().await.doing(DOING)?;
+    let mut stream = found.execute_stream().await.context(DOING)?;
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
-        linked.add(&batch.doing(DOING)?)?;
+        linked.add(&batch.context(DOING)?)?;
     }
     if linked.people() == 0 {
         let why = if linked.nobody > 0 { "no row with a person" } else { "no rows" };
-        return Err(Error::data(format!("{} has {why}", attack.people.said)));
+        return Err(Error::data(format!("{} has {why}", attack.people.argument)));
     }
     Ok(linked)
 }
@@ -174,7 +174,7 @@ fn columns(
     table: &Schema,
     public: Option<&PublicRecord>,
 ) -> Result<Vec<String>> {
-    let (a, b) = (&attack.people.said, &attack.table.said);
+    let (a, b) = (&attack.people.argument, &attack.table.argument);
     has(people, a, "--individual", attack.individual)?;
     has(table, b, "--individual-of-b", attack.individual_of_table)?;
     has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
@@ -215,7 +215,7 @@ fn columns(
 }
 
 /// Checks that a table has these columns.
-fn has<'a>(schema: &Schema, said: &str, flag: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+fn has<'a>(schema: &Schema, spec: &str, flag: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     for name in names {
         if schema.field_with_name(name).is_err() {
             let all: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -227,7 +227,7 @@ fn has<'a>(schema: &Schema, said: &str, flag: &str, names: impl IntoIterator<Ite
             } else {
                 format!("it has {}", plural(all.len() as u64, "column", "columns"))
             };
-            return Err(Error::policy(format!("{flag}: {said} has no column `{name}`; {hint}")));
+            return Err(Error::policy(format!("{flag}: {spec} has no column `{name}`; {hint}")));
         }
     }
     Ok(())
@@ -255,7 +255,7 @@ const COVERED: &str = "kanon_covered";
 const COUNTS: [&str; 3] = ["kanon_people", "kanon_nobody", "kanon_uncovered"];
 
 /// The names of the key columns of one side; the last one says that hierarchy files have all values of the row.
-fn key_names(side: &str, keys: &[Key]) -> Vec<String> {
+fn key_names(side: &str, keys: &[JoinKey]) -> Vec<String> {
     let names = (0..keys.len()).map(|index| format!("kanon_{side}_{index}"));
     names.chain([format!("{COVERED}_{side}")]).collect()
 }
@@ -270,25 +270,25 @@ fn all(names: &[String]) -> Vec<Expr> {
 
 /// 1 or 0.
 fn flag(condition: Expr) -> Result<Expr> {
-    when(condition, lit(1i64)).otherwise(lit(0i64)).doing(DOING)
+    when(condition, lit(1i64)).otherwise(lit(0i64)).context(DOING)
 }
 
 /// The groups of B: keys, matches (NULL for none), and 1 for each sensitive value that all rows share.
 fn groups_of_table(
     table: DataFrame,
-    keys: &[Key],
+    keys: &[JoinKey],
     attack: &Attack<'_>,
     sensitive: &[String],
 ) -> Result<DataFrame> {
     let names = key_names("b", keys);
     let hashes = numbered("hash", sensitive.len());
-    let of_keys = keys.iter().map(Key::of_table).chain([lit(true)]);
+    let of_keys = keys.iter().map(JoinKey::of_table).chain([lit(true)]);
     let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
     // Equal values have equal hashes; two values have the same one only by a chance of 1 in 2^64.
     let [secret, _] = random_keys(DOING)?;
     for (name, hash) in sensitive.iter().zip(&hashes) {
         let known = when(column(name).is_not_null(), row_hash(secret, vec![column(name)]));
-        columns.push(known.end().doing(DOING)?.alias(hash));
+        columns.push(known.end().context(DOING)?.alias(hash));
     }
     columns.extend(attack.individual_of_table.map(|name| column(name).alias(PERSON)));
     let mut counted = vec![count(lit(1i64)).alias(ROWS)];
@@ -300,9 +300,9 @@ fn groups_of_table(
         counted.push(max(column(hash)).alias(format!("{hash}_most")));
         counted.push(count(column(hash)).alias(format!("{hash}_known")));
     }
-    let groups = table.select(columns).doing(DOING)?.aggregate(all(&names), counted).doing(DOING)?;
+    let groups = table.select(columns).context(DOING)?.aggregate(all(&names), counted).context(DOING)?;
     // A group may hold only rows without an individual: it has no match, but its sensitive values can be learnt.
-    let matches = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end().doing(DOING)?;
+    let matches = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end().context(DOING)?;
     let mut columns = all(&names);
     columns.push(matches.alias(MATCHES));
     for (hash, shared) in hashes.iter().zip(numbered("shared", sensitive.len())) {
@@ -310,19 +310,19 @@ fn groups_of_table(
         let known = column(format!("{hash}_known")).eq(column(ROWS));
         columns.push(flag(one.and(known))?.alias(shared));
     }
-    groups.select(columns).doing(DOING)
+    groups.select(columns).context(DOING)
 }
 
 /// The groups of A: keys, the person where a column names one, and rows.
-fn groups_of_people(people: DataFrame, keys: &[Key], individual: Option<&str>) -> Result<DataFrame> {
+fn groups_of_people(people: DataFrame, keys: &[JoinKey], individual: Option<&str>) -> Result<DataFrame> {
     let names = key_names("a", keys);
-    let covered = keys.iter().filter_map(Key::covered).reduce(Expr::and).unwrap_or(lit(true));
-    let of_keys = keys.iter().map(Key::of_people).chain([covered]);
+    let covered = keys.iter().filter_map(JoinKey::covered).reduce(Expr::and).unwrap_or(lit(true));
+    let of_keys = keys.iter().map(JoinKey::of_people).chain([covered]);
     let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
     columns.extend(individual.map(|name| column(name).alias(PERSON)));
     let groups = [all(&names), individual.map(|_| column(PERSON)).into_iter().collect()].concat();
     let counted = vec![count(lit(1i64)).alias(ROWS)];
-    people.select(columns).doing(DOING)?.aggregate(groups, counted).doing(DOING)
+    people.select(columns).context(DOING)?.aggregate(groups, counted).context(DOING)
 }
 
 /// The plan of the attack: matches (NULL for none), people, rows of nobody, uncovered rows, and for each sensitive
@@ -331,7 +331,7 @@ fn found(
     session: &SessionContext,
     people: DataFrame,
     table: DataFrame,
-    keys: &[Key],
+    keys: &[JoinKey],
     attack: &Attack<'_>,
     sensitive: &[String],
 ) -> Result<DataFrame> {
@@ -341,38 +341,38 @@ fn found(
     let names = |side: &str| key_names(side, keys).into_iter().map(Column::from_name).collect::<Vec<_>>();
     let joined = LogicalPlanBuilder::from(table)
         .join_detailed(people, JoinType::Right, (names("b"), names("a")), None, NullEquality::NullEqualsNull)
-        .doing(DOING)?;
-    let joined = DataFrame::new(session.state(), joined.build().doing(DOING)?);
+        .context(DOING)?;
+    let joined = DataFrame::new(session.state(), joined.build().context(DOING)?);
     let covered = column(format!("{COVERED}_a"));
-    let uncovered = when(covered, lit(0i64)).otherwise(column(ROWS)).doing(DOING)?;
+    let uncovered = when(covered, lit(0i64)).otherwise(column(ROWS)).context(DOING)?;
     let [of_people, of_nobody, of_uncovered] = COUNTS;
     let mut columns = vec![column(MATCHES), uncovered.alias(of_uncovered)];
     columns.extend(all(&shared));
     let each = match attack.individual {
         None => {
             columns.extend([column(ROWS).alias(of_people), lit(0i64).alias(of_nobody)]);
-            joined.select(columns).doing(DOING)?
+            joined.select(columns).context(DOING)?
         }
         Some(_) => {
             columns.extend([column(PERSON), column(ROWS)]);
             let summed = |name: &str| sum(column(name)).alias(name);
             let mut least = vec![min(column(MATCHES)).alias(MATCHES), summed(of_uncovered), summed(ROWS)];
             least.extend(shared.iter().map(|name| max(column(name)).alias(name)));
-            let rows = joined.select(columns).doing(DOING)?;
-            let each = rows.aggregate(vec![column(PERSON)], least).doing(DOING)?;
-            let nobody = when(column(PERSON).is_null(), column(ROWS)).otherwise(lit(0i64)).doing(DOING)?;
+            let rows = joined.select(columns).context(DOING)?;
+            let each = rows.aggregate(vec![column(PERSON)], least).context(DOING)?;
+            let nobody = when(column(PERSON).is_null(), column(ROWS)).otherwise(lit(0i64)).context(DOING)?;
             let mut columns = vec![column(MATCHES), column(of_uncovered), nobody.alias(of_nobody)];
             columns.push(flag(column(PERSON).is_not_null())?.alias(of_people));
             columns.extend(all(&shared));
-            each.select(columns).doing(DOING)?
+            each.select(columns).context(DOING)?
         }
     };
     let mut sums: Vec<Expr> = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
     for name in &shared {
         let people = when(column(name).eq(lit(1i64)), column(of_people)).otherwise(lit(0i64));
-        sums.push(sum(people.doing(DOING)?).alias(name));
+        sums.push(sum(people.context(DOING)?).alias(name));
     }
-    each.aggregate(vec![column(MATCHES)], sums).doing(DOING)
+    each.aggregate(vec![column(MATCHES)], sums).context(DOING)
 }
 
 impl Linked {

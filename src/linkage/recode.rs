@@ -10,22 +10,22 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
 
 use crate::engine::functions::{OfValues, canonical, of_values};
-use crate::engine::{Doing, column};
+use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Generalizer, Value, of_label, suppress::Suppress};
 use crate::input::canonical_type;
-use crate::policy::{CsvType, Files, Said};
+use crate::policy::{CsvType, Files, PolicySpec};
 use crate::release::publish::record::{LevelRecord, PublicRecord};
 use crate::release::verify_folder::released_labels;
 
 /// How the table was recoded: its record where it is a release, and the policy where one is at hand.
-pub(super) struct Recoding<'a> {
+pub(super) struct AttackerRecoding<'a> {
     pub(super) public: Option<&'a PublicRecord>,
-    pub(super) policy: Option<(&'a Said, &'a dyn Files)>,
+    pub(super) policy: Option<(&'a PolicySpec, &'a dyn Files)>,
 }
 
 /// A column that both sides have.
-pub(super) struct Key {
+pub(super) struct JoinKey {
     name: String,
     level: Option<Arc<dyn Generalizer>>,
     form: Form,
@@ -70,8 +70,8 @@ impl Form {
 ///
 /// # Errors
 /// A policy error when the record names a level that cannot be made again.
-pub(super) fn csv_type(recoding: &Recoding<'_>, name: &str, other: &DataType) -> Result<CsvType> {
-    let said = recoding.policy.map_or(CsvType::Text, |(said, _)| said.csv_type(name));
+pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &DataType) -> Result<CsvType> {
+    let spec = recoding.policy.map_or(CsvType::Text, |(spec, _)| spec.csv_type(name));
     let like_other = match canonical_type(other) {
         other if other.is_integer() || other.is_floating() => CsvType::Number,
         DataType::Date32 | DataType::Timestamp(..) => CsvType::Date,
@@ -79,7 +79,7 @@ pub(super) fn csv_type(recoding: &Recoding<'_>, name: &str, other: &DataType) ->
     };
     let level = recoding.level(name).map(|level| level.by.as_str()).filter(|by| *by != AS_IS);
     match level {
-        _ if said != CsvType::Text => Ok(said),
+        _ if spec != CsvType::Text => Ok(spec),
         None => Ok(like_other),
         Some(by) if recoding.policy.is_none() && by != SUPPRESS => {
             Ok(CsvType::of_level(&*made(name, by, true)?))
@@ -104,7 +104,7 @@ fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
     })
 }
 
-impl Recoding<'_> {
+impl AttackerRecoding<'_> {
     /// The level at which the table's column is released.
     fn level(&self, name: &str) -> Option<&LevelRecord> {
         self.public?.columns.iter().find(|column| column.name == name)?.generalized.as_ref()
@@ -118,7 +118,7 @@ impl Recoding<'_> {
         a: &DataType,
         b: &DataType,
     ) -> Result<Arc<dyn Generalizer>> {
-        let Some((said, files)) = self.policy else {
+        let Some((spec, files)) = self.policy else {
             let text = *b == DataType::Utf8View;
             return match level.by.as_str() {
                 AS_IS => Ok(Arc::new(AsIs { text })),
@@ -127,10 +127,10 @@ impl Recoding<'_> {
                 by => made(name, by, text),
             };
         };
-        let hierarchy = said.column(name).map(|column| column.levels(a, files)).transpose()?;
+        let hierarchy = spec.column(name).map(|column| column.levels(a, files)).transpose()?;
         let own = hierarchy.filter(|hierarchy| hierarchy.height() == level.of);
         let own = own.and_then(|hierarchy| hierarchy.levels().get(level.level).cloned());
-        own.filter(|own| own.label() == level.by).ok_or_else(|| {
+        own.filter(|own| own.descriptor() == level.by).ok_or_else(|| {
             Error::policy(format!(
                 "column `{name}`: the policy is not that of the release, whose record says `{}`",
                 level.by
@@ -149,8 +149,8 @@ impl Recoding<'_> {
         name: &str,
         people: &DataFrame,
         table: &DataFrame,
-        said: (&str, &str),
-    ) -> Result<(Option<Key>, Option<String>)> {
+        spec: (&str, &str),
+    ) -> Result<(Option<JoinKey>, Option<String>)> {
         let (a, b) = (type_of(people, name)?, type_of(table, name)?);
         let mut level = None;
         let recorded = self.level(name);
@@ -161,7 +161,7 @@ impl Recoding<'_> {
                 AS_IS => None,
                 _ => released_labels(table, name).await?,
             };
-            let padded = labels.as_ref().and_then(|labels| generalizer.padded_for(labels));
+            let padded = labels.as_ref().and_then(|labels| generalizer.with_label_width(labels));
             let generalizer = padded.unwrap_or(generalizer);
             if let Some(labels) = &labels {
                 check_labels(&*generalizer, labels).map_err(|error| error.at(format!("column `{name}`")))?;
@@ -173,7 +173,7 @@ impl Recoding<'_> {
         }
         let recoded = match &level {
             Some(level) => {
-                level.output_type(&a).map_err(|error| error.at(format!("{}, column `{name}`", said.0)))?
+                level.output_type(&a).map_err(|error| error.at(format!("{}, column `{name}`", spec.0)))?
             }
             None => a,
         };
@@ -181,10 +181,10 @@ impl Recoding<'_> {
             Error::policy(format!(
                 "column `{name}` is {recoded} in {} and {b} in {}: these cannot be compared; cast one of them to \
                  the type of the other",
-                said.0, said.1
+                spec.0, spec.1
             ))
         })?;
-        Ok((Some(Key { name: name.to_owned(), level, form }), recorded.map(|level| level.by.clone())))
+        Ok((Some(JoinKey { name: name.to_owned(), level, form }), recorded.map(|level| level.by.clone())))
     }
 }
 
@@ -205,11 +205,11 @@ fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> 
     }
     Err(Error::unmet(format!(
         "the release holds values that are no labels of `{}`, which its record says; see kanon verify",
-        generalizer.label()
+        generalizer.descriptor()
     )))
 }
 
-impl Key {
+impl JoinKey {
     /// The key of a row of the people, as the attacker recodes it.
     pub(super) fn of_people(&self) -> Expr {
         self.expression(self.level.clone())
@@ -230,17 +230,17 @@ impl Key {
         if level.is_none() && self.form == Form::AsIs {
             return column(&self.name);
         }
-        of_values(Arc::new(Known { level, form: self.form }), &self.name, column(&self.name))
+        of_values(Arc::new(RecodeUdf { level, form: self.form }), &self.name, column(&self.name))
     }
 }
 
 /// Values as they are compared.
-struct Known {
+struct RecodeUdf {
     level: Option<Arc<dyn Generalizer>>,
     form: Form,
 }
 
-impl OfValues for Known {
+impl OfValues for RecodeUdf {
     fn name(&self) -> &'static str {
         "kanon_known"
     }
@@ -258,7 +258,7 @@ impl OfValues for Known {
             Some(level) => {
                 // Rows of uncovered values match nothing, so that any label will do for them.
                 let uncovered = uncovered(&**level, values)?;
-                canonical(&level.generalize(&nullif(values, &uncovered).doing("recoding the people")?)?)
+                canonical(&level.generalize(&nullif(values, &uncovered).context("recoding the people")?)?)
             }
             None => Arc::clone(values),
         };

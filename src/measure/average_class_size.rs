@@ -7,7 +7,7 @@
 //! only whether any is.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -30,7 +30,7 @@ impl LossMeasure for AverageClassSize {
         Grows::WithoutSuppression
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         let classes = node.kept_classes() + u64::from(node.suppressed_rows() > 0);
         ratio(u128::from(node.table().total_rows()), u128::from(classes))
     }

@@ -8,7 +8,7 @@
 //! homogeneous classes, which is what l-diversity forbids: useful to train models, not to protect.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::model::Needs;
 use crate::papers;
@@ -36,7 +36,7 @@ impl LossMeasure for ClassificationMetric {
         Needs::SensitiveCounts
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         let minority = |(class, rows): (usize, u64)| {
             let counts = node.sensitive(class, 0).unwrap_or_default();
             rows - counts.iter().map(|count| count.count).max().unwrap_or(0)

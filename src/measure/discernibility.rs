@@ -7,7 +7,7 @@
 //! of classes only, not how coarse their labels are.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -30,7 +30,7 @@ impl LossMeasure for Discernibility {
         Grows::WithoutSuppression
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         let kept: u128 = node.kept().map(|(_, rows)| u128::from(rows) * u128::from(rows)).sum();
         let suppressed = u128::from(node.suppressed_rows()) * u128::from(node.table().total_rows());
         ratio(kept + suppressed, 1)

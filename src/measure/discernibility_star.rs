@@ -6,7 +6,7 @@
 //! A non-negative integer as a float, at most n^2. Always grows going up. It does not see suppression.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -29,7 +29,7 @@ impl LossMeasure for DiscernibilityStar {
         Grows::Always
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         ratio(node.squares(), 1)
     }
 

@@ -5,7 +5,7 @@
 //! how coarse the labels are.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -28,7 +28,7 @@ impl LossMeasure for DistinctTuples {
         Grows::No
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         0.0 - ratio(u128::from(node.kept_classes()), 1)
     }
 

@@ -11,7 +11,7 @@
 //! when nothing is suppressed. Compared with ARX, X_i is not cut to ten decimals.
 
 use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
@@ -34,7 +34,7 @@ impl LossMeasure for Granularity {
         Grows::WithoutSuppression
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         geometric(node.table(), &of_columns(node))
     }
 
@@ -51,7 +51,7 @@ fn geometric(table: &ClassTable, columns: &[f64]) -> f64 {
 
 /// X_i of every column at a judged node, a share in 0..=1. A suppressed row counts all leaves instead of those below
 /// its label.
-pub fn of_columns(node: &Judged<'_>) -> Vec<f64> {
+pub fn of_columns(node: &EvaluatedNode<'_>) -> Vec<f64> {
     let table = node.table();
     let missing: Vec<(&[u64], u64)> = (table.columns().iter().zip(node.levels()))
         .map(|(c, level)| (c.level(*level).leaves(), c.leaves()))

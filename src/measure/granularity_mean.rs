@@ -8,7 +8,7 @@
 
 use super::granularity::{of_columns, of_interval};
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
@@ -31,7 +31,7 @@ impl LossMeasure for GranularityMean {
         Grows::WithoutSuppression
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         mean(node.table(), &of_columns(node))
     }
 

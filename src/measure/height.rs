@@ -7,7 +7,7 @@
 //! suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -30,7 +30,7 @@ impl LossMeasure for Height {
         Grows::Always
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         sum(node.levels())
     }
 

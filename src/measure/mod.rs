@@ -26,7 +26,7 @@ pub mod share_at_risk;
 
 use std::fmt::Debug;
 
-use crate::class::{ClassSizes, ClassTable, Judged};
+use crate::class::{ClassSizes, ClassTable, EvaluatedNode};
 pub use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::model::Needs;
@@ -56,7 +56,7 @@ pub trait LossMeasure: Debug + Send + Sync {
     }
 
     /// The loss of a judged node.
-    fn value(&self, node: &Judged<'_>) -> f64;
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64;
 
     /// A number that the loss of no anonymous node in the interval is below, to the last bit: a search skips
     /// an interval whose bound is above the best loss.

@@ -1,6 +1,6 @@
 //! `non_uniform_entropy`: the bits about the original values that the release takes away.
 //!
-//! Over all rows, per column `-sum_x f(x) log2(f(x) / F(y))`: f(x) rows have the value x, F(y) rows a value
+//! AggregateInput all rows, per column `-sum_x f(x) log2(f(x) / F(y))`: f(x) rows have the value x, F(y) rows a value
 //! with the label y of x. For the suppressed rows alone, per column `-sum_y s(y) log2(s(y) / S)` more, over
 //! the labels they would have had. Summed over the columns.
 //!
@@ -9,7 +9,7 @@
 //! measured on the input: what an attacker can learn from elsewhere is not in it.
 
 use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -32,7 +32,7 @@ impl LossMeasure for NonUniformEntropy {
         Grows::WithoutSuppression
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         let columns = node.table().columns().iter().zip(node.levels());
         let labels = node.suppressed_by_label();
         let suppressed = u128::from(node.suppressed_rows());

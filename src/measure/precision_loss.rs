@@ -9,7 +9,7 @@
 
 use super::relative_height::{lowest_terms, sum_of_shares};
 use super::{Grows, Interval, LossMeasure, rounded_down};
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
@@ -32,7 +32,7 @@ impl LossMeasure for PrecisionLoss {
         Grows::WithoutSuppression
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         loss(node.table(), node.levels(), node.suppressed_rows())
     }
 

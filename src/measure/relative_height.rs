@@ -7,7 +7,7 @@
 //! It sees neither data nor suppression.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
@@ -30,7 +30,7 @@ impl LossMeasure for RelativeHeight {
         Grows::Always
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         value(node.table(), node.levels())
     }
 

@@ -4,7 +4,7 @@
 //! A non-negative integer as a float, at most the rows of the input. It does not see how coarse the rest is.
 
 use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::Judged;
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
@@ -27,7 +27,7 @@ impl LossMeasure for SuppressedRows {
         Grows::No
     }
 
-    fn value(&self, node: &Judged<'_>) -> f64 {
+    fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
         ratio(u128::from(node.suppressed_rows()), 1)
     }
 

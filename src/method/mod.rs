@@ -7,27 +7,11 @@ pub mod lattice;
 
 use std::ops::RangeInclusive;
 
-use crate::class::{ClassTable, Judged};
+use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
-
-/// What a method returns: how base classes become released classes. Methods to come add variants
-/// (`Classes`: base class to output tuple; `Values`; `Split`), not pipelines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recoding {
-    /// One level per quasi-identifier, in policy order: full-domain generalization. Failing classes are
-    /// suppressed.
-    Levels(Vec<usize>),
-}
-
-/// Which [`Recoding`] a method returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecodingKind {
-    /// [`Recoding::Levels`].
-    Levels,
-}
 
 /// A question to a method.
 pub struct Problem<'a> {
@@ -103,7 +87,7 @@ pub struct Found {
 
 impl Found {
     /// What is remembered of a judged node.
-    pub fn new(node: &Judged<'_>, objective: &dyn LossMeasure) -> Self {
+    pub fn new(node: &EvaluatedNode<'_>, objective: &dyn LossMeasure) -> Self {
         Self {
             levels: node.levels().to_vec(),
             loss: objective.value(node),
@@ -142,9 +126,6 @@ pub struct Outcome {
 pub trait Method: Sync {
     /// The row's documentation.
     fn doc(&self) -> &'static Doc;
-
-    /// What it returns.
-    fn recoding(&self) -> RecodingKind;
 
     /// Searches.
     ///

@@ -17,7 +17,7 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use super::{Class, ClassModel, Counted, Merge, Model, ModelRow, Needs, Quantity, Worst};
+use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub const ROW: ModelRow = ModelRow {
     make: |mut parameters| {
         let k = parameters.take_count("k")?;
         parameters.finish(DOC)?;
-        Ok(Model::Class(Box::new(KAnonymity::new(k)?)))
+        Ok(Box::new(KAnonymity::new(k)?))
     },
 };
 

@@ -25,7 +25,7 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use super::{Class, ClassModel, Counted, Merge, Model, ModelRow, Needs, Quantity, Worst};
+use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub const ROW: ModelRow = ModelRow {
     make: |mut parameters| {
         let l = parameters.take_count("l")?;
         parameters.finish(DOC)?;
-        Ok(Model::Class(Box::new(LDiversity::new(l)?)))
+        Ok(Box::new(LDiversity::new(l)?))
     },
 };
 

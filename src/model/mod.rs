@@ -20,10 +20,6 @@ pub enum Needs {
     Size,
     /// How often each value of one sensitive column occurs in the class.
     SensitiveCounts,
-    /// The maximum of a column over the class.
-    Maximum,
-    /// The size of the class's tuple in a population table.
-    Population,
 }
 
 /// What sizes, models, risks and the suppression limit count.
@@ -97,10 +93,10 @@ impl Requirement {
     }
 
     /// The model with its parameters and its column, for people: `l_diversity(2, diagnosis)`.
-    pub fn said(&self) -> String {
+    pub fn text(&self) -> String {
         let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
-        let said: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
-        format!("{}({})", self.model.doc().name, said.join(", "))
+        let text: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
+        format!("{}({})", self.model.doc().name, text.join(", "))
     }
 }
 
@@ -158,23 +154,6 @@ pub trait ClassModel: Debug + Send + Sync {
     fn parameters(&self) -> Vec<(&'static str, Decimal)>;
 }
 
-/// A promise about all classes together, judged on the kept classes of a node.
-pub trait TableModel: Debug + Send + Sync {
-    /// The row's documentation.
-    fn doc(&self) -> &'static Doc;
-    /// Whether the table with these kept classes holds.
-    fn holds(&self, kept: &mut dyn Iterator<Item = Class<'_>>) -> bool;
-}
-
-/// A model made from its parameters.
-#[derive(Debug)]
-pub enum Model {
-    /// Judges every class.
-    Class(Box<dyn ClassModel>),
-    /// Judges the whole table.
-    Table(Box<dyn TableModel>),
-}
-
 /// The parameters of a model, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parameters(Vec<(String, Decimal)>);
@@ -228,7 +207,7 @@ pub struct ModelRow {
     /// The names of its parameters in the order of a call.
     pub parameters: &'static [&'static str],
     /// Makes the model; parameters are validated here and nowhere later.
-    pub make: fn(Parameters) -> Result<Model>,
+    pub make: fn(Parameters) -> Result<Box<dyn ClassModel>>,
 }
 
 /// All models.
@@ -238,7 +217,7 @@ pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW];
 ///
 /// # Errors
 /// A policy error when there is no such model or a parameter is wrong.
-pub fn make(name: &str, parameters: Parameters) -> Result<Model> {
+pub fn make(name: &str, parameters: Parameters) -> Result<Box<dyn ClassModel>> {
     let row = find(MODELS, |row| row.doc, name)
         .map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")))?;
     (row.make)(parameters)
@@ -280,14 +259,12 @@ mod tests {
 
     #[test]
     fn a_requirement_names_its_parameters_and_its_column() {
-        assert_eq!(Requirement::of_sizes(KAnonymity::new(5).unwrap()).said(), "k_anonymity(5)");
-        let Ok(Model::Class(model)) = make("l_diversity", parameters(&[("l", "2")])) else {
-            panic!("no model of classes")
-        };
+        assert_eq!(Requirement::of_sizes(KAnonymity::new(5).unwrap()).text(), "k_anonymity(5)");
+        let Ok(model) = make("l_diversity", parameters(&[("l", "2")])) else { panic!("no model of classes") };
         assert_eq!((model.min_size(), model.required()), (2, Decimal::integer(2)));
         assert_eq!(model.parameters(), [("l", Decimal::integer(2))]);
         assert_eq!(
-            Requirement { model, sensitive: Some("disease".into()) }.said(),
+            Requirement { model, sensitive: Some("disease".into()) }.text(),
             "l_diversity(2, disease)"
         );
     }

@@ -221,8 +221,8 @@ pub(super) fn method(value: Value) -> Result<String> {
 pub(super) fn effort(value: Value) -> Result<Effort> {
     let wrong = || expected("{ seconds = 30 } or { nodes = 10000 }, a whole number of at least 1", &value);
     let Value::Table(table) = &value else { return Err(wrong()) };
-    let mut said = table.iter();
-    let (Some((key, number)), None) = (said.next(), said.next()) else { return Err(wrong()) };
+    let mut spec = table.iter();
+    let (Some((key, number)), None) = (spec.next(), spec.next()) else { return Err(wrong()) };
     match (key.as_str(), number.as_integer().and_then(|number| u64::try_from(number).ok())) {
         ("seconds", Some(seconds @ 1..)) => Ok(Effort::Seconds(seconds)),
         ("nodes", Some(nodes @ 1..)) => Ok(Effort::Nodes(nodes)),

@@ -1,7 +1,7 @@
 //! Policies: what must hold, said in TOML and resolved against a table.
 //!
-//! A policy goes through two stages. [`Said`] is what the file says: keys and shapes are checked, nothing is
-//! opened. [`Said::resolve`] holds it against a table's schema and reads the hierarchy files; the
+//! A policy goes through two stages. [`PolicySpec`] is what the file says: keys and shapes are checked, nothing is
+//! opened. [`PolicySpec::resolve`] holds it against a table's schema and reads the hierarchy files; the
 //! [`Policy`] that comes out is complete and nothing behind it validates again.
 
 mod keys;
@@ -10,15 +10,15 @@ mod required;
 mod resolve;
 #[cfg(test)]
 mod resolve_tests;
-mod said;
+mod spec;
 #[cfg(test)]
-mod said_tests;
+mod spec_tests;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-pub use said::{CsvOptions, CsvType, Said, SaidColumn, SaidHierarchy};
+pub use spec::{ColumnSpec, CsvOptions, CsvType, PolicySpec, SaidHierarchy};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
@@ -34,9 +34,6 @@ use crate::role::Role;
 pub struct Policy {
     /// The quasi-identifiers in policy order.
     pub quasi: Vec<Quasi>,
-    /// The hierarchies of sensitive columns that name one, for models that look at how far values are apart. Whether
-    /// they cover the column's values is not checked here, nor at release.
-    pub sensitive_hierarchies: Vec<(String, Hierarchy)>,
     /// Every column of the table with its role, in the table's order; columns dropped by
     /// `others = "drop"` are absent.
     pub columns: Vec<(String, Role)>,
@@ -85,7 +82,7 @@ impl Policy {
         if self.requirements.iter().any(|requirement| requirement.model.min_size() > 1) {
             return None;
         }
-        let required: Vec<String> = self.requirements.iter().map(Requirement::said).collect();
+        let required: Vec<String> = self.requirements.iter().map(Requirement::text).collect();
         Some(format!(
             "{} holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
              l_diversity with l of at least 2",

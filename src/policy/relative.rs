@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Schema};
 use toml::Value;
 
 use super::keys::{join, string};
-use super::said::{Said, SaidColumn};
+use super::spec::{ColumnSpec, PolicySpec};
 use crate::error::{Error, Result, nearest};
 use crate::plural::plural;
 use crate::role::Role;
@@ -19,16 +19,16 @@ pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
     Err(Error::policy(format!("only released columns have it; this column's role is `{}`", role.word())))
 }
 
-impl Said {
+impl PolicySpec {
     /// The columns that hold days since another column's date, with that column's name.
     pub(super) fn days_since(&self) -> BTreeMap<String, String> {
-        let other = |column: &SaidColumn| Some((column.name.clone(), column.relative_to.clone()?));
+        let other = |column: &ColumnSpec| Some((column.name.clone(), column.relative_to.clone()?));
         self.columns.iter().filter_map(other).collect()
     }
 
     /// Whether days are counted from the column `name` or to it.
     pub(super) fn counts_days_of(&self, name: &str) -> bool {
-        let counts = |column: &SaidColumn| {
+        let counts = |column: &ColumnSpec| {
             column.relative_to.as_ref().is_some_and(|other| column.name == name || other == name)
         };
         self.columns.iter().any(counts)
@@ -96,8 +96,9 @@ mod tests {
     }
 
     fn relative(columns: &str) -> Result<BTreeMap<String, String>, String> {
-        let said = Said::parse(&format!("k = 2\n[columns]\n{columns}")).map_err(|error| error.to_string())?;
-        said.relative_columns(&stays()).map_err(|error| error.to_string())
+        let spec =
+            PolicySpec::parse(&format!("k = 2\n[columns]\n{columns}")).map_err(|error| error.to_string())?;
+        spec.relative_columns(&stays()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -135,8 +136,8 @@ mod tests {
     fn csv_cells_are_read_as_dates() {
         let text =
             "k = 2\n[columns]\na = { role = \"quasi\", relative_to = \"b\", hierarchy = { range = [7] } }";
-        let said = Said::parse(text).unwrap();
-        let types = ["a", "b", "c"].map(|name| said.csv_type(name));
+        let spec = PolicySpec::parse(text).unwrap();
+        let types = ["a", "b", "c"].map(|name| spec.csv_type(name));
         assert_eq!(types, [CsvType::Date, CsvType::Date, CsvType::Text]);
     }
 }

@@ -6,7 +6,7 @@ use super::keys::{Keys, expected, join, number, string};
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result};
-use crate::model::{self, MODELS, Model, Needs, Parameters, k_anonymity};
+use crate::model::{self, ClassModel, MODELS, Needs, Parameters, k_anonymity};
 
 /// Keys of a `[[require]]` that a later version understands.
 const REQUIRE_LATER: &[&str] = &["quasi"];
@@ -42,10 +42,7 @@ impl Required {
         let sensitive = keys.take("sensitive", string)?;
         let parameters = Parameters::new(parameters);
         let required = Self { path: Some(path), model: row.doc.name, parameters, sensitive };
-        let looks_at = match required.make()? {
-            Model::Class(model) => model.needs(),
-            Model::Table(_) => Needs::Size,
-        };
+        let looks_at = required.make()?.needs();
         if let (Some(path), Needs::Size, Some(_)) = (&required.path, looks_at, &required.sensitive) {
             let why = format!("`{}` looks at no sensitive column; leave the key out", required.model);
             return Err(Error::policy(why).at(join(path, "sensitive")));
@@ -54,7 +51,7 @@ impl Required {
     }
 
     /// Makes the model.
-    pub(super) fn make(&self) -> Result<Model> {
+    pub(super) fn make(&self) -> Result<Box<dyn ClassModel>> {
         model::make(self.model, self.parameters.clone()).map_err(|error| match &self.path {
             Some(path) => error.at(path),
             None => error,

@@ -6,19 +6,19 @@ use arrow::datatypes::{DataType, Schema};
 
 use super::keys::join;
 use super::required::Required;
-use super::said::{Said, SaidColumn, SaidLevels};
+use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, Options, hierarchy};
-use crate::model::{Class, Model, Needs, Requirement, ValueCount};
+use crate::model::{Class, Needs, Requirement, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
 
 /// How many columns an error names.
 const SHOWN: usize = 10;
 
-impl Said {
+impl PolicySpec {
     /// The policy for a table with this schema; hierarchy files are read from `files`.
     ///
     /// # Errors
@@ -36,13 +36,14 @@ impl Said {
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
         let quasi =
             quasi.map(|column| column.resolve(type_of(schema, column)?, files)).collect::<Result<_>>()?;
+        // Nothing uses the hierarchies of sensitive columns yet, but a wrong one is an error already.
         let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
-        let of_sensitive =
-            |column: &SaidColumn| Ok((column.name.clone(), column.levels(type_of(schema, column)?, files)?));
+        for column in sensitive {
+            column.levels(type_of(schema, column)?, files)?;
+        }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
-            sensitive_hierarchies: sensitive.map(of_sensitive).collect::<Result<_>>()?,
             columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
             requirements,
             suppression_limit: self.suppression_limit,
@@ -144,21 +145,14 @@ impl Said {
     }
 
     fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {
-        self.columns.iter().filter(move |column| column.role == role).map(SaidColumn::name)
+        self.columns.iter().filter(move |column| column.role == role).map(ColumnSpec::name)
     }
 
     /// The models with the columns that they look at.
     fn requirements(&self) -> Result<Vec<Requirement>> {
         let mut requirements: Vec<Requirement> = Vec::new();
         for required in &self.required {
-            let model = match required.make()? {
-                Model::Class(model) => model,
-                Model::Table(model) => {
-                    let why =
-                        format!("`{}` judges the whole table, which is not built yet", model.doc().name);
-                    return Err(Error::policy(why).at(required.place()));
-                }
-            };
+            let model = required.make()?;
             let sensitive = match model.needs() {
                 Needs::Size => None,
                 _ => Some(self.looked_at(required)?),
@@ -180,7 +174,7 @@ impl Said {
         let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
         let why = match (&required.sensitive, sensitive.as_slice()) {
             (None, [only]) => return Ok((*only).to_owned()),
-            (Some(said), names) if names.contains(&said.as_str()) => return Ok(said.clone()),
+            (Some(spec), names) if names.contains(&spec.as_str()) => return Ok(spec.clone()),
             (_, []) => {
                 format!("`{}` looks at a sensitive column, and none has the role `sensitive`", required.model)
             }
@@ -189,9 +183,9 @@ impl Said {
                 required.model,
                 some(names)
             ),
-            (Some(said), names) => match self.column(said) {
-                Some(column) => format!("the role of `{said}` is `{}`, not `sensitive`", column.role.word()),
-                None => format!("there is no sensitive column `{said}`; {}", nearest(said, names)),
+            (Some(spec), names) => match self.column(spec) {
+                Some(column) => format!("the role of `{spec}` is `{}`, not `sensitive`", column.role.word()),
+                None => format!("there is no sensitive column `{spec}`; {}", nearest(spec, names)),
             },
         };
         let place = if required.sensitive.is_some() {
@@ -215,7 +209,7 @@ impl Said {
     }
 }
 
-impl SaidColumn {
+impl ColumnSpec {
     fn resolve(&self, data_type: &DataType, files: &dyn Files) -> Result<Quasi> {
         let hierarchy = self.levels(data_type, files)?;
         let height = hierarchy.height();
@@ -224,7 +218,7 @@ impl SaidColumn {
             if level > height {
                 let labels = hierarchy.levels().iter().enumerate();
                 let labels: Vec<String> =
-                    labels.map(|(at, level)| format!("{at} {}", level.label())).collect();
+                    labels.map(|(at, level)| format!("{at} {}", level.descriptor())).collect();
                 let why = format!(
                     "expected a level from 0 to {height}, found {level}; levels: {}",
                     labels.join(", ")
@@ -252,35 +246,35 @@ impl SaidColumn {
     }
 
     fn unclipped(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
-        let Some(said) = &self.hierarchy else {
+        let Some(spec) = &self.hierarchy else {
             return Hierarchy::new(data_type, Vec::new()).map_err(|error| error.of_policy().at(self.path()));
         };
         let make = || {
-            let levels = match &said.levels {
-                SaidLevels::Made(levels) => levels.clone(),
-                SaidLevels::File(name) => {
+            let levels = match &spec.levels {
+                LevelsSpec::Made(levels) => levels.clone(),
+                LevelsSpec::File(name) => {
                     let text = files.read(name)?;
                     let table = match hierarchy::is_table(name) {
                         true => hierarchy::parse_table(&text),
                         false => hierarchy::parse_csv(&text, &self.name),
                     };
-                    let levels = table.and_then(|table| (said.row.levels)(&table, &Options::default()));
+                    let levels = table.and_then(|table| (spec.row.levels)(&table, &Options::default()));
                     levels.map_err(|error| error.at(name))?
                 }
             };
             Hierarchy::new(data_type, levels)
         };
-        make().map_err(|error| error.of_policy().at(join(&join(&self.path(), "hierarchy"), said.key)))
+        make().map_err(|error| error.of_policy().at(join(&join(&self.path(), "hierarchy"), spec.key)))
     }
 }
 
-fn type_of<'a>(schema: &'a Schema, column: &SaidColumn) -> Result<&'a DataType> {
+fn type_of<'a>(schema: &'a Schema, column: &ColumnSpec) -> Result<&'a DataType> {
     let field = schema.fields().iter().find(|field| *field.name() == column.name);
     field.map(|field| field.data_type()).ok_or_else(|| Error::internal("a column was not checked"))
 }
 
 /// Columns that are released must be flat; those that are not may be anything.
-fn check_type(column: &SaidColumn, data_type: &DataType) -> Result<()> {
+fn check_type(column: &ColumnSpec, data_type: &DataType) -> Result<()> {
     let role = column.role.word();
     if column.role == Role::Individual && nested(data_type).is_some() {
         let why = "only a flat column can tell whose row it is; its values are compared as they are";

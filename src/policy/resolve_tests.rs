@@ -27,7 +27,7 @@ fn files() -> BTreeMap<String, String> {
 }
 
 fn resolve(text: &str) -> Result<Policy> {
-    Said::parse(text)?.resolve(&patients(), &files())
+    PolicySpec::parse(text)?.resolve(&patients(), &files())
 }
 
 /// The error of a policy that drops all other columns.
@@ -64,19 +64,21 @@ fn a_policy_is_resolved() {
     assert_eq!(columns, ["notes", "zip", "age", "dob", "marital", "diagnosis"]);
     let released: Vec<&str> = policy.released().map(|(name, _)| name).collect();
     assert_eq!(released, ["zip", "age", "dob", "marital", "diagnosis"]);
-    assert_eq!(policy.requirements.iter().map(Requirement::said).collect::<Vec<_>>(), ["k_anonymity(5)"]);
+    assert_eq!(policy.requirements.iter().map(Requirement::text).collect::<Vec<_>>(), ["k_anonymity(5)"]);
     assert_eq!((policy.objective.doc().name, policy.method.as_str()), ("granularity", "auto"));
     assert_eq!(policy.suppression_limit.to_string(), "0.05");
     assert!(policy.rows_are_individuals);
     let Some(zip) = policy.quasi_index("zip").and_then(|at| policy.quasi.get(at)) else { panic!("no zip") };
-    let labels: Vec<String> = zip.hierarchy.levels().iter().map(|level| level.label()).collect();
+    let labels: Vec<String> = zip.hierarchy.levels().iter().map(|level| level.descriptor()).collect();
     assert_eq!(labels, ["as_is", "prefix:4", "prefix:3", "suppress"]);
 }
 
 #[test]
 fn a_question_without_a_file_is_resolved() {
-    let policy =
-        Said::quick(&["zip".into(), "age".into()], None, 3).unwrap().resolve(&patients(), &files()).unwrap();
+    let policy = PolicySpec::from_columns(&["zip".into(), "age".into()], None, 3)
+        .unwrap()
+        .resolve(&patients(), &files())
+        .unwrap();
     let columns: Vec<_> = policy.columns.iter().map(|(name, role)| (name.as_str(), *role)).collect();
     assert_eq!(columns, [("zip", Role::Quasi), ("age", Role::Quasi)]);
     assert_eq!(policy.ranges(), [0..=1, 0..=1]);
@@ -94,7 +96,10 @@ fn columns_that_are_not_there() {
     );
     let many: Vec<String> = (0..15).map(|n| format!("c{n}")).collect();
     let many: Vec<_> = many.iter().map(|name| (name.as_str(), DataType::Int8)).collect();
-    let wide = Said::quick(&["zip".into()], None, 5).unwrap().resolve(&schema(&many), &files()).unwrap_err();
+    let wide = PolicySpec::from_columns(&["zip".into()], None, 5)
+        .unwrap()
+        .resolve(&schema(&many), &files())
+        .unwrap_err();
     assert!(wide.to_string().ends_with("it has 15 columns"), "{wide}");
 }
 
@@ -119,7 +124,8 @@ fn columns_without_a_role() {
 #[test]
 fn columns_of_one_name() {
     let twice = schema(&[("zip", DataType::Utf8), ("zip", DataType::Utf8)]);
-    let error = Said::quick(&["zip".into()], None, 5).unwrap().resolve(&twice, &files()).unwrap_err();
+    let error =
+        PolicySpec::from_columns(&["zip".into()], None, 5).unwrap().resolve(&twice, &files()).unwrap_err();
     assert_eq!(error.kind(), Kind::Data);
     assert_eq!(error.to_string(), "the input has two columns named `zip`; rename one");
 }
@@ -169,8 +175,8 @@ fn models_look_at_sensitive_columns() {
         let text = format!(
             "k = 5\nothers = \"drop\"\n{require}\n[columns]\nage = {{ role = \"quasi\" }}\n{columns}"
         );
-        let said = |policy: Policy| policy.requirements.iter().map(Requirement::said).collect::<Vec<_>>();
-        resolve(&text).map(said).map_err(|error| error.to_string())
+        let spec = |policy: Policy| policy.requirements.iter().map(Requirement::text).collect::<Vec<_>>();
+        resolve(&text).map(spec).map_err(|error| error.to_string())
     };
     let (diagnosis, marital) =
         ("diagnosis = { role = \"sensitive\" }\n", "marital = { role = \"sensitive\" }\n");
@@ -233,7 +239,11 @@ fn released_columns_are_flat() {
             "k = 5\n{}\n[columns]\na = {{ role = \"{role}\" }}\nq = {{ role = \"quasi\" }}",
             if role == "sensitive" { "accept_homogeneity = [\"a\"]" } else { "" }
         );
-        Said::parse(&text).unwrap().resolve(&columns, &files()).map(|_| ()).map_err(|error| error.to_string())
+        PolicySpec::parse(&text)
+            .unwrap()
+            .resolve(&columns, &files())
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     };
     let a_struct = DataType::Struct(vec![Field::new("x", DataType::Int8, true)].into());
     for role in ["quasi", "sensitive", "insensitive"] {
@@ -265,9 +275,9 @@ fn released_columns_are_flat() {
 
 #[test]
 fn levels_that_do_not_nest() {
-    let nests = |column: &str, said: &str| {
-        let found = error(&format!("{column} = {{ role = \"quasi\", hierarchy = {said} }}"));
-        let key = said.trim_start_matches("{ ").split(' ').next().unwrap();
+    let nests = |column: &str, spec: &str| {
+        let found = error(&format!("{column} = {{ role = \"quasi\", hierarchy = {spec} }}"));
+        let key = spec.trim_start_matches("{ ").split(' ').next().unwrap();
         assert!(found.starts_with(&format!("columns.{column}.hierarchy.{key}: ")), "{found}");
         found
     };
@@ -296,13 +306,13 @@ fn hierarchy_files() {
     );
     let folder = Folder("/nowhere".into());
     let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
-    let found = Said::parse(text).unwrap().resolve(&patients(), &folder).unwrap_err();
+    let found = PolicySpec::parse(text).unwrap().resolve(&patients(), &folder).unwrap_err();
     assert_eq!(
         found.to_string(),
         "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: there is no such file or folder"
     );
     let no_tree = BTreeMap::from([("m.csv".to_owned(), "a,SECRET,*\na,other,*\n".to_owned())]);
-    let found = Said::parse(text).unwrap().resolve(&patients(), &no_tree).unwrap_err().to_string();
+    let found = PolicySpec::parse(text).unwrap().resolve(&patients(), &no_tree).unwrap_err().to_string();
     assert!(found.starts_with("columns.marital.hierarchy.file: m.csv: "), "{found}");
     assert!(!found.contains("SECRET"), "{found}");
 }
@@ -333,8 +343,7 @@ fn a_sensitive_column_may_have_a_hierarchy() {
         resolve(&text).map_err(|error| error.to_string())
     };
     let policy = of("hierarchy = { file = \"marital.csv\" }").unwrap();
-    let (name, hierarchy) = &policy.sensitive_hierarchies[0];
-    assert_eq!((name.as_str(), hierarchy.height(), policy.quasi.len()), ("marital", 2, 1));
+    assert_eq!((policy.columns.last().unwrap().0.as_str(), policy.quasi.len()), ("marital", 1));
     assert_eq!(
         of("hierarchy = { date = [\"year\"] }").unwrap_err().split(": ").next(),
         Some("columns.marital.hierarchy.date")
@@ -349,7 +358,7 @@ fn a_first_line_that_is_no_header_is_a_row_that_need_not_occur() {
     let text = "Marital status,level 1\nsingle,alone\nmarried,two\n";
     let files = BTreeMap::from([("m.csv".to_owned(), text.to_owned())]);
     let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
-    let policy = Said::parse(text).unwrap().resolve(&patients(), &files).unwrap();
+    let policy = PolicySpec::parse(text).unwrap().resolve(&patients(), &files).unwrap();
     let level = &policy.quasi[0].hierarchy.levels()[1];
     let values: arrow::array::ArrayRef =
         std::sync::Arc::new(arrow::array::StringViewArray::from(vec!["married", "single"]));
@@ -366,7 +375,8 @@ fn what_is_clipped() {
     assert_eq!(place(date).unwrap(), "columns.dob.clip");
     let text = "k = 5\nothers = \"drop\"\n[columns]\nage = { role = \"quasi\", clip = [0, 90], hierarchy = { range = [20] } }";
     let policy = resolve(text).unwrap();
-    let labels: Vec<String> = policy.quasi[0].hierarchy.levels().iter().map(|level| level.label()).collect();
+    let labels: Vec<String> =
+        policy.quasi[0].hierarchy.levels().iter().map(|level| level.descriptor()).collect();
     assert_eq!(labels, ["clip:0,90", "range:20 clip:0,90", "suppress"]);
 }
 
@@ -374,8 +384,8 @@ fn what_is_clipped() {
 fn no_cell_of_a_hierarchy_file_is_shown() {
     let files = BTreeMap::from([("m.csv".to_owned(), "SECRET,x\nother,y\n".to_owned())]);
     let text = "k = 5\nothers = \"drop\"\n[columns]\nmarital = { role = \"quasi\", hierarchy = { file = \"m.csv\" } }";
-    let said = Said::parse(text).unwrap();
-    let policy = said.resolve(&patients(), &files).unwrap();
-    let shown = format!("{said:?} {policy:?}");
+    let spec = PolicySpec::parse(text).unwrap();
+    let policy = spec.resolve(&patients(), &files).unwrap();
+    let shown = format!("{spec:?} {policy:?}");
     assert!(!shown.contains("SECRET"), "{shown}");
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::facts::{count_if, narrow, one_row, whole};
-use crate::engine::{Doing, Run, column};
+use crate::engine::{Context, Run, column};
 use crate::error::Result;
 use crate::input::infer_types::{TIMES, misfit};
 use crate::input::{Input, read_csv};
@@ -102,7 +102,7 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
         let cell = column(name);
         let is_missing = cell.clone().in_list(MISSING.map(lit).to_vec(), false);
         let value =
-            when(is_missing.clone().is_not_true(), cell.clone()).end().doing("typing the CSV columns")?;
+            when(is_missing.clone().is_not_true(), cell.clone()).end().context("typing the CSV columns")?;
         counted("known", value.clone().is_not_null())?;
         counted("missing", is_missing)?;
         counted("name", cell.eq(lit(name.clone())))?;
@@ -134,8 +134,8 @@ fn first_lines(input: &Input) -> Result<Vec<u8>> {
     let mut first = Vec::new();
     if let Some(file) = input.files.first() {
         let place = format!("input file {}", file.path.display());
-        let file = std::fs::File::open(&file.path).doing(&place)?;
-        let read = file.take(HEAD).read_to_end(&mut first).doing(&place)?;
+        let file = std::fs::File::open(&file.path).context(&place)?;
+        let read = file.take(HEAD).read_to_end(&mut first).context(&place)?;
         if u64::try_from(read).is_ok_and(|read| read == HEAD) {
             let end = first.iter().rposition(|byte| *byte == b'\n').map_or(first.len(), |at| at + 1);
             first.truncate(end);

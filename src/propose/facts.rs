@@ -16,7 +16,7 @@ use datafusion::prelude::DataFrame;
 
 use super::quartiles;
 use crate::engine::functions::{OfValues, of_values, row_hash};
-use crate::engine::{Doing, Run, column};
+use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::generalize::value::is_supported;
 use crate::release::profile::class_sizes;
@@ -116,7 +116,7 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<F
     for fact in open.take(COUNTED_ALONE) {
         let known = narrow(table, [fact.name.as_str()])?
             .filter(column(&fact.name).is_not_null())
-            .doing("counting values")?;
+            .context("counting values")?;
         let sizes = class_sizes(&known, &[&fact.name], run.stop, "counting values").await?;
         (fact.distinct, fact.is_counted) = (Some(sizes.classes()), true);
     }
@@ -203,29 +203,31 @@ async fn count_together(table: &DataFrame, facts: &mut [&mut Facts]) -> Result<(
 /// with a chance of 3 in a trillion.
 fn hash(name: &str) -> Result<Expr> {
     let hash = when(column(name).is_not_null(), row_hash([0, 0], vec![column(name)]));
-    hash.end().doing("counting values")
+    hash.end().context("counting values")
 }
 
 /// Some columns of a table, without the plan of all others: every query would optimize it anew, which takes most of the time
 /// where there are thousands of them.
 pub(super) fn narrow<'a>(table: &DataFrame, names: impl IntoIterator<Item = &'a str>) -> Result<DataFrame> {
     let doing = "reading the input";
-    let columns = table.clone().select(names.into_iter().map(column).collect::<Vec<Expr>>()).doing(doing)?;
+    let columns =
+        table.clone().select(names.into_iter().map(column).collect::<Vec<Expr>>()).context(doing)?;
     let (state, plan) = columns.into_parts();
     let projections = Optimizer::with_rules(vec![Arc::new(OptimizeProjections::new())]);
-    let plan = projections.optimize(plan, &state, |_, _| {}).doing(doing)?;
+    let plan = projections.optimize(plan, &state, |_, _| {}).context(doing)?;
     Ok(DataFrame::new(state, plan))
 }
 
 /// `count(*) FILTER (WHERE condition)`.
 pub(super) fn count_if(condition: Expr) -> Result<Expr> {
-    Ok(count(when(condition, lit(1i64)).end().doing("counting values")?))
+    Ok(count(when(condition, lit(1i64)).end().context("counting values")?))
 }
 
 /// The one row of aggregates over all of `table`.
 pub(super) async fn one_row(table: &DataFrame, aggregates: Vec<Expr>) -> Result<RecordBatch> {
     let doing = "reading the input";
-    let batches = table.clone().aggregate(vec![], aggregates).doing(doing)?.collect().await.doing(doing)?;
+    let batches =
+        table.clone().aggregate(vec![], aggregates).context(doing)?.collect().await.context(doing)?;
     let batch = batches.into_iter().find(|batch| batch.num_rows() == 1);
     batch.ok_or_else(|| Error::internal("aggregates without a row"))
 }
@@ -233,14 +235,14 @@ pub(super) async fn one_row(table: &DataFrame, aggregates: Vec<Expr>) -> Result<
 /// The count `name` of a row; `None` where it was not asked for or is NULL.
 pub(super) fn whole(row: &RecordBatch, name: &str) -> Result<Option<u64>> {
     let Some(array) = row.column_by_name(name) else { return Ok(None) };
-    let array = cast(array, &DataType::UInt64).doing("reading counts")?;
+    let array = cast(array, &DataType::UInt64).context("reading counts")?;
     let array = array.as_primitive::<UInt64Type>();
     Ok((!array.is_null(0)).then(|| array.value(0)))
 }
 
 fn number(row: &RecordBatch, name: &str) -> Result<Option<f64>> {
     let Some(array) = row.column_by_name(name) else { return Ok(None) };
-    let array = cast(array, &DataType::Float64).doing("reading spreads")?;
+    let array = cast(array, &DataType::Float64).context("reading spreads")?;
     let array = array.as_primitive::<Float64Type>();
     Ok((!array.is_null(0)).then(|| array.value(0)).filter(|number| number.is_finite()))
 }

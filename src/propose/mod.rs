@@ -21,7 +21,7 @@ pub use steps::Levels;
 use crate::engine::{Phase, Run};
 use crate::error::{Error, Result};
 use crate::input::{Format, Input};
-use crate::policy::{CsvOptions, CsvType, Folder, Said};
+use crate::policy::{CsvOptions, CsvType, Folder, PolicySpec};
 use names::Named;
 
 /// Undecided columns that are tried together with the quasi-identifiers.
@@ -143,7 +143,7 @@ fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
     let hierarchy = levels.map(|levels| format!(", hierarchy = {levels}")).unwrap_or_default();
     let text = format!("k = 2\n[columns]\nc = {{ role = \"quasi\"{hierarchy} }}");
     let schema = Schema::new(vec![Field::new("c", facts.data_type.clone(), true)]);
-    Said::parse(&text).and_then(|said| said.resolve(&schema, &Folder(".".into()))).is_ok()
+    PolicySpec::parse(&text).and_then(|text| text.resolve(&schema, &Folder(".".into()))).is_ok()
 }
 
 /// Finds out who the rows are about; at most one column becomes the individual.

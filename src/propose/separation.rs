@@ -7,7 +7,7 @@
 use datafusion::prelude::DataFrame;
 
 use super::facts::narrow;
-use crate::engine::cancel::Stop;
+use crate::engine::cancel::CancelToken;
 use crate::error::Result;
 use crate::measure::RiskMeasure;
 use crate::measure::sample_uniqueness::SampleUniqueness;
@@ -33,12 +33,12 @@ pub struct SingledOut {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(super) async fn unique_share(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<f64> {
+pub(super) async fn unique_share(table: &DataFrame, names: &[&str], stop: &CancelToken) -> Result<f64> {
     Ok(separated(table, names, stop).await?.0)
 }
 
 /// The share of unique rows, and the number of distinct tuples.
-async fn separated(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<(f64, u64)> {
+async fn separated(table: &DataFrame, names: &[&str], stop: &CancelToken) -> Result<(f64, u64)> {
     let table = narrow(table, names.iter().copied())?;
     let sizes = class_sizes(&table, names, stop, "grouping the input by some of its columns").await?;
     Ok((SampleUniqueness.value(&sizes).unwrap_or_default(), sizes.classes()))
@@ -49,7 +49,7 @@ async fn separated(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<(f6
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(super) async fn greedy(table: &DataFrame, names: &[&str], stop: &Stop) -> Result<Vec<SingledOut>> {
+pub(super) async fn greedy(table: &DataFrame, names: &[&str], stop: &CancelToken) -> Result<Vec<SingledOut>> {
     let mut open: Vec<&str> = names.iter().copied().take(CANDIDATES).collect();
     let (mut taken, mut found): (Vec<&str>, Vec<SingledOut>) = (Vec::new(), Vec::new());
     while taken.len() < TOGETHER && found.last().is_none_or(|last| last.unique_share < 1.0) {

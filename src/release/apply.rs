@@ -19,9 +19,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
-use crate::class::{Budget, ClassTable, Coder};
+use crate::class::{Budget, ClassTable, Encoder};
 use crate::engine::functions::row_hash;
-use crate::engine::{Doing, column, distinct, into_engine};
+use crate::engine::{Context, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::release::released_recoding::KeptClasses;
@@ -52,13 +52,13 @@ pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result
 
     let mut columns: Vec<Expr> = vec![class.call(quasi).alias(CLASS)];
     columns.extend(as_is().map(|name| column(name).alias(as_is_name(name))));
-    let numbered = table.select(columns).doing(doing)?;
-    let kept = numbered.filter(column(CLASS).is_not_null()).doing(doing)?;
+    let numbered = table.select(columns).context(doing)?;
+    let kept = numbered.filter(column(CLASS).is_not_null()).context(doing)?;
     let others: Vec<Expr> = as_is().map(|name| column(as_is_name(name))).collect();
     let mut columns = vec![column(CLASS), row_hash(ORDER_KEY, others.clone()).alias(HASH)];
     columns.extend(others);
-    let kept = kept.select(columns).doing(doing)?;
-    kept.sort(vec![column(CLASS).sort(true, true), column(HASH).sort(true, true)]).doing(doing)
+    let kept = kept.select(columns).context(doing)?;
+    kept.sort(vec![column(CLASS).sort(true, true), column(HASH).sort(true, true)]).context(doing)
 }
 
 fn as_is_name(name: &str) -> String {
@@ -75,7 +75,7 @@ pub struct ClassNumbers {
 /// The label code of each value of one quasi-identifier.
 struct LabelCodes {
     name: String,
-    coder: Coder,
+    coder: Encoder,
     /// By the coder's code.
     of_value: Vec<u32>,
 }
@@ -92,7 +92,7 @@ impl ClassNumbers {
         budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
         let columns = table.columns().iter().zip(levels).map(|(coded, level)| {
-            let coder = Coder::new(budget);
+            let coder = Encoder::new(budget);
             // The values are distinct and in order: the codes are their places.
             coder.code(coded.values())?;
             Ok(LabelCodes {
@@ -113,7 +113,7 @@ impl ClassNumbers {
         let rows = quasi.first().map_or(0, Array::len);
         let mut codes = Vec::with_capacity(quasi.len());
         for (column, values) in self.columns.iter().zip(quasi) {
-            let (values, places) = distinct::of_batch(values).doing("generalizing the rows")?;
+            let (values, places) = distinct::of_batch(values).context("generalizing the rows")?;
             let known: Option<Vec<u32>> = (column.coder.find(&values)?.into_iter())
                 .map(|code| code.and_then(|code| column.of_value.get(code as usize).copied()))
                 .collect();

@@ -105,7 +105,7 @@ pub(super) async fn generalizers(
                 }
                 Some(made) => {
                     let labels = released_labels(output, name).await?;
-                    labels.and_then(|labels| made.padded_for(&labels)).unwrap_or(made)
+                    labels.and_then(|labels| made.with_label_width(&labels)).unwrap_or(made)
                 }
             },
         }));
@@ -162,11 +162,11 @@ pub(super) fn check_individuals(
     }
     check_unique(public, individuals)?;
     let counted = public.models.iter().zip(models).zip(&verified.reached);
-    for ((said, requirement), by_rows) in counted {
-        if !is_reached(said, requirement, *by_rows, least) {
+    for ((recorded, requirement), by_rows) in counted {
+        if !is_reached(recorded, requirement, *by_rows, least) {
             return Err(refused(format!(
                 "the record says a value of {} that its classes cannot have reached",
-                said.said()
+                recorded.text()
             )));
         }
     }
@@ -214,10 +214,15 @@ const MOST_VALUES: u32 = 1 << 16;
 
 /// Whether a model can have reached what the record says: it holds, it is no better than what the rows reach (each
 /// individual of a class has a row in it), nor than the best class of the smallest size.
-fn is_reached(said: &ModelRecord, requirement: &Requirement, by_rows: Option<Quantity>, least: u64) -> bool {
+fn is_reached(
+    recorded: &ModelRecord,
+    requirement: &Requirement,
+    by_rows: Option<Quantity>,
+    least: u64,
+) -> bool {
     let model = &requirement.model;
-    let count: Option<u64> = format!("{}", said.reached).parse().ok();
-    let reached = count.map_or(Quantity::Real(said.reached), Quantity::Count);
+    let count: Option<u64> = format!("{}", recorded.reached).parse().ok();
+    let reached = count.map_or(Quantity::Real(recorded.reached), Quantity::Count);
     if !model.holds(reached) || least < model.min_size() {
         return false;
     }
@@ -243,24 +248,24 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
     if columns(&public.homogeneous) != columns(&verified.homogeneous) {
         return Err(refused("the homogeneous classes of the record are not of its sensitive columns"));
     }
-    for (said, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
+    for (recorded, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
         let is_diverse = public.models.iter().any(|model| {
             model.model == l_diversity::ROW.doc.name
-                && model.sensitive.as_ref() == Some(&said.column)
+                && model.sensitive.as_ref() == Some(&recorded.column)
                 && model.reached >= 2.0
         });
-        let right = match said.classes {
-            0 => said.individuals == 0,
-            classes if classes == public.classes => said.individuals == individuals,
-            _ => (least..=individuals).contains(&said.individuals),
+        let right = match recorded.classes {
+            0 => recorded.individuals == 0,
+            classes if classes == public.classes => recorded.individuals == individuals,
+            _ => (least..=individuals).contains(&recorded.individuals),
         };
         if !right
-            || !(by_rows.classes..=public.classes).contains(&said.classes)
-            || (is_diverse && said.classes > 0)
+            || !(by_rows.classes..=public.classes).contains(&recorded.classes)
+            || (is_diverse && recorded.classes > 0)
         {
             return Err(refused(format!(
                 "the record says of `{}` a number of homogeneous classes that cannot be",
-                said.column
+                recorded.column
             )));
         }
     }
@@ -271,7 +276,7 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
 mod tests {
     use super::*;
     use crate::decimal::Decimal;
-    use crate::model::{MODELS, Model, Parameters, make};
+    use crate::model::{MODELS, Parameters, make};
 
     #[test]
     fn levels_are_those_that_kanon_writes() {
@@ -337,10 +342,7 @@ mod tests {
                 rows.iter().zip(0u64..).map(|((_, value), row)| (row, *value)).collect();
             for row in MODELS {
                 let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(2)));
-                let Model::Class(model) = make(row.doc.name, Parameters::new(parameters.collect())).unwrap()
-                else {
-                    continue;
-                };
+                let model = make(row.doc.name, Parameters::new(parameters.collect())).unwrap();
                 let of_people = model.value(&Class { size: people, sensitive: &counts(&known) });
                 let of_rows = model.value(&Class { size: rows.len() as u64, sensitive: &counts(&by_row) });
                 let worse = match model.worst() {

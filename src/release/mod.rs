@@ -1,7 +1,7 @@
 //! The release: profile, choose, apply, verify, publish.
 //!
-//! [`release`] is the whole pipeline in one function. The other entry points stop earlier: [`load`] profiles,
-//! [`search`] chooses, [`check_release()`] verifies a folder that lies there.
+//! [`release`] is the whole pipeline in one function. The other entry points stop earlier: [`load()`] profiles,
+//! [`search()`] chooses, [`check_release()`] verifies a folder that lies there.
 
 pub mod apply;
 mod check_record;
@@ -23,13 +23,13 @@ pub use search::{limit, load, search, search_minimal};
 pub use verify_folder::{Checked, check_release};
 
 use crate::class::{Budget, ClassSizes};
-use crate::engine::{Doing, Phase, PoolBudget, Resources, Run};
+use crate::engine::{Context, Phase, PoolBudget, Resources, Run};
 use crate::error::{Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::release::apply::ClassNumbers;
 use crate::release::publish::make_record::{Before, private_record, public_levels, public_record};
-use crate::release::publish::record::{LevelRecord, PrivateRecord, PublicRecord, said_models};
+use crate::release::publish::record::{LevelRecord, PrivateRecord, PublicRecord, models_text};
 use crate::release::publish::staging::Staging;
 use crate::release::publish::write;
 use crate::release::released_recoding::{concrete, expected, finer};
@@ -77,7 +77,7 @@ pub async fn release(
     let staging = Staging::begin(out, overwrite, input)?;
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
 
-    let loaded = open(&resources, input, source.said, source.files).await?;
+    let loaded = open(&resources, input, source.spec, source.files).await?;
     let policy = &loaded.policy;
     let duplicates = role_checks::check(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
@@ -103,8 +103,8 @@ pub async fn release(
 
     run.listener.begin(Phase::Write, kept.total_rows());
     let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
-    let rows = plan.execute_stream().await.doing("planning the release")?;
-    let footer = write::footer(&said_models(&policy.requirements));
+    let rows = plan.execute_stream().await.context("planning the release")?;
+    let footer = write::footer(&models_text(&policy.requirements));
     let listener = run.listener;
     let folder = staging.release();
     let progress = |rows| listener.done(rows);
@@ -115,7 +115,7 @@ pub async fn release(
     let expected = expected(policy, &chosen.generalizers);
     verify_folder::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
     let (verified, unique, as_is) = {
-        let again = open_typed(&resources, input, source.said, source.files, Typing::Plain).await?;
+        let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain).await?;
         crate::verify::same_types(loaded.schema(), again.schema())?;
         let (session, table) = (&again.session, again.table);
         let output = verify_folder::read_parts(session, &staging.release(), &parts)?;

@@ -10,16 +10,16 @@ use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
-use crate::class::{Budget, ClassSizes, ClassTable, ClassTableBuilder, Coder, QuasiColumn};
-use crate::engine::cancel::Stop;
+use crate::class::{Budget, ClassSizes, ClassTable, ClassTableBuilder, Encoder, QuasiColumn};
+use crate::engine::cancel::CancelToken;
 use crate::engine::class_key::keyed;
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
-use crate::engine::{Doing, PoolBudget, Run, column};
+use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
 use crate::model::ValueCount;
 use crate::policy::Policy;
 use crate::verify::homogeneous::{Counting, Homogeneous};
-use crate::verify::per_class::{self, Ended, PerClass, Position, by_class};
+use crate::verify::per_class::{self, ClassSummary, PerClass, Position, by_class};
 
 /// Groups `table` by the quasi-identifiers as they are, the sensitive columns that are counted and the individual
 /// column where there is one.
@@ -45,10 +45,10 @@ pub async fn profile(
     }
     let keys = names.iter().zip(builder.coders());
     let keys = keys.map(|(name, coder)| of_values(Arc::new(Code(coder)), name, column(name)));
-    let mut stream = grouped(table, keys, doing)?.execute_stream().await.doing(doing)?;
+    let mut stream = grouped(table, keys, doing)?.execute_stream().await.context(doing)?;
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
-        let batch = batch.doing(doing)?;
+        let batch = batch.context(doing)?;
         let (counts, codes) =
             batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
         let code =
@@ -61,7 +61,7 @@ pub async fn profile(
 }
 
 /// Values as the codes of the class table: what is grouped are small integers.
-struct Code(Coder);
+struct Code(Encoder);
 
 impl OfValues for Code {
     fn name(&self) -> &'static str {
@@ -87,8 +87,8 @@ fn key(index: usize) -> String {
 fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>, doing: &str) -> Result<DataFrame> {
     let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
     let names = (0..keys.len()).map(|index| column(key(index))).collect();
-    let table = table.select(keys).doing(doing)?;
-    table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).doing(doing)
+    let table = table.select(keys).context(doing)?;
+    table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
 }
 
 /// The plan of a profile by values: the quasi-identifiers, sensitive columns and the individual that the policy counts,
@@ -122,7 +122,7 @@ pub(crate) async fn of_values_grouped(
     }
     while let Some(batch) = groups.next().await {
         run.stop.check()?;
-        let batch = batch.doing(doing)?;
+        let batch = batch.context(doing)?;
         let (counts, values) =
             batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
         builder.add(values, &counted(counts)?)?;
@@ -139,15 +139,20 @@ async fn finished(builder: ClassTableBuilder) -> Result<ClassTable> {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub async fn class_sizes(table: &DataFrame, names: &[&str], stop: &Stop, doing: &str) -> Result<ClassSizes> {
+pub async fn class_sizes(
+    table: &DataFrame,
+    names: &[&str],
+    stop: &CancelToken,
+    doing: &str,
+) -> Result<ClassSizes> {
     let columns = names.iter().map(|name| column(*name)).collect();
-    let keys = keyed(columns, random_keys(doing)?[0], table.schema()).doing(doing)?;
-    let sizes = grouped(table.clone(), keys.into_iter(), doing)?.select(vec![column(ROWS)]).doing(doing)?;
-    let mut stream = sizes.execute_stream().await.doing(doing)?;
+    let keys = keyed(columns, random_keys(doing)?[0], table.schema()).context(doing)?;
+    let sizes = grouped(table.clone(), keys.into_iter(), doing)?.select(vec![column(ROWS)]).context(doing)?;
+    let mut stream = sizes.execute_stream().await.context(doing)?;
     let mut all = ClassSizes::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
-        counted(batch.doing(doing)?.column(0))?.into_iter().for_each(|size| all.add(size));
+        counted(batch.context(doing)?.column(0))?.into_iter().for_each(|size| all.add(size));
     }
     Ok(all)
 }
@@ -182,7 +187,7 @@ pub async fn for_every_class(
     names: &[&str],
     sensitive: &[&str],
     individual: Option<&str>,
-    stop: &Stop,
+    stop: &CancelToken,
     see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
 ) -> Result<SeenAll> {
     let doing = "grouping the input by its quasi-identifiers";
@@ -204,18 +209,18 @@ pub async fn for_every_class(
     let all = names.len() + sensitive.len() + who.len();
     let (labels, values) = (keys(0..names.len()), keys(names.len()..all));
     let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
-    let mut stream = sorted.execute_stream().await.doing(doing)?;
+    let mut stream = sorted.execute_stream().await.context(doing)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "counts of classes"));
     let mut fold = PerClass::new(sensitive.len(), individual.is_some(), &budget);
     let mut rows = 0u64;
-    let mut show = |rows: u64, ended: Ended| {
+    let mut show = |rows: u64, ended: ClassSummary| {
         let size = ended.size(rows);
         homogeneous.add(size, &ended.values, ended.individuals.as_deref());
         see(&SeenClass { rows, size, values: &ended.values });
     };
     while let Some(batch) = stream.next().await {
         stop.check()?;
-        let batch = batch.doing(doing)?;
+        let batch = batch.context(doing)?;
         let (class, columns) = Position::split(&batch)?;
         let (counts, values) = columns.split_last().ok_or_else(|| Error::internal("no counts"))?;
         let (counts, values) = (counted(counts)?, fold.values(values)?);

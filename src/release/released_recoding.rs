@@ -6,8 +6,8 @@ use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use crate::class::{ClassSizes, ClassTable, CodedColumn, Judged};
-use crate::engine::Doing;
+use crate::class::{ClassSizes, ClassTable, EncodedColumn, EvaluatedNode};
+use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, apply};
 use crate::input::canonical_type;
@@ -72,7 +72,7 @@ pub const GENERALIZED: &str = "kanon.generalized";
 ///
 /// # Errors
 /// An internal error when labels cannot be made.
-pub fn choose(policy: &Policy, input: &Schema, node: &Judged<'_>) -> Result<(Chosen, KeptClasses)> {
+pub fn choose(policy: &Policy, input: &Schema, node: &EvaluatedNode<'_>) -> Result<(Chosen, KeptClasses)> {
     let table = node.table();
     let classes: Vec<(usize, u64)> = node.kept().collect();
     let mut generalizers = Vec::new();
@@ -80,13 +80,13 @@ pub fn choose(policy: &Policy, input: &Schema, node: &Judged<'_>) -> Result<(Cho
     for (index, column) in table.columns().iter().enumerate() {
         let codes: Vec<u32> = classes.iter().map(|(class, _)| node.code(*class, index)).collect();
         let (generalizer, all) = padded(column, node.levels()[index], &codes)?;
-        labels.push(take(&all, &UInt32Array::from(codes), None).doing("labelling the kept classes")?);
+        labels.push(take(&all, &UInt32Array::from(codes), None).context("labelling the kept classes")?);
         generalizers.push(generalizer);
     }
     let order = in_order(&labels, classes.len())?;
     let labels = labels
         .iter()
-        .map(|column| take(column, &order, None).doing("ordering the kept classes"))
+        .map(|column| take(column, &order, None).context("ordering the kept classes"))
         .collect::<Result<_>>()?;
     let (mut codes, mut rows) = (Vec::with_capacity(classes.len()), Vec::with_capacity(classes.len()));
     for place in order.values() {
@@ -100,15 +100,15 @@ pub fn choose(policy: &Policy, input: &Schema, node: &Judged<'_>) -> Result<(Cho
 }
 
 /// The generalizer of a level, padded for the labels of `codes`, and all its labels in code order.
-fn padded(column: &CodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
+fn padded(column: &EncodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
     let coded = column.level(level);
     let generalizer = &column.hierarchy().levels()[level];
     let mut distinct = codes.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
     let released =
-        take(coded.labels(), &UInt32Array::from(distinct), None).doing("labelling the kept classes")?;
-    let Some(padded) = generalizer.padded_for(&released) else {
+        take(coded.labels(), &UInt32Array::from(distinct), None).context("labelling the kept classes")?;
+    let Some(padded) = generalizer.with_label_width(&released) else {
         return Ok((Arc::clone(generalizer), Arc::clone(coded.labels())));
     };
     // One value of each label stands for the label.
@@ -117,7 +117,7 @@ fn padded(column: &CodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn 
         first[*label as usize] = value;
     }
     let values =
-        take(column.values(), &UInt32Array::from(first), None).doing("labelling the kept classes")?;
+        take(column.values(), &UInt32Array::from(first), None).context("labelling the kept classes")?;
     let labels = apply(&*padded, &values)?;
     Ok((padded, labels))
 }
@@ -129,7 +129,7 @@ fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
     let options = Some(SortOptions { descending: false, nulls_first: true });
     let keys: Vec<SortColumn> =
         labels.iter().map(|values| SortColumn { values: Arc::clone(values), options }).collect();
-    lexsort_to_indices(&keys, None).doing("ordering the kept classes")
+    lexsort_to_indices(&keys, None).context("ordering the kept classes")
 }
 
 /// What a released field says of its values: `days_since:admission`, the label of its level, or both; `None` for a
@@ -160,7 +160,9 @@ pub fn released_schema(
         let field = input.field_with_name(name).map_err(|_| Error::internal("a released column is gone"))?;
         let (data_type, by) = match policy.quasi_index(name) {
             None => (field.data_type(), None),
-            Some(index) => (policy.quasi[index].hierarchy.output_type(), Some(generalizers[index].label())),
+            Some(index) => {
+                (policy.quasi[index].hierarchy.output_type(), Some(generalizers[index].descriptor()))
+            }
         };
         let label = field_label(policy.days_since.get(name).map(String::as_str), by.as_deref());
         Ok(labelled_field(name, released_type(data_type), label))
@@ -184,7 +186,7 @@ pub(super) fn concrete(
     levels: &[usize],
 ) -> Result<(Chosen, KeptClasses, Vec<f64>)> {
     let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-    let node = Judged::new(classes, levels, &rolled, &policy.requirements);
+    let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
     if node.kept_classes() == 0 {
         return Err(Error::unmet(format!(
             "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \

@@ -6,7 +6,7 @@ use datafusion::prelude::DataFrame;
 
 use crate::class::{ClassSizes, ClassTable};
 use crate::engine::functions::{random_keys, row_hash};
-use crate::engine::{Doing, Run, column};
+use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::policy::Policy;
@@ -20,8 +20,8 @@ use crate::verify::per_class::individual;
 
 /// The identifiers that must not repeat: those of a policy that does not say whose row a row is.
 pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
-    let is_said = policy.individual().is_some() || policy.rows_are_individuals;
-    let columns = policy.columns.iter().filter(move |(_, role)| !is_said && *role == Role::Identifier);
+    let is_stated = policy.individual().is_some() || policy.rows_are_individuals;
+    let columns = policy.columns.iter().filter(move |(_, role)| !is_stated && *role == Role::Identifier);
     columns.map(|(name, _)| name.as_str())
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
         }
         None => None,
     };
-    let rows = table.clone().select(columns).doing(doing)?;
+    let rows = table.clone().select(columns).context(doing)?;
     let counter = HolderCounter::new(&loaded.session, rows, most_rows, run.stop);
     let (all, limit) = (classes.total_individuals() + classes.unowned_rows(), limit(policy, classes));
     let q = least_holders(&policy.requirements);
@@ -155,7 +155,7 @@ impl Counted<'_> {
 /// The rows that have a value in a column, by how many have the same.
 async fn values(run: &Run<'_>, table: &DataFrame, name: &str) -> Result<ClassSizes> {
     let doing = format!("counting the values of `{name}`");
-    let known = table.clone().filter(column(name).is_not_null()).doing(&doing)?;
+    let known = table.clone().filter(column(name).is_not_null()).context(&doing)?;
     class_sizes(&known, &[name], run.stop, &doing).await
 }
 
@@ -172,6 +172,6 @@ async fn equal_rows(run: &Run<'_>, table: &DataFrame) -> Result<ClassSizes> {
     let columns: Vec<Expr> = flat.map(|field| column(field.name())).collect();
     // Of two rows that differ, 64 bits under a random key are equal once in 10^19: enough for a count that is told.
     let hash = row_hash(random_keys(doing)?[0], columns).alias("hash");
-    let rows = table.clone().select(vec![hash]).doing(doing)?;
+    let rows = table.clone().select(vec![hash]).context(doing)?;
     class_sizes(&rows, &["hash"], run.stop, doing).await
 }

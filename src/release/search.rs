@@ -10,7 +10,7 @@ use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::Policy;
 use crate::release::profile;
-use crate::release::publish::record::said_models;
+use crate::release::publish::record::models_text;
 use crate::release::watcher::Watcher;
 
 /// Profiles an opened input.
@@ -48,13 +48,13 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
     let (people, counted) = (classes.total_individuals(), classes.counted());
     for requirement in &policy.requirements {
         let model = &requirement.model;
-        let said = || format!("{} cannot be met: ", requirement.said());
+        let text = || format!("{} cannot be met: ", requirement.text());
         if model.min_size() > people {
             let found = match counted {
                 Counted::Rows => plural(people, "row", "rows"),
                 Counted::Individuals => plural(people, "individual", "individuals"),
             };
-            return Err(Error::unmet(format!("{}the input has only {found}", said())));
+            return Err(Error::unmet(format!("{}the input has only {found}", text())));
         }
         let name = requirement.sensitive.as_ref();
         let column = classes.sensitive().iter().position(|column| Some(column) == name);
@@ -68,7 +68,7 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
             if !model.holds(value) {
                 return Err(Error::unmet(format!(
                     "{}all rows together reach only {}",
-                    said(),
+                    text(),
                     value.to_f64()
                 )));
             }
@@ -148,7 +148,7 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
     Error::unmet(format!(
         "no combination of levels satisfies {} with at most {}; raise suppression_limit, add \
          coarser levels, or make a quasi-identifier an identifier",
-        said_models(&policy.requirements),
+        models_text(&policy.requirements),
         match policy.individual() {
             Some(_) => plural(limit, "suppressed individual", "suppressed individuals"),
             None => plural(limit, "suppressed row", "suppressed rows"),

@@ -16,7 +16,7 @@ use futures::StreamExt;
 
 use crate::class::{Budget, ClassTable};
 use crate::engine::replay_table::table_of_partitions;
-use crate::engine::{Doing, PoolBudget, Run, Silent, into_engine};
+use crate::engine::{Context, PoolBudget, Run, Silent, into_engine};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
 use crate::policy::Policy;
@@ -42,31 +42,31 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
 
 /// Rows that were verified, on disk.
 #[derive(Clone)]
-pub(crate) struct Verified {
+pub(crate) struct VerifiedRows {
     manager: Arc<SpillManager>,
     file: Arc<dyn SpillFile>,
     schema: SchemaRef,
 }
 
 /// Names the kind only: rows hold cells.
-impl std::fmt::Debug for Verified {
+impl std::fmt::Debug for VerifiedRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Verified(..)")
+        f.write_str("VerifiedRows(..)")
     }
 }
 
-impl Verified {
+impl VerifiedRows {
     /// The rows in the order of a release.
     ///
     /// # Errors
     /// A data error when the file cannot be read.
     pub(crate) fn read(&self) -> Result<SendableRecordBatchStream> {
         let read = self.manager.read_spill_as_stream(Arc::clone(&self.file), None);
-        read.doing("reading the anonymized rows")
+        read.context("reading the anonymized rows")
     }
 }
 
-impl PartitionStream for Verified {
+impl PartitionStream for VerifiedRows {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -93,7 +93,7 @@ pub(crate) async fn anonymize(
     loaded: &Loaded,
     plain_table: DataFrame,
     classes: ClassTable,
-) -> Result<Verified> {
+) -> Result<VerifiedRows> {
     let policy = &loaded.policy;
     role_checks::check(run, loaded).await?;
     role_checks::check_as_is(run, loaded, &classes).await?;
@@ -117,20 +117,20 @@ pub(crate) async fn anonymize(
 
     let doing = "generalizing and ordering the rows";
     let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
-    let mut rows = plan.execute_stream().await.doing(doing)?;
+    let mut rows = plan.execute_stream().await.context(doing)?;
     let schema = schema(policy, loaded.schema())?;
     let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
     let manager = Arc::new(SpillManager::new(runtime, metrics, Arc::clone(&schema)));
-    let mut file = manager.create_in_progress_file("anonymized rows").doing(doing)?;
+    let mut file = manager.create_in_progress_file("anonymized rows").context(doing)?;
     let labels = write::labels(policy, &chosen, &kept)?;
     while let Some(batch) = rows.next().await {
         run.stop.check()?;
-        let batch = write::labelled(&batch.doing(doing)?, policy, &chosen, &labels)?;
-        let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).doing(doing)?;
-        file.append_batch(&batch).doing(doing)?;
+        let batch = write::labelled(&batch.context(doing)?, policy, &chosen, &labels)?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).context(doing)?;
+        file.append_batch(&batch).context(doing)?;
     }
-    let file = file.finish().doing(doing)?.ok_or_else(|| Error::internal("an empty release"))?;
-    let verified = Verified { manager, file, schema };
+    let file = file.finish().context(doing)?.ok_or_else(|| Error::internal("an empty release"))?;
+    let verified = VerifiedRows { manager, file, schema };
     let output = table_of_partitions(&loaded.session, vec![Arc::new(verified.clone())])?;
     let output = canonical_floats_as_they_are(output)?;
     let expected = expected(policy, &chosen.generalizers);

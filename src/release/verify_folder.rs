@@ -13,17 +13,17 @@ use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::decimal::Decimal;
-use crate::engine::{Doing, Run, column};
+use crate::engine::{Context, Run, column};
 use crate::error::{Error, Kind, Result};
 use crate::generalize::Generalizer;
 use crate::input::damaged::unless_it_panics;
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
-use crate::model::{Model, Needs, Parameters, Requirement, make};
-use crate::policy::{Files, Policy, Said};
+use crate::model::{Needs, Parameters, Requirement, make};
+use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
-    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, said_models, said_parameters,
+    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, models_text, parameters_text,
 };
 use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
@@ -61,7 +61,7 @@ pub async fn check_release(
     run: &Run<'_>,
     out: &Path,
     input: Option<&Input>,
-    policy: Option<(&Said, &dyn Files)>,
+    policy: Option<(&PolicySpec, &dyn Files)>,
 ) -> Result<Checked> {
     if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
         return Err(Error::data(format!("{}: there is no such folder; {hint}", out.display())));
@@ -79,16 +79,16 @@ pub async fn check_release(
         None => alone(run, out, &public, &parts).await?,
         Some(input) => {
             let private = PrivateRecord::read_for(out, &public)?;
-            let said = private.as_ref().map(|p| Said::parse(&p.policy)).transpose()?;
+            let spec = private.as_ref().map(|p| PolicySpec::parse(&p.policy)).transpose()?;
             let own =
-                private.as_ref().zip(said.as_ref()).map(|(p, said)| (said, &p.hierarchies as &dyn Files));
-            let (said, files) = policy.or(own).ok_or_else(|| {
+                private.as_ref().zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
+            let (spec, files) = policy.or(own).ok_or_else(|| {
                 let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
                 Error::policy(format!(
                     "the private record of this release is not beside it; give the policy with --policy{hint}"
                 ))
             })?;
-            let checked = against(run, out, &public, &parts, input, said, files).await?;
+            let checked = against(run, out, &public, &parts, input, spec, files).await?;
             input.still_the_same()?;
             checked
         }
@@ -155,7 +155,7 @@ async fn alone(
     parts: &[Part],
 ) -> Result<(Verified, UniqueTogether)> {
     let models = recorded_models(public)?;
-    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&said_models(&models)));
+    let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
     check_files(out, parts, &schema, &footer)?;
     check_bytes(run, out, public, schema.clone(), &footer)?;
     let session = run.resources.session()?;
@@ -186,20 +186,20 @@ async fn against(
     public: &PublicRecord,
     parts: &[Part],
     input: &Input,
-    said: &Said,
+    spec: &PolicySpec,
     files: &dyn Files,
 ) -> Result<(Verified, UniqueTogether)> {
-    let loaded = open_typed(run.resources, input, said, files, Typing::Plain).await?;
+    let loaded = open_typed(run.resources, input, spec, files, Typing::Plain).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
-    if said_models(&models) != said_models(&policy.requirements) {
+    if models_text(&models) != models_text(&policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;
     let output = read_parts(&session, out, parts)?;
     let generalizers = recorded_generalizers(policy, public, &output).await?;
     let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
-    let footer = write::footer(&said_models(&models));
+    let footer = write::footer(&models_text(&models));
     check_files(out, parts, &schema, &footer)?;
     check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
@@ -235,7 +235,7 @@ async fn recorded_generalizers(
         })?;
         let generalizer = &quasi.hierarchy.levels()[level];
         let labels = released_labels(output, &quasi.name).await?;
-        let padded = labels.and_then(|labels| generalizer.padded_for(&labels));
+        let padded = labels.and_then(|labels| generalizer.with_label_width(&labels));
         generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
     }
     Ok(generalizers)
@@ -244,10 +244,10 @@ async fn recorded_generalizers(
 /// The distinct values of a released column; `None` for a release without rows.
 pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
     let doing = "reading the released labels";
-    let labels = output.clone().select(vec![column(name)]).doing(doing)?;
-    let labels = labels.distinct().doing(doing)?.collect().await.doing(doing)?;
+    let labels = output.clone().select(vec![column(name)]).context(doing)?;
+    let labels = labels.distinct().context(doing)?.collect().await.context(doing)?;
     let labels: Vec<&dyn Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
-    if labels.is_empty() { Ok(None) } else { concat(&labels).doing(doing).map(Some) }
+    if labels.is_empty() { Ok(None) } else { concat(&labels).context(doing).map(Some) }
 }
 
 /// Checks what the record says of the columns.
@@ -260,7 +260,7 @@ fn check_columns(
     let planned = policy.released().zip(schema.fields()).map(|((name, role), field)| {
         let by = policy
             .quasi_index(name)
-            .map(|at| (generalizers[at].label(), policy.quasi[at].hierarchy.height()));
+            .map(|at| (generalizers[at].descriptor(), policy.quasi[at].hierarchy.height()));
         let days_since = policy.days_since.get(name).cloned();
         (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since, by)
     });
@@ -280,16 +280,14 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
         let parameters =
             recorded.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
         let parameters = Parameters::new(parameters.collect::<Result<_>>()?);
-        match make(&recorded.model, parameters)? {
-            Model::Class(model)
-                if record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
-                    && said_parameters(&*model) == recorded.parameters
-                    && (model.needs() == Needs::Size) == recorded.sensitive.is_none() =>
-            {
-                Ok(Requirement { model, sensitive: recorded.sensitive.clone() })
-            }
-            _ => Err(refused(format!("the record contradicts itself on {}", recorded.model))),
+        let model = make(&recorded.model, parameters)?;
+        let agrees = record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
+            && parameters_text(&*model) == recorded.parameters
+            && (model.needs() == Needs::Size) == recorded.sensitive.is_none();
+        if !agrees {
+            return Err(refused(format!("the record contradicts itself on {}", recorded.model)));
         }
+        Ok(Requirement { model, sensitive: recorded.sensitive.clone() })
     });
     let models: Vec<_> = models.collect::<Result<_>>()?;
     if models.is_empty() {
@@ -337,8 +335,8 @@ fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
             Err(_) => return Err(refused(format!("{name} is missing"))),
         }
     }
-    for entry in fs::read_dir(folder).doing("reading the release")? {
-        let name = entry.doing("reading the release")?.file_name();
+    for entry in fs::read_dir(folder).context("reading the release")? {
+        let name = entry.context("reading the release")?.file_name();
         let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
         if !known {
             return Err(refused("a file lies in the release that the record does not list"));
@@ -412,9 +410,9 @@ fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
 
 fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
     let place = format!("{}", path.display());
-    let reader = SerializedFileReader::new(fs::File::open(path).doing(&place)?).doing(&place)?;
+    let reader = SerializedFileReader::new(fs::File::open(path).context(&place)?).context(&place)?;
     let facts = reader.metadata().file_metadata();
-    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).doing(&place)?;
+    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).context(&place)?;
     let keys = facts.key_value_metadata().into_iter().flatten();
     let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
     // A hidden column or a name that the Arrow schema covers up would show here.
@@ -437,9 +435,10 @@ fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
 pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
     let files = parts.iter().map(|part| {
         let path = folder.join(&part.name);
-        let bytes = fs::metadata(&path).doing("reading the release")?.len();
+        let bytes = fs::metadata(&path).context("reading the release")?.len();
         Ok(PinnedFile { path, bytes, modified: None })
     });
-    let input = Input { said: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
+    let input =
+        Input { argument: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
     input.as_written(session)
 }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::engine::Listener;
     use crate::engine::Resources;
-    use crate::engine::cancel::Stop;
+    use crate::engine::cancel::CancelToken;
 
     #[derive(Default)]
     struct Heard(Mutex<Vec<String>>);
@@ -68,7 +68,8 @@ mod tests {
 
     /// The notices of a search that is asked three times whether it is stopped.
     fn notices(nodes: u64, advice: Option<&'static str>, long: Duration) -> Vec<String> {
-        let (heard, stop, resources) = (Heard::default(), Stop::default(), Resources::default_of_machine());
+        let (heard, stop, resources) =
+            (Heard::default(), CancelToken::default(), Resources::default_of_machine());
         let run = Run { resources: &resources, stop: &stop, listener: &heard, show_values: false };
         let watcher = Watcher { long, ..Watcher::new(&run, nodes, advice) };
         assert!((0..3).all(|_| !watcher.stopped()));

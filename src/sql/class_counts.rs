@@ -17,14 +17,14 @@ use crate::model::{Class, ValueCount};
 
 /// Which columns beside the quasi-identifiers are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Looks {
+pub(super) struct CountedColumns {
     /// A column whose distinct values are the people; rows are counted otherwise.
     pub(super) individual: bool,
     /// A sensitive column.
     pub(super) sensitive: bool,
 }
 
-impl Looks {
+impl CountedColumns {
     /// How many columns stand before the quasi-identifiers.
     pub(super) fn columns(self) -> usize {
         usize::from(self.individual) + usize::from(self.sensitive)
@@ -43,7 +43,7 @@ struct Entry {
 /// The rows of each entry. Tuples are in Arrow's row format: equal bytes for equal tuples, NULL a value like any other,
 /// one zero and one NaN.
 pub(super) struct ClassCounts {
-    looks: Looks,
+    looks: CountedColumns,
     classes: Interned,
     values: Interned,
     individuals: Interned,
@@ -53,7 +53,7 @@ pub(super) struct ClassCounts {
 impl ClassCounts {
     /// No class yet; `types` are those of the individual and the sensitive column that are looked at, then those of
     /// the quasi-identifiers. Without quasi-identifiers every group is one class.
-    pub(super) fn new(looks: Looks, types: &[DataType]) -> Result<Self> {
+    pub(super) fn new(looks: CountedColumns, types: &[DataType]) -> Result<Self> {
         let (before, quasi) = types.split_at_checked(looks.columns()).ok_or_else(damaged)?;
         let (who, value) = before.split_at(usize::from(looks.individual));
         Ok(Self {
@@ -176,7 +176,7 @@ impl ClassCounts {
     }
 
     /// The fields of [`state`](Self::state): lists of equal length, an item an entry.
-    pub(super) fn state_fields(looks: Looks, has_quasi: bool) -> Vec<(&'static str, DataType)> {
+    pub(super) fn state_fields(looks: CountedColumns, has_quasi: bool) -> Vec<(&'static str, DataType)> {
         let list = |items| DataType::LargeList(item_field(items));
         let tuples = [("classes", has_quasi), ("values", looks.sensitive), ("individuals", looks.individual)];
         let tuples = tuples.into_iter().filter(|(_, is_there)| *is_there);
@@ -275,8 +275,8 @@ mod tests {
 
     use super::*;
 
-    const ROWS: Looks = Looks { individual: false, sensitive: false };
-    const BOTH: Looks = Looks { individual: true, sensitive: true };
+    const ROWS: CountedColumns = CountedColumns { individual: false, sensitive: false };
+    const BOTH: CountedColumns = CountedColumns { individual: true, sensitive: true };
 
     fn columns(numbers: &[Option<f64>], texts: &[Option<&str>]) -> [ArrayRef; 2] {
         [Arc::new(Float64Array::from(numbers.to_vec())), Arc::new(StringArray::from(texts.to_vec()))]

@@ -89,13 +89,13 @@ impl GeneralizeLoaded {
             _ => return Err(wrong_arity(literals.len())),
         };
         let constant = |position, name| Constant { function: NAME, position, name };
-        let said = constant(1, "hierarchy").word(*name)?;
-        let loaded = self.hierarchies.get(&said).map_err(|e| constant(1, "hierarchy").refused(&e))?;
+        let declared = constant(1, "hierarchy").word(*name)?;
+        let loaded = self.hierarchies.get(&declared).map_err(|e| constant(1, "hierarchy").refused(&e))?;
         if let Some(digest) = digest {
             let place = constant(4, "digest");
             if place.word(*digest)? != loaded.digest {
                 return Err(place.refused(&format!(
-                    "the plan was made with another hierarchy `{said}` than the one that is loaded here; load the same \
+                    "the plan was made with another hierarchy `{declared}` than the one that is loaded here; load the same \
                      table everywhere"
                 )));
             }
@@ -104,9 +104,9 @@ impl GeneralizeLoaded {
         let number = place.number(*level)?;
         let level = number.to_u64().and_then(|level| usize::try_from(level).ok());
         match level.filter(|level| *level <= height) {
-            Some(level) => Ok(Bound { name: said, level, loaded }),
+            Some(level) => Ok(Bound { name: declared, level, loaded }),
             None => Err(place.refused(&format!(
-                "hierarchy `{said}` has the levels 0 (the value) to {height} (the top), not {number}"
+                "hierarchy `{declared}` has the levels 0 (the value) to {height} (the top), not {number}"
             ))),
         }
     }
@@ -142,8 +142,8 @@ impl ScalarUDFImpl for GeneralizeLoaded {
     }
 
     /// Every type as it is: [`Self::return_field_from_args`] judges them, where constants are known.
-    fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
-        Ok(said.to_vec())
+    fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(declared.to_vec())
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {

@@ -15,18 +15,18 @@
 //!
 //! Constants are literals: a wrong one is an error of the plan, before a row is read.
 
-mod answers;
 mod class_counts;
 mod constants;
 mod generalize;
 pub(crate) mod hierarchies;
 mod interned;
 pub mod k_anonymity_to_group_by;
-pub mod of_sizes;
+mod measure_state;
 mod one_group;
 pub mod options;
 mod refusals;
 pub mod reserve_aliases;
+pub mod size_aggregate;
 pub mod table;
 pub mod udaf;
 pub mod udf;

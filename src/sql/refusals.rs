@@ -7,7 +7,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 
 use super::udaf::ClassAggregate;
 
-/// Looks at the calls of measures when SQL is planned.
+/// CountedColumns at the calls of measures when SQL is planned.
 #[derive(Debug)]
 pub(super) struct Refusals;
 

@@ -26,12 +26,12 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::answers::{Answer, Number, Row};
-use super::class_counts::{ClassCounts, Looks};
+use super::class_counts::{ClassCounts, CountedColumns};
 use super::constants::literals;
 use super::documentation;
-use super::of_sizes::OfSizes;
+use super::measure_state::{Answer, Number, Row};
 use super::one_group::{Groups, OneGroup};
+use super::size_aggregate::OfSizes;
 use crate::doc::Doc;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
@@ -41,8 +41,8 @@ use crate::model::{Counted, MODELS, Needs};
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
     row: Row,
-    looks: Looks,
-    over: Over,
+    looks: CountedColumns,
+    over: AggregateInput,
     name: String,
     returns: DataType,
     signature: Signature,
@@ -51,7 +51,7 @@ pub struct ClassAggregate {
 
 /// What stands behind the constants, the individual and the sensitive column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum AggregateInput {
     /// Quasi-identifiers, at least one.
     Quasi,
     /// How many rows there are of each, where every group is one class: what the optimizer's rule puts above the GROUP
@@ -66,13 +66,13 @@ pub(super) enum Over {
 pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
     let (mut all, mut of_sizes) = (Vec::new(), Vec::new());
     for row in MODELS.iter().map(Row::Model).chain(RISKS.iter().map(Row::Risk)) {
-        let Some(needs) = row.needs().map_err(into_engine)? else { continue };
+        let needs = row.needs().map_err(into_engine)?;
         let returns = row.returns().map_err(into_engine)?;
         for individual in [false, true] {
-            let looks = Looks { individual, sensitive: needs == Needs::SensitiveCounts };
-            all.push(ClassAggregate::new(row, looks, Over::Quasi, &returns));
+            let looks = CountedColumns { individual, sensitive: needs == Needs::SensitiveCounts };
+            all.push(ClassAggregate::new(row, looks, AggregateInput::Quasi, &returns));
             if looks.columns() > 0 && matches!(row, Row::Model(_)) {
-                all.push(ClassAggregate::new(row, looks, Over::OneClass, &returns));
+                all.push(ClassAggregate::new(row, looks, AggregateInput::OneClass, &returns));
             }
         }
         if needs == Needs::Size {
@@ -98,14 +98,14 @@ pub(super) struct Arguments<'a> {
 }
 
 impl ClassAggregate {
-    fn new(row: Row, looks: Looks, over: Over, returns: &DataType) -> Self {
+    fn new(row: Row, looks: CountedColumns, over: AggregateInput, returns: &DataType) -> Self {
         let counted = if looks.individual { Counted::Individuals } else { Counted::Rows };
         let mut doc = *row.doc();
         let name = match (over, counted) {
-            (Over::Quasi, Counted::Rows) => doc.name.to_owned(),
-            (Over::Quasi, Counted::Individuals) => format!("{}_individuals", doc.name),
-            (Over::OneClass, Counted::Rows) => format!("{}_of_class", doc.name),
-            (Over::OneClass, Counted::Individuals) => format!("{}_individuals_of_class", doc.name),
+            (AggregateInput::Quasi, Counted::Rows) => doc.name.to_owned(),
+            (AggregateInput::Quasi, Counted::Individuals) => format!("{}_individuals", doc.name),
+            (AggregateInput::OneClass, Counted::Rows) => format!("{}_of_class", doc.name),
+            (AggregateInput::OneClass, Counted::Individuals) => format!("{}_individuals_of_class", doc.name),
         };
         let documentation = documented(&name, &mut doc, row, looks, over);
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -121,7 +121,7 @@ impl ClassAggregate {
         self.row
     }
 
-    pub(super) fn over(&self) -> Over {
+    pub(super) fn over(&self) -> AggregateInput {
         self.over
     }
 
@@ -181,7 +181,7 @@ impl ClassAggregate {
         let constants = self.row.constants().len();
         let fields = arguments.expr_fields.get(constants..).unwrap_or_default();
         let mut types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-        if self.over == Over::OneClass {
+        if self.over == AggregateInput::OneClass {
             types.pop();
         }
         Ok(ClassGroups {
@@ -196,16 +196,22 @@ impl ClassAggregate {
     }
 }
 
-fn documented(name: &str, doc: &mut Doc, row: Row, looks: Looks, over: Over) -> Documentation {
+fn documented(
+    name: &str,
+    doc: &mut Doc,
+    row: Row,
+    looks: CountedColumns,
+    over: AggregateInput,
+) -> Documentation {
     let before = if row.constants().is_empty() { "" } else { doc.parameters };
     let columns = [
         (!before.is_empty(), before),
         (looks.individual, "individual"),
         (looks.sensitive, "sensitive"),
-        (true, if over == Over::Quasi { "quasi-identifiers..." } else { "rows" }),
+        (true, if over == AggregateInput::Quasi { "quasi-identifiers..." } else { "rows" }),
     ];
-    let said: Vec<&str> =
-        columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, said)| said).collect();
+    let declared: Vec<&str> =
+        columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, declared)| declared).collect();
     let example = match doc.example.split_once('(') {
         Some((_, arguments)) if looks.individual && before.is_empty() => {
             format!("{name}(patient_id, {arguments}")
@@ -220,15 +226,15 @@ fn documented(name: &str, doc: &mut Doc, row: Row, looks: Looks, over: Over) -> 
     if looks.individual {
         summary += "; counts the distinct individuals of a class, not its rows";
     }
-    if over == Over::OneClass {
+    if over == AggregateInput::OneClass {
         summary += "; of one class, from rows that are counted already";
     }
-    documentation(&format!("{name}({})", said.join(", ")), &summary, doc.paper, &example)
+    documentation(&format!("{name}({})", declared.join(", ")), &summary, doc.paper, &example)
 }
 
 /// The type in which columns of type `said` are compared.
-pub(super) fn compared(said: &DataType) -> DataType {
-    match said {
+pub(super) fn compared(declared: &DataType) -> DataType {
+    match declared {
         DataType::Dictionary(_, values) => compared(values),
         DataType::Float16 => DataType::Float32,
         other => other.clone(),
@@ -272,10 +278,12 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     /// Columns in the type in which they are compared; [`Self::return_type`] judges the rest.
-    fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
+    fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
         let constants = self.row.constants().len();
-        let types = said.iter().enumerate();
-        Ok(types.map(|(at, said)| if at < constants { said.clone() } else { compared(said) }).collect())
+        let types = declared.iter().enumerate();
+        Ok(types
+            .map(|(at, declared)| if at < constants { declared.clone() } else { compared(declared) })
+            .collect())
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -332,7 +340,7 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let fields = ClassCounts::state_fields(self.looks, self.over == Over::Quasi).into_iter();
+        let fields = ClassCounts::state_fields(self.looks, self.over == AggregateInput::Quasi).into_iter();
         let field = |(name, of)| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
         Ok(fields.map(field).collect())
     }
@@ -342,7 +350,7 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        (self.over == Over::Quasi).then_some(&self.documentation)
+        (self.over == AggregateInput::Quasi).then_some(&self.documentation)
     }
 }
 
@@ -350,8 +358,8 @@ impl AggregateUDFImpl for ClassAggregate {
 struct ClassGroups {
     number: Number,
     constants: usize,
-    over: Over,
-    looks: Looks,
+    over: AggregateInput,
+    looks: CountedColumns,
     classes: ClassCounts,
     returns: DataType,
     groups: usize,
@@ -361,7 +369,7 @@ impl ClassGroups {
     /// The columns, and how often each row counts.
     fn split<'a>(&self, values: &'a [ArrayRef]) -> Result<(&'a [ArrayRef], Option<&'a Int64Array>)> {
         let columns = values.get(self.constants..).unwrap_or_default();
-        if self.over == Over::Quasi {
+        if self.over == AggregateInput::Quasi {
             return Ok((columns, None));
         }
         let wrong = || DataFusionError::Internal("rows that are no BIGINT".into());

@@ -35,7 +35,7 @@ use datafusion::logical_expr::{
 
 use super::constants::Constant;
 use super::documentation;
-use crate::engine::{Doing, distinct, into_engine};
+use crate::engine::{Context, distinct, into_engine};
 use crate::error::Error;
 use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply};
 use crate::input::canonical_type;
@@ -134,15 +134,15 @@ impl GeneralizeFunction {
     }
 
     /// [`types`], told at the value.
-    fn types(&self, generalizer: &dyn Generalizer, said: &DataType) -> Result<(DataType, DataType)> {
-        types(generalizer, said).map_err(|e| self.wrong_value(&e))
+    fn types(&self, generalizer: &dyn Generalizer, declared: &DataType) -> Result<(DataType, DataType)> {
+        types(generalizer, declared).map_err(|e| self.wrong_value(&e))
     }
 
     /// The generalizer of these literals, where it looks at values of type `said` as they are.
-    fn seeing(&self, said: &DataType, literals: &[Option<&ScalarValue>]) -> Option<Arc<dyn Generalizer>> {
+    fn seeing(&self, declared: &DataType, literals: &[Option<&ScalarValue>]) -> Option<Arc<dyn Generalizer>> {
         let generalizer = self.generalizer(literals).ok()?;
-        let (seen, _) = self.types(&*generalizer, said).ok()?;
-        (seen == *said).then_some(generalizer)
+        let (seen, _) = self.types(&*generalizer, declared).ok()?;
+        (seen == *declared).then_some(generalizer)
     }
 
     fn order(&self, inputs: &[ExprProperties]) -> Option<SortProperties> {
@@ -151,9 +151,9 @@ impl GeneralizeFunction {
             let (least, most) = (constant.range.lower(), constant.range.upper());
             (constant.sort_properties == SortProperties::Singleton && least == most).then_some(least)
         });
-        let said = value.range.data_type();
-        let generalizer = self.seeing(&said, &literals.collect::<Vec<_>>())?;
-        (generalizer.keeps_order(&said) && !generalizer.is_top()).then_some(value.sort_properties)
+        let declared = value.range.data_type();
+        let generalizer = self.seeing(&declared, &literals.collect::<Vec<_>>())?;
+        (generalizer.keeps_order(&declared) && !generalizer.is_top()).then_some(value.sort_properties)
     }
 
     /// The values that become `label`, half-open.
@@ -170,18 +170,18 @@ impl GeneralizeFunction {
             Expr::Literal(literal, _) => Some(literal),
             _ => None,
         });
-        let said = info.get_data_type(value).ok()?;
+        let declared = info.get_data_type(value).ok()?;
         // What is volatile would be computed twice.
-        if value.is_volatile() || label.is_null() || label.data_type() != said {
+        if value.is_volatile() || label.is_null() || label.data_type() != declared {
             return None;
         }
-        let generalizer = self.seeing(&said, &literals.collect::<Vec<_>>())?;
+        let generalizer = self.seeing(&declared, &literals.collect::<Vec<_>>())?;
         let label = Value::read(&label.to_array().ok()?, 0).ok()?;
-        let end = generalizer.preimage_end(&said, &label)?;
+        let end = generalizer.preimage_end(&declared, &label)?;
         if ![&label, &end].into_iter().all(|one| generalizer.is_label(one)) {
             return None;
         }
-        let ends = Value::build(&[label, end], &said).ok()?;
+        let ends = Value::build(&[label, end], &declared).ok()?;
         let end = |row| ScalarValue::try_from_array(&ends, row).ok();
         let interval = Box::new(Interval::try_new(end(0)?, end(1)?).ok()?);
         Some(PreimageResult::Range { expr: value.clone(), interval })
@@ -191,13 +191,13 @@ impl GeneralizeFunction {
 /// The type that a generalizer sees for values of type `said`, and the type of its result.
 pub(super) fn types(
     generalizer: &dyn Generalizer,
-    said: &DataType,
+    declared: &DataType,
 ) -> crate::error::Result<(DataType, DataType)> {
-    let seen = match said {
+    let seen = match declared {
         DataType::Null => OF_UNTYPED.iter().find(|one| generalizer.output_type(one).is_ok()).cloned(),
         _ => None,
     };
-    let seen = seen.unwrap_or_else(|| canonical_type(said));
+    let seen = seen.unwrap_or_else(|| canonical_type(declared));
     let result = generalizer.output_type(&seen)?;
     Ok((seen, result))
 }
@@ -216,8 +216,8 @@ pub(super) fn labels_of(
             DataType::Dictionary(..) => apply(generalizer, values),
             // Texts repeat, and labels of texts are dear.
             DataType::Utf8View => {
-                let (distinct, places) = distinct::of_batch(values).doing("reading the values")?;
-                take(&apply(generalizer, &distinct)?, &places, None).doing("generalizing the values")
+                let (distinct, places) = distinct::of_batch(values).context("reading the values")?;
+                take(&apply(generalizer, &distinct)?, &places, None).context("generalizing the values")
             }
             other if other.is_string() || *other == seen => apply(generalizer, values),
             // What `seen` cannot hold must not become NULL, and Arrow's error would show it.
@@ -273,8 +273,8 @@ impl ScalarUDFImpl for GeneralizeFunction {
     }
 
     /// Every type as it is: [`Self::return_field_from_args`] judges them, where constants are known.
-    fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
-        Ok(said.to_vec())
+    fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(declared.to_vec())
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {

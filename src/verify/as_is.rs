@@ -27,9 +27,9 @@ use super::judge::Verified;
 use super::members::{Members, only};
 use super::per_class::{individual, individual_columns};
 use crate::class::{Budget, Held};
-use crate::engine::cancel::Stop;
+use crate::engine::cancel::CancelToken;
 use crate::engine::functions::{counted, random_keys, row_hash};
-use crate::engine::{Doing, PoolBudget, column};
+use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 
@@ -114,7 +114,7 @@ impl<'a> ReleasedRows<'a> {
         input: Option<DataFrame>,
         expected: &'a Expected<'a>,
         verified: &Verified,
-        stop: &Stop,
+        stop: &CancelToken,
     ) -> Result<Self> {
         let (rows, most_rows) = match (input, verified.individuals) {
             (Some(input), Some(people)) => {
@@ -124,7 +124,7 @@ impl<'a> ReleasedRows<'a> {
             _ => {
                 let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "labels"));
                 let columns = numbered(expected, &expected.labels(&budget), false);
-                let rows = output.select(columns).doing(DOING)?;
+                let rows = output.select(columns).context(DOING)?;
                 (classed(rows, expected, random_keys(DOING)?[0], &[])?, None)
             }
         };
@@ -242,7 +242,7 @@ pub(crate) async fn reveals(
     expected: &Expected<'_>,
     finer: &[Finer],
     shown: &mut [AsIsColumn],
-    stop: &Stop,
+    stop: &CancelToken,
 ) -> Result<()> {
     if finer.is_empty() || shown.is_empty() {
         return Ok(());
@@ -287,7 +287,7 @@ pub(crate) async fn reveals(
         let found = finer.iter().zip(revealed).filter(|(_, rows)| is_above_a_tenth(*rows, known));
         let reveal = found.map(|((quasi, generalizer), rows)| Reveal {
             column: expected.columns[*quasi].0.clone(),
-            by: generalizer.label(),
+            by: generalizer.descriptor(),
             rows,
         });
         shown.reveals = reveal.collect();
@@ -305,7 +305,7 @@ async fn spans(
     rows: &DataFrame,
     questions: &[Question],
     finer: &[Finer],
-    stop: &Stop,
+    stop: &CancelToken,
     mut see: impl FnMut(usize, u64, &[(u32, u32, u32)]) -> Result<()>,
 ) -> Result<()> {
     let mut ends = vec![count(lit(1i64)).alias("rows")];
@@ -320,11 +320,11 @@ async fn spans(
     let mut of_value = Vec::with_capacity(finer.len());
     for (chunk, first) in questions.chunks(QUESTIONS).zip((0..).step_by(QUESTIONS)) {
         let rows = exploded(rows, chunk, columns.clone())?;
-        let groups = rows.aggregate(vec![column(VALUE)], ends.clone()).doing(DOING)?;
-        let mut stream = groups.execute_stream().await.doing(DOING)?;
+        let groups = rows.aggregate(vec![column(VALUE)], ends.clone()).context(DOING)?;
+        let mut stream = groups.execute_stream().await.context(DOING)?;
         while let Some(batch) = stream.next().await {
             stop.check()?;
-            let batch = batch.doing(DOING)?;
+            let batch = batch.context(DOING)?;
             let [values, sizes, labels @ ..] = batch.columns() else {
                 return Err(Error::internal("as_is: a GROUP BY without its columns"));
             };
@@ -352,17 +352,17 @@ async fn released_input(
     input: DataFrame,
     expected: &Expected<'_>,
     others: Vec<Expr>,
-    stop: &Stop,
+    stop: &CancelToken,
 ) -> Result<DataFrame> {
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "released classes"));
     let (labels, key) = (expected.labels(&budget), random_keys(DOING)?[0]);
-    let output = output.select(numbered(expected, &labels, false)).doing(DOING)?;
-    let classes = classed(output, expected, key, &[])?.select(vec![column(CLASS)]).doing(DOING)?;
-    let mut stream = classes.distinct().doing(DOING)?.execute_stream().await.doing(DOING)?;
+    let output = output.select(numbered(expected, &labels, false)).context(DOING)?;
+    let classes = classed(output, expected, key, &[])?.select(vec![column(CLASS)]).context(DOING)?;
+    let mut stream = classes.distinct().context(DOING)?.execute_stream().await.context(DOING)?;
     let mut released = Members::new(&budget);
     while let Some(batch) = stream.next().await {
         stop.check()?;
-        let batch = batch.doing(DOING)?;
+        let batch = batch.context(DOING)?;
         released.add(integers(batch.column(0))?.values().iter().copied())?;
     }
 
@@ -373,7 +373,7 @@ async fn released_input(
         carried.extend(individual_columns());
     }
     columns.extend(others);
-    let input = classed(input.select(columns).doing(DOING)?, expected, key, &carried)?;
+    let input = classed(input.select(columns).context(DOING)?, expected, key, &carried)?;
     carried.extend((0..expected.columns.len()).map(|index| column(column_name(index))));
     only(input, CLASS, released, &carried)
 }
@@ -389,5 +389,5 @@ fn classed(
     let mut columns = vec![row_hash(key, quasi).alias(CLASS)];
     columns.extend((0..expected.columns.len()).map(|index| column(column_name(index))));
     columns.extend(others.iter().cloned());
-    numbered.select(columns).doing(DOING)
+    numbered.select(columns).context(DOING)
 }

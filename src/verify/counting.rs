@@ -17,7 +17,7 @@ use super::per_class::{by_class, individual, individual_columns, nobody};
 use crate::class::{Budget, Held};
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
-use crate::engine::{Doing, column};
+use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};
 
@@ -36,7 +36,7 @@ pub(crate) fn counting_plan(
     let (positions, people) = (random_keys(doing)?, random_keys(doing)?);
     let mut rows = side(output, expected, None, labels, keys)?;
     if let Some(input) = input {
-        rows = rows.union(side(input, expected, Some(people), labels, keys)?).doing(doing)?;
+        rows = rows.union(side(input, expected, Some(people), labels, keys)?).context(doing)?;
     }
     let labels: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
     let mut values: Vec<Expr> =
@@ -45,7 +45,7 @@ pub(crate) fn counting_plan(
         values.extend(individual_columns());
     }
     let sums = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
-    let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).doing(doing)?;
+    let groups = rows.aggregate([labels.clone(), values.clone()].concat(), sums).context(doing)?;
     if values.is_empty() {
         return Ok(groups);
     }
@@ -102,7 +102,7 @@ fn side(
             None => nobody(),
         });
     }
-    let rows = table.select(columns).doing(doing)?;
+    let rows = table.select(columns).context(doing)?;
     // Within a class the labels are equal: what else a row holds is hashed.
     let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
     let others: Vec<Expr> = others.map(|index| column(column_name(index))).collect();
@@ -118,7 +118,7 @@ fn side(
         columns.extend(individual_columns());
     }
     columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
-    rows.select(columns).doing(doing)
+    rows.select(columns).context(doing)
 }
 
 /// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
@@ -146,7 +146,7 @@ impl OfValues for Number {
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let recode = |row: usize| {
             let value = Value::read(values, row)?;
-            self.recode.as_ref().map_or(Ok(value.clone()), |generalizer| generalizer.one(&value))
+            self.recode.as_ref().map_or(Ok(value.clone()), |generalizer| generalizer.generalize_value(&value))
         };
         let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))

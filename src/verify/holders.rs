@@ -29,9 +29,9 @@ use futures::StreamExt;
 use super::members::{Members, only};
 use super::per_class::{INDIVIDUAL, individual_columns};
 use crate::class::{Budget, Held};
-use crate::engine::cancel::Stop;
+use crate::engine::cancel::CancelToken;
 use crate::engine::functions::{counted, random_keys, row_hashes};
-use crate::engine::{Doing, PoolBudget, column};
+use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 
 /// Columns whose values are looked at together.
@@ -65,7 +65,7 @@ pub(crate) struct HolderCounter {
     /// No individual has more rows than this; `None` where rows are counted.
     most_rows: Option<u64>,
     budget: Arc<dyn Budget>,
-    stop: Stop,
+    stop: CancelToken,
 }
 
 pub(crate) const VALUE: &str = "kanon_value";
@@ -93,7 +93,7 @@ impl HolderCounter {
         session: &SessionContext,
         table: DataFrame,
         most_rows: Option<u64>,
-        stop: &Stop,
+        stop: &CancelToken,
     ) -> Self {
         let budget = Arc::new(PoolBudget::new(session, "holders of values"));
         Self { table, most_rows, budget, stop: stop.clone() }
@@ -165,12 +165,12 @@ impl HolderCounter {
         sizes: Vec<Expr>,
         mut see: impl FnMut(u64, &[u64]) -> Result<()>,
     ) -> Result<()> {
-        let groups = rows.aggregate(vec![column(VALUE)], sizes).doing(DOING)?;
-        let mut stream = groups.execute_stream().await.doing(DOING)?;
+        let groups = rows.aggregate(vec![column(VALUE)], sizes).context(DOING)?;
+        let mut stream = groups.execute_stream().await.context(DOING)?;
         let mut of_value = Vec::new();
         while let Some(batch) = stream.next().await {
             self.stop.check()?;
-            let batch = batch.doing(DOING)?;
+            let batch = batch.context(DOING)?;
             let sizes = batch.columns().iter().skip(1).map(counted).collect::<Result<Vec<_>>>()?;
             for (row, value) in integers(batch.column(0))?.values().iter().enumerate() {
                 of_value.clear();
@@ -184,15 +184,15 @@ impl HolderCounter {
     /// Counts the holders of each value of `rows`, one value after the other.
     async fn fold(&self, rows: DataFrame, questions: &[Question], all: &mut [Holders]) -> Result<()> {
         let keys = [vec![column(VALUE)], individual_columns()].concat();
-        let groups = rows.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).doing(DOING)?;
-        let groups = groups.sort(vec![column(VALUE).sort(true, true)]).doing(DOING)?;
-        let mut stream = groups.execute_stream().await.doing(DOING)?;
+        let groups = rows.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).context(DOING)?;
+        let groups = groups.sort(vec![column(VALUE).sort(true, true)]).context(DOING)?;
+        let mut stream = groups.execute_stream().await.context(DOING)?;
         let found = questions.iter().map(|question| Found { q: question.q, ..Found::default() });
         let mut fold = Fold { found: found.collect(), ..Fold::default() };
         let mut held = Held::new(&self.budget);
         while let Some(batch) = stream.next().await {
             self.stop.check()?;
-            let batch = batch.doing(DOING)?;
+            let batch = batch.context(DOING)?;
             let [values, a, b] = [0, 1, 2].map(|at| integers(batch.column(at)));
             let (values, a, b) = (values?, a?, b?);
             for (row, size) in counted(batch.column(3))?.into_iter().enumerate() {
@@ -221,9 +221,9 @@ pub(crate) fn exploded(table: &DataFrame, questions: &[Question], others: Vec<Ex
     let values = Values { key: random_keys(DOING)?[0], layout, signature };
     let columns = questions.iter().flat_map(|question| question.columns.iter().cloned()).collect();
     let values = ScalarUDF::new_from_impl(values).call(columns).alias(VALUE);
-    let rows = table.clone().select([vec![values], others].concat()).doing(DOING)?;
+    let rows = table.clone().select([vec![values], others].concat()).context(DOING)?;
     let options = UnnestOptions::new().with_preserve_nulls(false);
-    rows.unnest_columns_with_options(&[VALUE], options).doing(DOING)
+    rows.unnest_columns_with_options(&[VALUE], options).context(DOING)
 }
 
 /// A list for each row: of each question the hash of the values that it looks at, and in the lowest bits its place.
@@ -404,7 +404,7 @@ mod tests {
         let named = rows.iter().filter(|row| row.1.is_some());
         let most = named.map(|row| rows.iter().filter(|other| other.1 == row.1).count() as u64).max();
         let most = individuals.then(|| most.unwrap_or(0));
-        let counter = HolderCounter::new(&session, table, most, &Stop::default());
+        let counter = HolderCounter::new(&session, table, most, &CancelToken::default());
         // The same question twice, with another one between them.
         let question = |known, q| Question { columns: vec![column("v")], known, q };
         let questions = [question(true, q), question(false, q + 1), question(true, q)];

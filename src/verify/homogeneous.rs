@@ -30,7 +30,7 @@ impl Counting {
         Self { who: vec![Vec::new(); found.len()], found }
     }
 
-    /// Looks at a class of this size: the counts of its values, one list a column, and who is in it, where
+    /// CountedColumns at a class of this size: the counts of its values, one list a column, and who is in it, where
     /// individuals are counted.
     pub(crate) fn add(&mut self, size: u64, values: &[Vec<ValueCount>], individuals: Option<&[u32]>) {
         for ((found, who), counts) in self.found.iter_mut().zip(&mut self.who).zip(values) {

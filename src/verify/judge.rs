@@ -7,7 +7,7 @@ use arrow::datatypes::UInt64Type;
 
 use super::Expected;
 use super::homogeneous::{Counting, Homogeneous};
-use super::per_class::Ended;
+use super::per_class::ClassSummary;
 use crate::class::{Budget, ClassSizes, Held};
 use crate::error::{Error, Result};
 use crate::model::{Class, Quantity, Requirement};
@@ -25,7 +25,7 @@ pub struct Verified {
     /// The rows that are in the input and not in the release; `None` without the input.
     pub suppressed_rows: Option<u64>,
     /// The individuals, where they are counted and the input was there to count them.
-    pub individuals: Option<People>,
+    pub individuals: Option<IndividualCounts>,
     /// The released rows without an individual; 0 where rows are counted.
     pub unowned_rows: u64,
     /// Per model what was reached.
@@ -34,7 +34,7 @@ pub struct Verified {
 
 /// The individuals of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct People {
+pub struct IndividualCounts {
     /// All.
     pub all: u64,
     /// Those with at least one suppressed row.
@@ -45,7 +45,7 @@ pub struct People {
 
 /// Counts of classes by what is wrong with them.
 #[derive(Debug, Default)]
-struct Wrong {
+struct Violations {
     fails_a_model: u64,
     not_in_input: u64,
     rows_missing: u64,
@@ -54,7 +54,7 @@ struct Wrong {
     no_label: u64,
 }
 
-impl Wrong {
+impl Violations {
     fn into_result(self) -> Result<()> {
         let findings = [
             (self.fails_a_model, "class fails a required model", "classes fail a required model"),
@@ -77,11 +77,11 @@ impl Wrong {
             ),
         ];
         let found = findings.into_iter().filter(|(classes, ..)| *classes > 0);
-        let said: Vec<String> = found.map(|(classes, one, many)| plural(classes, one, many)).collect();
-        if said.is_empty() {
+        let text: Vec<String> = found.map(|(classes, one, many)| plural(classes, one, many)).collect();
+        if text.is_empty() {
             Ok(())
         } else {
-            Err(Error::unmet(format!("verification refused: {}", said.join("; "))))
+            Err(Error::unmet(format!("verification refused: {}", text.join("; "))))
         }
     }
 }
@@ -128,7 +128,7 @@ pub(crate) struct Judge<'a> {
     /// For each requirement the place of its column among the sensitive ones.
     looks_at: Vec<Option<usize>>,
     with_input: bool,
-    wrong: Wrong,
+    wrong: Violations,
     sizes: ClassSizes,
     homogeneous: Counting,
     values: Vec<Vec<Quantity>>,
@@ -173,7 +173,7 @@ impl<'a> Judge<'a> {
             requirements,
             looks_at: looks_at.collect::<Result<_>>()?,
             with_input,
-            wrong: Wrong::default(),
+            wrong: Violations::default(),
             sizes: ClassSizes::default(),
             homogeneous: Counting::new(sensitive.iter().map(|index| expected.columns[*index].0.as_str())),
             values: vec![Vec::new(); requirements.len()],
@@ -189,7 +189,7 @@ impl<'a> Judge<'a> {
     ///
     /// # Errors
     /// A data error when memory runs out.
-    pub(crate) fn judge(&mut self, class: &Counts, ended: &Ended) -> Result<()> {
+    pub(crate) fn judge(&mut self, class: &Counts, ended: &ClassSummary) -> Result<()> {
         let Counts { in_rows, out_rows, .. } = *class;
         self.input_rows += in_rows;
         let truth = if self.with_input { in_rows } else { out_rows };
@@ -229,7 +229,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn each(&mut self, ended: &Ended, change: impl Fn(&mut Person)) -> Result<()> {
+    fn each(&mut self, ended: &ClassSummary, change: impl Fn(&mut Person)) -> Result<()> {
         for individual in ended.individuals.iter().flatten() {
             let at = *individual as usize;
             if self.people.len() <= at {
@@ -278,7 +278,7 @@ impl<'a> Judge<'a> {
             sizes: self.sizes,
             homogeneous: self.homogeneous.finish(),
             suppressed_rows,
-            individuals: individuals.map(|(all, most_rows)| People {
+            individuals: individuals.map(|(all, most_rows)| IndividualCounts {
                 all,
                 suppressed: suppressed_people,
                 most_rows,

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::DataFrame;
 
 use crate::class::{Budget, Held};
-use crate::engine::{Doing, column};
+use crate::engine::{Context, column};
 use crate::error::Result;
 
 const DOING: &str = "keeping the rows of some values";
@@ -49,8 +49,8 @@ pub(crate) fn only(table: DataFrame, name: &str, members: Members, others: &[Exp
     let member = Member { members: Arc::new(members), signature };
     let member = ScalarUDF::new_from_impl(member).call(vec![column(name)]);
     let columns = [vec![member.alias(name)], others.to_vec()].concat();
-    let table = table.select(columns).doing(DOING)?;
-    table.filter(column(name).is_not_null()).doing(DOING)
+    let table = table.select(columns).context(DOING)?;
+    table.filter(column(name).is_not_null()).context(DOING)
 }
 
 /// A hash that is a member of a set; NULL for every other. Volatile, or a filter on it would compute it, and the

@@ -31,13 +31,13 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::Budget;
-use crate::engine::cancel::Stop;
-use crate::engine::{Doing, PoolBudget};
+use crate::engine::cancel::CancelToken;
+use crate::engine::{Context, PoolBudget};
 use crate::error::{Error, Result};
 use crate::verify::counting::{Labels, counting_plan};
 pub use crate::verify::expected::Expected;
 use crate::verify::judge::{Counts, Judge};
-pub use crate::verify::judge::{People, Verified};
+pub use crate::verify::judge::{IndividualCounts, Verified};
 use crate::verify::per_class::{PerClass, Position};
 
 /// Judges the rows of `output`, with `input` against the input's, without it by themselves.
@@ -49,20 +49,20 @@ pub async fn verify(
     output: DataFrame,
     input: Option<DataFrame>,
     expected: &Expected<'_>,
-    stop: &Stop,
+    stop: &CancelToken,
 ) -> Result<Verified> {
     let doing = "verifying the release";
     let with_input = input.is_some();
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
     let labels = expected.labels(&budget);
     let plan = counting_plan(output, input, expected, &labels)?;
-    let mut stream = plan.execute_stream().await.doing(doing)?;
+    let mut stream = plan.execute_stream().await.context(doing)?;
     let mut judge = Judge::new(expected, with_input, &budget)?;
     let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.is_some(), &budget);
     let mut class = Counts::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
-        let batch = batch.doing(doing)?;
+        let batch = batch.context(doing)?;
         let (position, columns) = match fold.width() {
             0 => (None, batch.columns()),
             _ => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
@@ -169,7 +169,7 @@ mod tests {
             individual: None,
             suppression_limit: Some(Decimal::parse(limit).unwrap()),
         };
-        verify(&session, table(&session, out.0, out.1), Some(input), &expected, &Stop::default()).await
+        verify(&session, table(&session, out.0, out.1), Some(input), &expected, &CancelToken::default()).await
     }
 
     const RIGHT: (&[Option<&str>], &[&str]) =

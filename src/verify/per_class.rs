@@ -14,7 +14,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::class::{Budget, Held};
 use crate::engine::functions::row_hash;
-use crate::engine::{Doing, column};
+use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::model::ValueCount;
 
@@ -29,8 +29,8 @@ pub(crate) fn by_class(
 ) -> Result<DataFrame> {
     let doing = "bringing classes together";
     let hashes = keys.into_iter().zip(POSITION).map(|(key, name)| row_hash(key, labels.to_vec()).alias(name));
-    let rows = table.select(hashes.chain(columns).collect::<Vec<_>>()).doing(doing)?;
-    rows.sort(POSITION.map(|name| column(name).sort(true, true)).to_vec()).doing(doing)
+    let rows = table.select(hashes.chain(columns).collect::<Vec<_>>()).context(doing)?;
+    rows.sort(POSITION.map(|name| column(name).sort(true, true)).to_vec()).context(doing)
 }
 
 /// Which class each row of a batch belongs to.
@@ -61,7 +61,7 @@ pub(crate) fn individual(who: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
     let nobody = || lit(ScalarValue::UInt64(None));
     let hash = |key: [u64; 2]| row_hash(key, vec![who.clone()]);
     let known =
-        when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).doing("counting individuals")?;
+        when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).context("counting individuals")?;
     Ok(vec![known.alias(INDIVIDUAL[0]), hash(keys[1]).alias(INDIVIDUAL[1])])
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn individual_columns() -> Vec<Expr> {
 pub(crate) struct PerClass {
     class: Option<(u64, u64)>,
     columns: Vec<Column>,
-    people: Option<People>,
+    people: Option<IndividualCounter>,
     /// What the numbers of values take.
     held: Held,
 }
@@ -96,7 +96,7 @@ struct Column {
 }
 
 /// Everybody so far, and those of the class.
-struct People {
+struct IndividualCounter {
     numbers: HashMap<(u64, u64), u32>,
     /// The class in which each was seen last.
     last_class: Vec<u32>,
@@ -117,7 +117,7 @@ pub(crate) struct Values {
 
 /// What was counted of a class that ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct ClassSummary {
     /// For each sensitive column the individuals with each value, or the rows where none are counted.
     pub(crate) values: Vec<Vec<ValueCount>>,
     /// The numbers of its individuals, each once; `None` where rows are counted.
@@ -126,7 +126,7 @@ pub(crate) struct Ended {
     pub(crate) unowned_rows: u64,
 }
 
-impl Ended {
+impl ClassSummary {
     /// The size of a class with so many rows.
     pub(crate) fn size(&self, rows: u64) -> u64 {
         self.individuals.as_ref().map_or(rows, |individuals| individuals.len() as u64)
@@ -136,7 +136,7 @@ impl Ended {
 impl PerClass {
     /// For so many sensitive columns; memory comes out of `budget`.
     pub(crate) fn new(columns: usize, counts_individuals: bool, budget: &Arc<dyn Budget>) -> Self {
-        let people = counts_individuals.then(|| People {
+        let people = counts_individuals.then(|| IndividualCounter {
             numbers: HashMap::new(),
             last_class: Vec::new(),
             rows: Vec::new(),
@@ -179,10 +179,10 @@ impl PerClass {
                 Some(converter) => converter,
                 none => {
                     let field = SortField::new(array.data_type().clone());
-                    none.insert(RowConverter::new(vec![field]).doing(doing)?)
+                    none.insert(RowConverter::new(vec![field]).context(doing)?)
                 }
             };
-            let rows = converter.convert_columns(std::slice::from_ref(array)).doing(doing)?;
+            let rows = converter.convert_columns(std::slice::from_ref(array)).context(doing)?;
             Ok((rows, ArrayRef::clone(array)))
         });
         let sensitive = rows.collect::<Result<_>>()?;
@@ -225,7 +225,7 @@ impl PerClass {
     }
 
     /// The counts of the class that ended.
-    pub(crate) fn take(&mut self) -> Ended {
+    pub(crate) fn take(&mut self) -> ClassSummary {
         let take = |column: &mut Column| {
             let counts = column.counts.drain().map(|(value, count)| ValueCount { value, count });
             let mut counts: Vec<ValueCount> = counts.collect();
@@ -234,14 +234,16 @@ impl PerClass {
             counts
         };
         let values = self.columns.iter_mut().map(take).collect();
-        let Some(people) = &mut self.people else { return Ended { values, ..Ended::default() } };
+        let Some(people) = &mut self.people else {
+            return ClassSummary { values, ..ClassSummary::default() };
+        };
         people.class += 1;
         let unowned_rows = std::mem::take(&mut people.unowned_rows);
-        Ended { values, individuals: Some(std::mem::take(&mut people.here)), unowned_rows }
+        ClassSummary { values, individuals: Some(std::mem::take(&mut people.here)), unowned_rows }
     }
 }
 
-impl People {
+impl IndividualCounter {
     /// The number of an individual, who has `rows` more rows, all in this class.
     fn number(&mut self, hashes: (u64, u64), rows: u64) -> Result<u32> {
         let next = u32::try_from(self.numbers.len()).map_err(|_| Error::data("too many individuals"))?;

@@ -15,11 +15,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
-use datafusion_kanon::class::{ClassTable, Classes, Judged, Scratch};
+use datafusion_kanon::class::{ClassTable, Classes, EvaluatedNode, Scratch};
 use datafusion_kanon::measure::LOSSES;
 use datafusion_kanon::method::{Found, Outcome};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
-use datafusion_kanon::policy::{Folder, Policy, Said};
+use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
 use datafusion_kanon::release;
 use serde::Deserialize;
 
@@ -178,7 +178,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(node: &Judged<'_>) -> Self {
+    fn new(node: &EvaluatedNode<'_>) -> Self {
         let loss = |name: &str| LOSSES.iter().find(|row| row.doc().name == name).unwrap().value(node);
         Self {
             levels: node.levels().to_vec(),
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
 
     fn judge(&mut self, classes: &Classes) {
         for (requirements, lattice) in self.demands.iter().zip(&mut self.lattices) {
-            let node = Judged::new(self.table, &self.levels, classes, requirements);
+            let node = EvaluatedNode::new(self.table, &self.levels, classes, requirements);
             let before = lattice.insert(self.levels.clone(), Row::new(&node));
             assert!(before.is_none(), "{:?} was visited twice", self.levels);
         }
@@ -359,7 +359,7 @@ impl Adult {
         let (_, objective) = MEASURES[place_of(&entry.metric)];
         let text = asked.policy(&self.quasi, &entry.suppression_limit.to_string(), objective, method);
         let files = Folder(shared.join("data/adult"));
-        Said::parse(&text).unwrap().resolve(&self.opened(asked).schema, &files).unwrap()
+        PolicySpec::parse(&text).unwrap().resolve(&self.opened(asked).schema, &files).unwrap()
     }
 }
 

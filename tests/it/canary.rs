@@ -21,12 +21,12 @@ use arrow::array::{
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
-use datafusion_kanon::class::{Judged, Unlimited};
-use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::class::{EvaluatedNode, Unlimited};
+use datafusion_kanon::engine::cancel::CancelToken;
 use datafusion_kanon::engine::{Resources, Run, Silent};
 use datafusion_kanon::generalize::{Argument, GENERALIZERS, Options, Takes, Value as Cell};
 use datafusion_kanon::input::{Input, PolicySource, open};
-use datafusion_kanon::policy::{Folder, Said};
+use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::release::{load, release, search};
 use serde_json::Value;
 
@@ -608,10 +608,10 @@ fn suppressed_rows_leave_no_trace() {
 #[test]
 fn debug_shows_no_cell() {
     let place = scene();
-    let said = Said::parse(POLICY).unwrap();
+    let said = PolicySpec::parse(POLICY).unwrap();
     let folder = Folder(place.path(""));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let (resources, stop) = (Resources { threads: 1, memory: 1 << 28, spill: None }, Stop::default());
+    let (resources, stop) = (Resources { threads: 1, memory: 1 << 28, spill: None }, CancelToken::default());
     let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     let shown = |what: &dyn std::fmt::Debug, name: &str| {
         clean(name, format!("{what:?}").as_bytes());
@@ -621,18 +621,18 @@ fn debug_shows_no_cell() {
         let input = Input::find(place.path("in.parquet").to_str().unwrap()).unwrap();
         let loaded = open(&resources, &input, &said, &folder).await.unwrap();
         let classes = load(&run, &loaded).await.unwrap();
-        shown(&said, "Said");
+        shown(&said, "PolicySpec");
         shown(&loaded.policy, "Policy");
         shown(&classes, "ClassTable");
-        shown(&classes.columns(), "CodedColumn");
+        shown(&classes.columns(), "EncodedColumn");
         shown(classes.base(), "Classes");
         let (_, outcome) = search(&run, &loaded.policy, &classes, 5).unwrap();
         shown(&outcome, "Outcome");
         let levels = classes.heights();
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels).unwrap();
-        shown(&Judged::new(&classes, &levels, &rolled, &loaded.policy.requirements), "Judged");
+        shown(&EvaluatedNode::new(&classes, &levels, &rolled, &loaded.policy.requirements), "EvaluatedNode");
         shown(&Unlimited, "Unlimited");
-        let source = PolicySource { said: &said, text: POLICY, files: &folder };
+        let source = PolicySource { spec: &said, text: POLICY, files: &folder };
         let released = release(&run, &input, &source, &place.path("out"), false).await.unwrap();
         shown(&released.public, "PublicRecord");
         shown(&released.private, "PrivateRecord");

@@ -159,21 +159,21 @@ fn tables() -> Vec<Table> {
             src: "measure",
             sql: "measure",
             rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
-            support: &["mod", "class_sizes"],
+            support: &["mod"],
         },
         Table {
             name: "TABLE_FUNCTIONS",
             src: "sql/table",
             sql: "table",
             rows: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "call", "distinct_counts", "policy", "task"],
+            support: &["mod", "arguments", "distinct_counts", "policy", "task"],
         },
         Table {
             name: "METHODS",
             src: "method/lattice",
             sql: "method",
             rows: METHODS.iter().map(|row| row.doc()).collect(),
-            support: &["mod", "branch_and_bound", "evaluate", "finer", "minimal"],
+            support: &["mod", "branch_and_bound", "evaluate", "class_cache", "minimal"],
         },
     ]
 }

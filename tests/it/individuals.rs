@@ -8,12 +8,12 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::cancel::CancelToken;
 use datafusion_kanon::engine::{Resources, Run, Silent};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
 use datafusion_kanon::method::{Effort, Problem, Watch};
-use datafusion_kanon::policy::{Folder, Said};
+use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::release::load;
 use datafusion_kanon::release::publish::record::{PublicRecord, recorded};
 use serde_json::Value;
@@ -271,14 +271,14 @@ const RANDOM_POLICY: &str = r#"
 async fn nodes_are_what_count_distinct_says() {
     let place = Place::new();
     place.write("p.toml", RANDOM_POLICY);
-    let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, Stop::default());
+    let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, CancelToken::default());
     let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     let mut found_some = 0;
     for seed in 1..=6 {
         place.parquet("in.parquet", &random(seed));
         let path = place.path("in.parquet");
         let input = Input::find(path.to_str().unwrap()).unwrap();
-        let said = Said::parse(RANDOM_POLICY).unwrap();
+        let said = PolicySpec::parse(RANDOM_POLICY).unwrap();
         let loaded = open(&resources, &input, &said, &Folder(".".into())).await.unwrap();
         let Ok(classes) = load(&run, &loaded).await else { continue };
         let policy = &loaded.policy;

@@ -13,7 +13,7 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray, UInt8Array,
 };
 use arrow::datatypes::Int32Type;
-use datafusion_kanon::policy::{Folder, Said};
+use datafusion_kanon::policy::{Folder, PolicySpec};
 
 use crate::command::{Place, table};
 use crate::house::root;
@@ -324,7 +324,7 @@ fn names_and_types_of_all_kinds() {
     for answer in ["text", "identifier"] {
         let answered = policy.replace("role = \"?\"", &format!("role = \"{answer}\""));
         let answered = answered.replace("\"individual\"", "\"identifier\"");
-        let said = Said::parse(&answered).unwrap_or_else(|error| panic!("{error}"));
+        let said = PolicySpec::parse(&answered).unwrap_or_else(|error| panic!("{error}"));
         said.resolve(&batch.schema(), &Folder(".".into())).unwrap_or_else(|error| panic!("{error}"));
     }
     // The levels that are named for undecided columns fit, too.
@@ -333,7 +333,7 @@ fn names_and_types_of_all_kinds() {
     for at in 1..lines.len() {
         if let Some(levels) = lines[at - 1].strip_prefix("# If it is quasi: hierarchy = ") {
             let key = lines[at].rsplit_once(" = { role").unwrap().0;
-            let said = Said::parse(&format!(
+            let said = PolicySpec::parse(&format!(
                 "k = 2\nothers = \"drop\"\n[columns]\n{key} = {{ role = \"quasi\", hierarchy = {levels} }}"
             ))
             .unwrap();

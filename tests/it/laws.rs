@@ -112,29 +112,29 @@ proptest! {
             for hierarchy in hierarchies(row, values.data_type()) {
                 let mut finer: Option<ArrayRef> = None;
                 for (number, level) in hierarchy.levels().iter().enumerate() {
-                    let said = level.label();
+                    let said = level.descriptor();
                     let named = of_label(&said, hierarchy.output_type() == &DataType::Utf8View);
                     let nameless = level.is_top() || said == "as_is" || said.starts_with("hierarchy:");
-                    prop_assert_eq!(named.as_ref().map(|level| level.label()), (!nameless).then_some(said));
+                    prop_assert_eq!(named.as_ref().map(|level| level.descriptor()), (!nameless).then_some(said));
                     let Ok(labels) = apply(&**level, &values) else { continue };
                     tried.insert(row.doc.name);
-                    prop_assert_eq!(labels.data_type(), hierarchy.output_type(), "{} {}", row.doc.name, level.label());
+                    prop_assert_eq!(labels.data_type(), hierarchy.output_type(), "{} {}", row.doc.name, level.descriptor());
                     for at in 0..values.len() {
-                        let naive = level.one(&Value::read(&values, at).unwrap()).unwrap();
-                        prop_assert!(naive == Value::read(&labels, at).unwrap(), "{} on {}", level.label(), values.data_type());
-                        prop_assert!(level.is_label(&naive), "{} is no label of {}", values.data_type(), level.label());
+                        let naive = level.generalize_value(&Value::read(&values, at).unwrap()).unwrap();
+                        prop_assert!(naive == Value::read(&labels, at).unwrap(), "{} on {}", level.descriptor(), values.data_type());
+                        prop_assert!(level.is_label(&naive), "{} is no label of {}", values.data_type(), level.descriptor());
                         if let Some(named) = &named {
-                            prop_assert!(named.one(&Value::read(&values, at).unwrap()).unwrap() == naive);
+                            prop_assert!(named.generalize_value(&Value::read(&values, at).unwrap()).unwrap() == naive);
                         }
                         if values.is_null(at) && number < hierarchy.height() {
-                            prop_assert!(labels.is_null(at), "{} names NULL", level.label());
+                            prop_assert!(labels.is_null(at), "{} names NULL", level.descriptor());
                         }
                     }
                     if let Some(finer) = &finer {
                         let mut above = BTreeMap::new();
                         for at in 0..values.len() {
                             let known = above.entry(cell(finer, at)).or_insert_with(|| cell(&labels, at)).clone();
-                            prop_assert_eq!(known, cell(&labels, at), "{} separates what is one below", level.label());
+                            prop_assert_eq!(known, cell(&labels, at), "{} separates what is one below", level.descriptor());
                         }
                     }
                     let top = (0..values.len()).map(|at| cell(&labels, at)).collect::<BTreeSet<_>>();

@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::linkage::{Attack, Linked, link};
-use datafusion_kanon::policy::{Folder, Said};
+use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::release;
 use proptest::prelude::*;
@@ -454,8 +454,8 @@ proptest! {
         place.parquet("b.parquet", &batch(&table, columns(&table)));
         place.write("file.csv", FILE[..4].iter().map(|(value, label)| format!("{value},{label}\n")).collect::<String>());
         let text = format!("k = {k}\nsuppression_limit = 0.{limit}\n{ROLES}");
-        let said = Said::parse(&text).unwrap();
-        let source = PolicySource { said: &said, text: &text, files: &Folder(place.path("")) };
+        let said = PolicySpec::parse(&text).unwrap();
+        let source = PolicySource { spec: &said, text: &text, files: &Folder(place.path("")) };
         let input = Input::find(place.path("b.parquet").to_str().unwrap()).unwrap();
         let out = place.path("out");
         let released = with_run(async |run| release(run, &input, &source, &out, false).await);

@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion_kanon::error::{Error, Kind};
 use datafusion_kanon::input::{Input, PolicySource};
-use datafusion_kanon::policy::Said;
+use datafusion_kanon::policy::PolicySpec;
 use datafusion_kanon::release::{Released, release};
 
 use crate::command::{Place, table, texts};
@@ -111,9 +111,9 @@ impl Policy {
 
 /// Releases the input `name` of a place; the files of the release, and what is told of it.
 fn released(place: &Place, name: &str, policy: &str) -> Result<(BTreeMap<String, Vec<u8>>, Released), Error> {
-    let said = Said::parse(policy).unwrap();
+    let said = PolicySpec::parse(policy).unwrap();
     let input = Input::find(place.path(name).to_str().unwrap())?;
-    let source = PolicySource { said: &said, text: policy, files: &BTreeMap::new() };
+    let source = PolicySource { spec: &said, text: policy, files: &BTreeMap::new() };
     let out = place.path("out");
     let done = with_run(async |run| release(run, &input, &source, &out, false).await);
     let done = done.map(|told| (place.files("out"), told));

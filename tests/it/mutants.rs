@@ -11,12 +11,12 @@ use arrow::array::{Array, ArrayRef, AsArray, Date32Array, Float64Array, LargeStr
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Date32Type, Field, Float64Type, Schema};
 use arrow::record_batch::RecordBatch;
-use datafusion_kanon::class::{Budget, Judged, Unlimited};
-use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::class::{Budget, EvaluatedNode, Unlimited};
+use datafusion_kanon::engine::cancel::CancelToken;
 use datafusion_kanon::engine::{self, Resources, Run, Silent};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
-use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, Said};
+use datafusion_kanon::policy::{CsvOptions, CsvType, Folder, PolicySpec};
 use datafusion_kanon::release::apply::ClassNumbers;
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::publish::write;
@@ -881,8 +881,8 @@ fn dead_bytes_in_a_part() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_recoding_is_refused_inside_a_run() {
     let lab = Lab::new(&people(1));
-    let said = Said::parse(POLICY).unwrap();
-    let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, Stop::default());
+    let said = PolicySpec::parse(POLICY).unwrap();
+    let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, CancelToken::default());
     let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     let input = Input::find(lab.path("people.parquet").to_str().unwrap()).unwrap();
     let files = Folder(lab.path(""));
@@ -891,8 +891,12 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
     let choose = |models: &[Requirement]| {
-        released_recoding::choose(policy, loaded.schema(), &Judged::new(&table, &levels, &rolled, models))
-            .unwrap()
+        released_recoding::choose(
+            policy,
+            loaded.schema(),
+            &EvaluatedNode::new(&table, &levels, &rolled, models),
+        )
+        .unwrap()
     };
     let (right, kept) = choose(&policy.requirements);
     let weak = [Requirement::of_sizes(KAnonymity::new(3).unwrap())];

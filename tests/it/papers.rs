@@ -12,7 +12,7 @@ use arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion_kanon::class::ClassSizes;
 use datafusion_kanon::input::{Input, PolicySource};
-use datafusion_kanon::policy::{Folder, Said};
+use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::release::{self};
 
 use crate::shared::{self, Node, Opened};
@@ -62,7 +62,7 @@ fn both_methods_agree(opened: &Opened, lines: &str, quasi: &[&str], minimal: &BT
     let least = minimal.iter().map(|levels| levels.iter().sum::<usize>()).min().unwrap();
     for name in ["exhaustive", "optimal"] {
         let lines = format!("{lines}\nobjective = \"height\"\nmethod = \"{name}\"");
-        let said = Said::parse(&policy(&lines, quasi)).unwrap();
+        let said = PolicySpec::parse(&policy(&lines, quasi)).unwrap();
         let policy = said.resolve(&opened.schema, &Folder(papers())).unwrap();
         let (method, outcome) = opened.search(&policy, 1);
         assert_eq!((method, outcome.proven, outcome.best.len()), (name, true, 1));
@@ -204,11 +204,11 @@ fn de_capitani_di_vimercati_2023_patients_released() {
             dob = levels[0],
             zip = levels[1],
         );
-        let said = Said::parse(&text).unwrap();
+        let said = PolicySpec::parse(&text).unwrap();
         let input = Input::find(papers().join("patients.csv").to_str().unwrap()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
-        let source = PolicySource { said: &said, text: &text, files: &Folder(papers()) };
+        let source = PolicySource { spec: &said, text: &text, files: &Folder(papers()) };
         let released =
             shared::with_run(async |run| release::release(run, &input, &source, &out, false).await);
         let released = released.unwrap();

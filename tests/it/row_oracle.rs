@@ -234,7 +234,7 @@ fn of_column(column: &Column) -> (Vec<Level>, u64) {
     let rows = || 0..values.len();
     let labels: Vec<Vec<Option<String>>> = (hierarchy.levels().iter())
         .map(|level| {
-            let one = |row| level.one(&Value::read(values, row).unwrap()).unwrap().text_form();
+            let one = |row| level.generalize_value(&Value::read(values, row).unwrap()).unwrap().text_form();
             rows().map(one).collect()
         })
         .collect();

@@ -268,7 +268,7 @@ fn nodes_are_right(asked: &Asked) -> Result<(), TestCaseError> {
         let mut people: Vec<(u64, Vec<(Option<u32>, u64)>)> = node
             .all()
             .map(|(class, rows, _)| {
-                let having = node.having(class, 0).iter().map(|count| (count.value, count.count));
+                let by_value = node.having(class, 0).iter().map(|count| (count.value, count.count));
                 (node.size(class, rows), having.collect())
             })
             .collect();

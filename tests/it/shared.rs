@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use arrow::datatypes::Schema;
 use arrow::util::display::array_value_to_string;
-use datafusion_kanon::class::{ClassTable, Judged};
-use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::class::{ClassTable, EvaluatedNode};
+use datafusion_kanon::engine::cancel::CancelToken;
 use datafusion_kanon::engine::{Resources, Run, Silent};
 use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
 use datafusion_kanon::method::{Effort, Outcome, Problem, Unwatched};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
-use datafusion_kanon::policy::{Files, Policy, Said};
+use datafusion_kanon::policy::{Files, Policy, PolicySpec};
 use datafusion_kanon::release;
 
 /// The folder of outside truth: `KANON_SHARED`, else `../shared` beside the project. Where it is absent the
@@ -42,7 +42,7 @@ pub(crate) fn resources() -> Resources {
 
 /// Calls `task` with all that a run needs.
 pub(crate) fn with_run<T>(task: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
-    let (resources, stop) = (resources(), Stop::default());
+    let (resources, stop) = (resources(), CancelToken::default());
     let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(task(&run))
@@ -57,7 +57,7 @@ pub(crate) struct Opened {
 
 /// Opens and profiles a file as a release does.
 pub(crate) fn open(input: &Path, policy: &str, files: &dyn Files) -> Opened {
-    let said = Said::parse(policy).unwrap();
+    let said = PolicySpec::parse(policy).unwrap();
     let input = Input::find(input.to_str().unwrap()).unwrap();
     with_run(async |run| {
         let loaded = input::open(run.resources, &input, &said, files).await.unwrap();
@@ -91,7 +91,7 @@ impl Node {
 impl Opened {
     /// Judges every node by k-anonymity with this k, which need not be the policy's: a policy cannot ask
     /// for k = 1 alone, but only under k = 1 are all classes kept, as they are.
-    pub(crate) fn for_every_node(&self, k: u64, see: &mut dyn FnMut(&Judged<'_>)) -> u64 {
+    pub(crate) fn for_every_node(&self, k: u64, see: &mut dyn FnMut(&EvaluatedNode<'_>)) -> u64 {
         let requirements = [Requirement::of_sizes(KAnonymity::new(k).unwrap())];
         let problem = Problem {
             table: &self.classes,

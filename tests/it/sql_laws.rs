@@ -157,7 +157,7 @@ fn generalized(level: &dyn Generalizer, values: &ArrayRef) -> Option<(ArrayRef, 
     let mut kept: Vec<ArrayRef> = vec![values.slice(0, 0)];
     let mut labels: Vec<ArrayRef> = vec![Value::build(&[], &output).unwrap()];
     for row in 0..values.len() {
-        let Ok(label) = level.one(&Value::read(values, row).unwrap()) else { continue };
+        let Ok(label) = level.generalize_value(&Value::read(values, row).unwrap()) else { continue };
         let Ok(built) = Value::build(std::slice::from_ref(&label), &output) else { continue };
         let (value, is_nan) = (values.slice(row, 1), matches!(label, Value::Float(v) if v.is_nan()));
         // A label that Float32 cannot hold is refused.
@@ -272,7 +272,7 @@ async fn every_order_that_is_claimed_is_true() {
             let labels = apply(&*call.level, &sorted).unwrap();
             let field = SortField::new_with_options(labels.data_type().clone(), options);
             let rows = RowConverter::new(vec![field]).unwrap().convert_columns(&[labels]).unwrap();
-            let said = (call.level.label(), sorted.data_type());
+            let said = (call.level.descriptor(), sorted.data_type());
             assert!((1..rows.num_rows()).all(|row| rows.row(row - 1) <= rows.row(row)), "{said:?}");
             claimed.insert(format!("{} {}", call.function, sorted.data_type()));
             // Groups that are emitted while the table is read are the same.
@@ -302,7 +302,7 @@ async fn nothing_is_claimed_of_other_encodings() {
             let frame = session.read_table(Arc::new(table.with_sort_order(order))).unwrap();
             let Ok(labelled) = frame.select(vec![call.of(&session, col("v"))]) else { continue };
             let plan = labelled.create_physical_plan().await.unwrap();
-            assert!(plan.output_ordering().is_none(), "{} {}", call.level.label(), values.data_type());
+            assert!(plan.output_ordering().is_none(), "{} {}", call.level.descriptor(), values.data_type());
         }
     }
 }
@@ -366,7 +366,7 @@ fn every_preimage_that_is_claimed_is_true() {
                     let simple = ExprSimplifier::new(context).simplify(said).unwrap();
                     let is_label = call.level.is_label(&Value::read(&literal, 0).unwrap());
                     if !simple.to_string().contains("generalize_") && !scalar.is_null() {
-                        assert!(is_label, "{} is rewritten for what is no label", call.level.label());
+                        assert!(is_label, "{} is rewritten for what is no label", call.level.descriptor());
                         rewritten.insert(format!("{} {}", call.function, values.data_type()));
                     }
                     let filter = session.create_physical_expr(simple, &df_schema).unwrap();
@@ -376,7 +376,7 @@ fn every_preimage_that_is_claimed_is_true() {
                         let found = found.as_boolean();
                         let found = found.is_valid(row).then(|| found.value(row));
                         let expected = by_hand(&labels.slice(row, 1), operator, &literal);
-                        let (label, of) = (call.level.label(), values.data_type());
+                        let (label, of) = (call.level.descriptor(), values.data_type());
                         assert_eq!(found, expected, "{label} {operator} {scalar} on {of} row {row}");
                         compared += 1;
                     }

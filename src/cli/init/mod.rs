@@ -1,6 +1,6 @@
 //! `kanon init`: a first policy for a table, to be read and decided on.
 
-mod written;
+mod render_policy;
 
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +40,7 @@ impl Init {
         }
         let input = Input::find(&self.input)?;
         let proposal = propose(run, &input).await?;
-        let policy = written::policy(&proposal, &self.input, self.to.as_deref());
+        let policy = render_policy::policy(&proposal, &self.input, self.to.as_deref());
         let text = match &self.to {
             None => policy.clone(),
             Some(path) => {

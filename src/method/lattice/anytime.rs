@@ -17,7 +17,7 @@ use super::branch_and_bound::Search;
 use super::evaluate::Purpose;
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::method::{Effort, Method, Outcome, Problem, RecodingKind};
+use crate::method::{Effort, Method, Outcome, Problem};
 use crate::papers;
 
 /// See the [module](self).
@@ -33,10 +33,6 @@ impl Method for Anytime {
             example: "method = \"anytime\"",
             paper: Some(papers::SWEENEY_1998),
         }
-    }
-
-    fn recoding(&self) -> RecodingKind {
-        RecodingKind::Levels
     }
 
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::finer::Finer;
-use crate::class::{Classes, Judged, Scratch};
+use super::class_cache::Finer;
+use crate::class::{Classes, EvaluatedNode, Scratch};
 use crate::error::{Error, Result};
 use crate::measure::Grows;
 use crate::method::{Found, Problem};
@@ -194,7 +194,7 @@ impl<'a> Evaluator<'a> {
         let table = self.problem.table;
         let (from, source) = self.finer.at(source, table);
         if from == levels {
-            let node = Judged::new(table, levels, source, self.problem.requirements);
+            let node = EvaluatedNode::new(table, levels, source, self.problem.requirements);
             return Ok(Some((self.facts(&node), None)));
         }
         let most = usize::try_from(self.most_classes).unwrap_or(usize::MAX);
@@ -207,12 +207,12 @@ impl<'a> Evaluator<'a> {
         let Some(classes) = table.roll_up_at_most(source, &from, levels, enough, scratch)? else {
             return Ok((enough >= most).then_some((Facts::TOO_FINE, None)));
         };
-        let node = Judged::new(table, levels, &classes, self.problem.requirements);
+        let node = EvaluatedNode::new(table, levels, &classes, self.problem.requirements);
         let facts = self.facts(&node);
         Ok(Some((facts, Some(classes))))
     }
 
-    fn facts(&self, node: &Judged<'_>) -> Facts {
+    fn facts(&self, node: &EvaluatedNode<'_>) -> Facts {
         let (limit, suppressed) = (self.problem.limit, node.suppressed_individuals());
         let objective = self.problem.objective;
         let anonymous = (suppressed <= limit).then(|| Found::new(node, objective));

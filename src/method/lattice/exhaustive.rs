@@ -13,10 +13,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Best, count_all_nodes};
-use crate::class::{Classes, Judged, Scratch};
+use crate::class::{Classes, EvaluatedNode, Scratch};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
-use crate::method::{Found, Method, Outcome, Problem, RecodingKind};
+use crate::method::{Found, Method, Outcome, Problem};
 
 /// See the [module](self).
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +31,6 @@ impl Method for Exhaustive {
             example: "method = \"exhaustive\"",
             paper: None,
         }
-    }
-
-    fn recoding(&self) -> RecodingKind {
-        RecodingKind::Levels
     }
 
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
@@ -76,7 +72,7 @@ impl Method for Exhaustive {
 ///
 /// # Errors
 /// Those of [`Method::search`]; a policy error for more than two million nodes.
-pub fn for_every_node(problem: &Problem<'_>, see: &mut dyn FnMut(&Judged<'_>)) -> Result<u64> {
+pub fn for_every_node(problem: &Problem<'_>, see: &mut dyn FnMut(&EvaluatedNode<'_>)) -> Result<u64> {
     let nodes = count_all_nodes(problem)?;
     walk(problem, problem.ranges, see)?;
     Ok(nodes)
@@ -85,7 +81,7 @@ pub fn for_every_node(problem: &Problem<'_>, see: &mut dyn FnMut(&Judged<'_>)) -
 fn walk(
     problem: &Problem<'_>,
     ranges: &[RangeInclusive<usize>],
-    see: &mut dyn FnMut(&Judged<'_>),
+    see: &mut dyn FnMut(&EvaluatedNode<'_>),
 ) -> Result<()> {
     let lowest: Vec<usize> = ranges.iter().map(|range| *range.start()).collect();
     let start = problem.table.roll_up(problem.table.base(), &vec![0; lowest.len()], &lowest)?;
@@ -97,7 +93,7 @@ struct Walk<'a> {
     problem: &'a Problem<'a>,
     ranges: &'a [RangeInclusive<usize>],
     levels: Vec<usize>,
-    see: &'a mut dyn FnMut(&Judged<'_>),
+    see: &'a mut dyn FnMut(&EvaluatedNode<'_>),
     scratch: Scratch,
 }
 
@@ -108,7 +104,12 @@ impl Walk<'_> {
             if self.problem.watch.stopped() {
                 return Err(Error::interrupted());
             }
-            (self.see)(&Judged::new(self.problem.table, &self.levels, classes, self.problem.requirements));
+            (self.see)(&EvaluatedNode::new(
+                self.problem.table,
+                &self.levels,
+                classes,
+                self.problem.requirements,
+            ));
             return Ok(());
         };
         self.column(column + 1, classes)?;

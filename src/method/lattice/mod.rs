@@ -6,8 +6,8 @@ pub mod minimal;
 pub mod optimal;
 
 mod branch_and_bound;
+mod class_cache;
 mod evaluate;
-mod finer;
 
 use std::cmp::Ordering;
 
@@ -117,10 +117,10 @@ mod tests {
                 for top in [1, 3, 100] {
                     for (objective, outcomes) in search_all(k, limit, top) {
                         for outcome in &outcomes {
-                            let said = format!("k {k}, limit {limit}, top {top}, {objective}");
-                            assert_eq!(outcomes[0].best, outcome.best, "{said}");
-                            assert_eq!((outcome.nodes, outcome.proven), (8, true), "{said}");
-                            assert!(outcome.evaluated <= 8, "{said}");
+                            let text = format!("k {k}, limit {limit}, top {top}, {objective}");
+                            assert_eq!(outcomes[0].best, outcome.best, "{text}");
+                            assert_eq!((outcome.nodes, outcome.proven), (8, true), "{text}");
+                            assert!(outcome.evaluated <= 8, "{text}");
                         }
                     }
                 }

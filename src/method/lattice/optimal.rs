@@ -13,7 +13,7 @@
 use super::branch_and_bound::Search;
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::method::{Method, Outcome, Problem, RecodingKind};
+use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 
 /// See the [module](self).
@@ -29,10 +29,6 @@ impl Method for Optimal {
             example: "method = \"optimal\"",
             paper: Some(papers::KOHLMAYER_2015),
         }
-    }
-
-    fn recoding(&self) -> RecodingKind {
-        RecodingKind::Levels
     }
 
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result};
 
 /// The SHA-256 of bytes, in hexadecimal.
@@ -39,10 +39,10 @@ pub fn keyed(path: &Path, key: &[u8]) -> Result<String> {
 
 fn read(path: &Path, update: &mut dyn FnMut(&[u8])) -> Result<()> {
     let place = format!("file {}", path.display());
-    let mut file = File::open(path).doing(&place)?;
+    let mut file = File::open(path).context(&place)?;
     let mut buffer = vec![0u8; 1 << 20];
     loop {
-        match file.read(&mut buffer).doing(&place)? {
+        match file.read(&mut buffer).context(&place)? {
             0 => return Ok(()),
             n => update(&buffer[..n]),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::class::ClassSizes;
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
@@ -12,7 +12,7 @@ use crate::method::Outcome;
 use crate::policy::Policy;
 use crate::release::publish::record::{
     ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord,
-    SearchRecord, said_parameters,
+    SearchRecord, parameters_text,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::Chosen;
@@ -52,7 +52,7 @@ pub(crate) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord
         .map(|((quasi, level), generalizer)| LevelRecord {
             level: *level,
             of: quasi.hierarchy.height(),
-            by: generalizer.label(),
+            by: generalizer.descriptor(),
         })
         .collect()
 }
@@ -75,7 +75,7 @@ pub(crate) fn public_record(
     let models =
         policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
             model: requirement.model.doc().name.to_owned(),
-            parameters: said_parameters(&*requirement.model),
+            parameters: parameters_text(&*requirement.model),
             sensitive: requirement.sensitive.clone(),
             required: requirement.model.required().to_f64(),
             reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
@@ -122,9 +122,10 @@ pub(crate) fn private_record(
     rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
         .map_err(|_| Error::data("no random numbers can be had from the system"))?;
     let hierarchies =
-        source.said.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
+        source.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
     let files = input.files.iter().map(|file| {
-        let path = std::fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
+        let path =
+            std::fs::canonicalize(&file.path).context(&format!("input file {}", file.path.display()))?;
         Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
     });
     Ok(PrivateRecord {
@@ -132,7 +133,7 @@ pub(crate) fn private_record(
         release: public.digest.clone(),
         policy: source.text.to_owned(),
         hierarchies: hierarchies.collect::<Result<_>>()?,
-        input: input.said.clone(),
+        input: input.argument.clone(),
         files: files.collect::<Result<_>>()?,
         digest_key: digest::hex(&key),
         input_rows: before.rows,

@@ -11,8 +11,8 @@ use arrow::record_batch::RecordBatch;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::engine::Doing;
-use crate::engine::cancel::Stop;
+use crate::engine::Context;
+use crate::engine::cancel::CancelToken;
 use crate::engine::functions::row_hashes;
 use crate::error::{Error, Result};
 use crate::release::apply::ORDER_KEY;
@@ -30,16 +30,16 @@ pub(crate) enum Classes<'a> {
 ///
 /// # Errors
 /// An unmet error when they do not, a data error when they cannot be read.
-pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes<'_>, stop: &Stop) -> Result<()> {
+pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes<'_>, stop: &CancelToken) -> Result<()> {
     let doing = "reading the release";
     let mut last: Option<(OwnedRow, u64)> = None;
     let mut before: HashSet<OwnedRow> = HashSet::new();
     let mut converter = None;
     for part in parts {
-        let file = File::open(folder.join(&part.name)).doing(doing)?;
-        for batch in ParquetRecordBatchReaderBuilder::try_new(file).doing(doing)?.build().doing(doing)? {
+        let file = File::open(folder.join(&part.name)).context(doing)?;
+        for batch in ParquetRecordBatchReaderBuilder::try_new(file).context(doing)?.build().context(doing)? {
             stop.check()?;
-            let (labels, hashes) = keys(&batch.doing(doing)?, classes, &mut converter)?;
+            let (labels, hashes) = keys(&batch.context(doing)?, classes, &mut converter)?;
             for (label, hash) in labels.iter().zip(hashes) {
                 if let Some((class, least)) = &mut last {
                     if class.row() == label {
@@ -91,12 +91,12 @@ fn keys(
         none => {
             let options = SortOptions { descending: false, nulls_first: true };
             let field = |values: &ArrayRef| SortField::new_with_options(values.data_type().clone(), options);
-            none.insert(RowConverter::new(quasi.iter().map(field).collect()).doing(doing)?)
+            none.insert(RowConverter::new(quasi.iter().map(field).collect()).context(doing)?)
         }
     };
     let hashes = match others.is_empty() {
         true => vec![0; batch.num_rows()],
-        false => row_hashes(ORDER_KEY, &others).doing(doing)?,
+        false => row_hashes(ORDER_KEY, &others).context(doing)?,
     };
-    Ok((converter.convert_columns(&quasi).doing(doing)?, hashes))
+    Ok((converter.convert_columns(&quasi).context(doing)?, hashes))
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
@@ -87,7 +87,7 @@ pub struct ModelRecord {
 
 impl ModelRecord {
     /// The model and its column, for people: `l_diversity of diagnosis`.
-    pub fn said(&self) -> String {
+    pub fn text(&self) -> String {
         match &self.sensitive {
             Some(column) => format!("{} of {column}", self.model),
             None => self.model.clone(),
@@ -165,7 +165,7 @@ impl FileRecord {
     /// A data error when it cannot be read.
     pub fn of(folder: &Path, name: &str, rows: u64) -> Result<Self> {
         let path = folder.join(name);
-        let bytes = fs::metadata(&path).doing("reading the release")?.len();
+        let bytes = fs::metadata(&path).context("reading the release")?.len();
         Ok(Self { name: name.to_owned(), rows, bytes, sha256: digest::of_file(&path)? })
     }
 }
@@ -321,7 +321,7 @@ impl PrivateRecord {
             }
             Ok(_) => {}
         }
-        let text = fs::read_to_string(&path).doing(&place)?;
+        let text = fs::read_to_string(&path).context(&place)?;
         let record: Option<Self> = serde_json::from_str(&text).ok();
         Ok(record.filter(|record| record.release == public.digest))
     }
@@ -339,11 +339,11 @@ impl PrivateRecord {
 }
 
 /// The models as a text: `k_anonymity(5)`.
-pub(crate) fn said_models(requirements: &[Requirement]) -> String {
-    requirements.iter().map(Requirement::said).collect::<Vec<_>>().join(", ")
+pub(crate) fn models_text(requirements: &[Requirement]) -> String {
+    requirements.iter().map(Requirement::text).collect::<Vec<_>>().join(", ")
 }
 
 /// The parameters of a model as a record says them.
-pub(crate) fn said_parameters(model: &dyn ClassModel) -> BTreeMap<String, String> {
+pub(crate) fn parameters_text(model: &dyn ClassModel) -> BTreeMap<String, String> {
     model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
 }

@@ -30,7 +30,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
@@ -85,8 +85,8 @@ impl Staging {
         // Another run may have published since: the lock keeps all others out from here on.
         check_free(&staging.out, overwrite)?;
         let place = format!("work directory {}", staging.work.path().display());
-        disk::create_folder(&staging.release()).doing(&place)?;
-        disk::create_private_folder(&staging.spill()).doing(&place)?;
+        disk::create_folder(&staging.release()).context(&place)?;
+        disk::create_private_folder(&staging.spill()).context(&place)?;
         Ok(staging)
     }
 
@@ -105,7 +105,7 @@ impl Staging {
     /// # Errors
     /// A data error.
     pub fn write_record(&self, record: &PublicRecord) -> Result<()> {
-        disk::write_new(&self.release().join(RECORD), &record.to_json()?).doing("writing the record")
+        disk::write_new(&self.release().join(RECORD), &record.to_json()?).context("writing the record")
     }
 
     /// Publishes the staged release and its private record. Returns warnings: what could not be done afterwards.
@@ -115,9 +115,9 @@ impl Staging {
     /// something appeared at OUT meanwhile.
     pub fn publish(mut self, record: &PrivateRecord) -> Result<Vec<String>> {
         let doing = "publishing the release";
-        disk::write_private(&self.work.private(), &record.to_json()?).doing(doing)?;
+        disk::write_private(&self.work.private(), &record.to_json()?).context(doing)?;
         for folder in [&self.release(), self.work.path()] {
-            disk::sync_folder(folder).doing(doing)?;
+            disk::sync_folder(folder).context(doing)?;
         }
         let found = check_free(&self.out, self.overwrite)?;
         let placed = self.place(found).map_err(|error| error.at(doing))?;
@@ -308,9 +308,9 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
     let aside = work.old();
     if is_release(&aside) {
         if is_absent(out) {
-            disk::rename_to_free(&aside, out).doing(&place)?;
+            disk::rename_to_free(&aside, out).context(&place)?;
         } else if is_empty_folder(out) {
-            disk::rename(&aside, out).doing(&place)?;
+            disk::rename(&aside, out).context(&place)?;
         } else if !is_release(out) {
             // The release that was moved aside is kept until it can come back.
             return Err(no_release(out));
@@ -324,9 +324,9 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
         }
     }
     if belongs(&work.private(), out) {
-        disk::rename(&work.private(), &PrivateRecord::path(out)?).doing(&place)?;
+        disk::rename(&work.private(), &PrivateRecord::path(out)?).context(&place)?;
     }
-    work.remove().doing(&place)
+    work.remove().context(&place)
 }
 
 #[cfg(test)]
@@ -339,7 +339,7 @@ mod tests {
     use crate::input::Format;
 
     fn nothing() -> Input {
-        Input { said: "x.csv".into(), files: vec![], format: Format::Csv }
+        Input { argument: "x.csv".into(), files: vec![], format: Format::Csv }
     }
 
     #[test]

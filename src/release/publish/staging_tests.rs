@@ -12,7 +12,7 @@ use crate::verify::as_is::UniqueTogether;
 const PART: &str = "part-00000.parquet";
 
 pub(in super::super) fn nothing() -> Input {
-    Input { said: "x.csv".into(), files: vec![], format: Format::Csv }
+    Input { argument: "x.csv".into(), files: vec![], format: Format::Csv }
 }
 
 fn private(release: &str) -> PrivateRecord {
@@ -47,8 +47,8 @@ fn private(release: &str) -> PrivateRecord {
 /// A whole run that publishes the release of this number.
 pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
     let staging = Staging::begin(out, overwrite, &nothing())?;
-    fs::write(staging.release().join(PART), format!("rows of {number}")).doing("writing")?;
-    fs::write(staging.spill().join("rows"), "spilled").doing("writing")?;
+    fs::write(staging.release().join(PART), format!("rows of {number}")).context("writing")?;
+    fs::write(staging.spill().join("rows"), "spilled").context("writing")?;
     let public = PublicRecord {
         format: 1,
         tool: String::new(),

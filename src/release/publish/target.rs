@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry, FileType};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
@@ -50,16 +50,16 @@ pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
 /// A policy error.
 pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     for file in &input.files {
-        let path = fs::canonicalize(&file.path).doing(&format!("input file {}", file.path.display()))?;
+        let path = fs::canonicalize(&file.path).context(&format!("input file {}", file.path.display()))?;
         if path.starts_with(out) {
             return Err(Error::policy(format!("--to {}: this folder holds the input", out.display())));
         }
     }
-    let folder = Path::new(&input.said);
+    let folder = Path::new(&input.argument);
     let matched = |path: &Path| {
         let near =
             std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf));
-        let pattern = glob::Pattern::new(&input.said).ok();
+        let pattern = glob::Pattern::new(&input.argument).ok();
         pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
     };
     if !folder.exists() && (matched(out) || matched(&out.join("part-00000.parquet"))) {
@@ -153,7 +153,7 @@ pub(crate) fn check_free(out: &Path, overwrite: bool) -> Result<AtOut> {
 /// A policy error that says why not.
 pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Result<AtOut> {
     let shown = out.display();
-    let facts = fs::symlink_metadata(found).doing(&format!("--to {shown}"))?;
+    let facts = fs::symlink_metadata(found).context(&format!("--to {shown}"))?;
     if facts.is_symlink() {
         return Err(Error::policy(format!(
             "--to {shown}: is a symbolic link, which a release would replace; name the folder itself"
@@ -169,8 +169,8 @@ pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Re
         return Err(Error::policy(format!("--to {shown}: a release is there; --overwrite replaces it")));
     }
     let place = format!("--to {shown}");
-    for entry in fs::read_dir(found).doing(&place)? {
-        let is_expected = entry.and_then(|entry| is_of_a_release(&entry)).doing(&place)?;
+    for entry in fs::read_dir(found).context(&place)? {
+        let is_expected = entry.and_then(|entry| is_of_a_release(&entry)).context(&place)?;
         if !is_expected {
             let why =
                 "a file lies there that is not of the release, and --overwrite would remove it; move it away";
@@ -197,7 +197,7 @@ impl Parents {
                 Ok(()) => made.0.push(folder.to_path_buf()),
                 // Another run makes them too.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                error => error.doing(&format!("making the folder {}", folder.display()))?,
+                error => error.context(&format!("making the folder {}", folder.display()))?,
             }
         }
         Ok(made)

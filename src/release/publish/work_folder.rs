@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::release::publish::disk;
 use crate::release::publish::record::name_of;
@@ -140,7 +140,7 @@ impl WorkFolder {
             Ok(Some(found)) => Err(Error::policy(format!("{found}; move it away")).at(self.place())),
             // Another run has just removed it, or something in it.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            error => error.map(drop).doing(&self.place()),
+            error => error.map(drop).context(&self.place()),
         }
     }
 

@@ -17,8 +17,8 @@ use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use futures::StreamExt;
 
 use crate::class::{Budget, Held};
-use crate::engine::Doing;
-use crate::engine::cancel::Stop;
+use crate::engine::Context;
+use crate::engine::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::release::publish::digest;
@@ -59,7 +59,7 @@ pub async fn write(
     footer: &[(String, String)],
     folder: &Path,
     memory: &Arc<dyn Budget>,
-    stop: &Stop,
+    stop: &CancelToken,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
     let labels = labels(policy, chosen, kept)?;
@@ -70,16 +70,16 @@ pub async fn write(
     let mut last = (0, 0);
     while let Some(batch) = rows.next().await {
         stop.check()?;
-        let batch = batch.doing("generalizing and ordering the rows")?;
+        let batch = batch.context("generalizing and ordering the rows")?;
         last = in_order(&batch, last)?;
         written += batch.num_rows() as u64;
-        even.push_batch(labelled(&batch, policy, chosen, &labels)?).doing("writing the release")?;
+        even.push_batch(labelled(&batch, policy, chosen, &labels)?).context("writing the release")?;
         while let Some(full) = even.next_completed_batch() {
             parts.write(&full)?;
         }
         progress(written);
     }
-    even.finish_buffered_batch().doing("writing the release")?;
+    even.finish_buffered_batch().context("writing the release")?;
     while let Some(rest) = even.next_completed_batch() {
         parts.write(&rest)?;
     }
@@ -93,28 +93,28 @@ pub(crate) fn digest_again(
     schema: &SchemaRef,
     footer: &[(String, String)],
     is_last: bool,
-    stop: &Stop,
+    stop: &CancelToken,
 ) -> Result<Option<String>> {
     let doing = "reading the release";
-    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).doing(doing)?).doing(doing)?;
-    let reader = reader.with_batch_size(BATCH_ROWS).build().doing(doing)?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).context(doing)?).context(doing)?;
+    let reader = reader.with_batch_size(BATCH_ROWS).build().context(doing)?;
     let sink = digest::Sink::default();
     let mut writer =
-        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer)?)).doing(doing)?;
+        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer)?)).context(doing)?;
     let mut is_full = false;
     for batch in reader {
         stop.check()?;
         if is_full {
             return Ok(None);
         }
-        let columns = batch.doing(doing)?.columns().to_vec();
-        writer.write(&RecordBatch::try_new(Arc::clone(schema), columns).doing(doing)?).doing(doing)?;
+        let columns = batch.context(doing)?.columns().to_vec();
+        writer.write(&RecordBatch::try_new(Arc::clone(schema), columns).context(doing)?).context(doing)?;
         is_full = writer.bytes_written() >= FILE_BYTES;
     }
     if !is_full && !is_last {
         return Ok(None);
     }
-    Ok(Some(writer.into_inner().doing(doing)?.finish()))
+    Ok(Some(writer.into_inner().context(doing)?.finish()))
 }
 
 /// The settings of every released file.
@@ -123,7 +123,7 @@ fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
     Ok(WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by(CREATED_BY.to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).doing("writing the release")?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).context("writing the release")?))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_key_value_metadata(Some(footer))
         .build())
@@ -148,7 +148,7 @@ pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Re
     let typed = policy.quasi.iter().zip(&kept.labels).map(|(quasi, labels)| {
         let field = chosen.schema.field_with_name(&quasi.name);
         let field = field.map_err(|_| Error::internal("a released column is gone"))?;
-        cast(labels, field.data_type()).doing("writing the release")
+        cast(labels, field.data_type()).context("writing the release")
     });
     typed.collect()
 }
@@ -168,16 +168,16 @@ pub(crate) fn labelled(
         .zip(chosen.schema.fields())
         .map(|((name, _), field)| {
             let values: ArrayRef = match policy.quasi_index(name) {
-                Some(index) => take(&labels[index], classes, None).doing("labelling the rows")?,
+                Some(index) => take(&labels[index], classes, None).context("labelling the rows")?,
                 None => Arc::clone(as_is.next().ok_or_else(lost)?),
             };
             if values.data_type() == field.data_type() {
                 return Ok(values);
             }
-            cast(&values, field.data_type()).doing("writing the release")
+            cast(&values, field.data_type()).context("writing the release")
         })
         .collect::<Result<Vec<_>>>()?;
-    RecordBatch::try_new(Arc::clone(&chosen.schema), columns).doing("writing the release")
+    RecordBatch::try_new(Arc::clone(&chosen.schema), columns).context("writing the release")
 }
 
 struct Parts<'a> {
@@ -196,7 +196,7 @@ impl Parts<'_> {
             Some(open) => open,
             None => self.begin()?,
         };
-        writer.write(batch).doing("writing the release")?;
+        writer.write(batch).context("writing the release")?;
         self.held.exactly(writer.memory_size())?;
         part.rows += batch.num_rows() as u64;
         if writer.bytes_written() >= FILE_BYTES {
@@ -209,16 +209,16 @@ impl Parts<'_> {
 
     fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
         let name = format!("part-{:05}.parquet", self.done.len());
-        let file = File::create_new(self.folder.join(&name)).doing("writing the release")?;
+        let file = File::create_new(self.folder.join(&name)).context("writing the release")?;
         let (schema, properties) = (Arc::clone(&self.schema.schema), properties(self.footer)?);
-        let writer = ArrowWriter::try_new(file, schema, Some(properties)).doing("writing the release")?;
+        let writer = ArrowWriter::try_new(file, schema, Some(properties)).context("writing the release")?;
         Ok((writer, Part { name, rows: 0 }))
     }
 
     fn end(&mut self, mut writer: ArrowWriter<File>, part: Part) -> Result<()> {
         // `into_inner` would drop the reason of an error.
-        writer.finish().doing("writing the release")?;
-        writer.inner().sync_all().doing("writing the release")?;
+        writer.finish().context("writing the release")?;
+        writer.inner().sync_all().context("writing the release")?;
         self.done.push(part);
         Ok(())
     }

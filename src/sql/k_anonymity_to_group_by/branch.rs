@@ -7,7 +7,7 @@ use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
-use super::super::answers::Row;
+use super::super::measure_state::Row;
 use super::super::udaf::{ClassAggregate, compared_column};
 use super::infallible::{cannot_fail, nothing_can_fail};
 use super::layer::{Layer, call};

@@ -32,9 +32,9 @@
 //! their seeds only.
 
 mod branch;
+mod individuals;
 mod infallible;
 mod layer;
-mod people;
 mod plain;
 mod repeatable;
 pub mod sort_class_sizes;
@@ -51,9 +51,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::answers::Row;
+use super::measure_state::Row;
 use super::options::KanonOptions;
-use super::udaf::{ClassAggregate, Over, aggregates, compared};
+use super::udaf::{AggregateInput, ClassAggregate, aggregates, compared};
 use crate::engine::class_key::Seed;
 use crate::engine::functions::random_keys;
 use crate::engine::into_engine;
@@ -80,7 +80,7 @@ impl KAnonymityToGroupBy {
     /// When a model cannot be made with every parameter 1.
     pub fn new() -> Result<Self> {
         let (aggregates, of_sizes) = aggregates()?;
-        let of_class = aggregates.into_iter().filter(|function| function.over() == Over::OneClass);
+        let of_class = aggregates.into_iter().filter(|function| function.over() == AggregateInput::OneClass);
         let all = of_class.map(AggregateUDF::from).chain(of_sizes.into_iter().map(AggregateUDF::from));
         let functions = all.map(|function| (function.name().to_owned(), Arc::new(function))).collect();
         Ok(Self { functions })
@@ -297,9 +297,11 @@ fn is_plain(expr: &Expr) -> bool {
 fn is_measure(expr: &Expr) -> bool {
     match expr {
         Expr::Alias(alias) => is_measure(&alias.expr),
-        Expr::AggregateFunction(call) => {
-            call.func.inner().downcast_ref::<ClassAggregate>().is_some_and(|f| f.over() == Over::Quasi)
-        }
+        Expr::AggregateFunction(call) => call
+            .func
+            .inner()
+            .downcast_ref::<ClassAggregate>()
+            .is_some_and(|f| f.over() == AggregateInput::Quasi),
         _ => false,
     }
 }

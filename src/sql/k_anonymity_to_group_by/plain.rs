@@ -26,43 +26,45 @@ pub(super) enum Plain {
 
 impl Plain {
     /// The aggregate of a call; `None` where its parts cannot be put together.
-    pub(super) fn read(said: &AggregateFunction, schema: &DFSchema) -> Result<Option<Self>> {
+    pub(super) fn read(aggregate: &AggregateFunction, schema: &DFSchema) -> Result<Option<Self>> {
         // The engine's grouped minimum of doubles loses NaN, its ungrouped one does not.
-        let is_end = [min_udaf(), max_udaf()].contains(&said.func);
-        for argument in said.params.args.iter().filter(|_| is_end) {
+        let is_end = [min_udaf(), max_udaf()].contains(&aggregate.func);
+        for argument in aggregate.params.args.iter().filter(|_| is_end) {
             if compared(&argument.get_type(schema)?).is_floating() {
                 return Ok(None);
             }
         }
         let same = [sum_udaf(), min_udaf(), max_udaf(), bool_and_udaf(), bool_or_udaf()];
-        if same.contains(&said.func) {
-            return Ok(Some(Self::Same(said.clone())));
+        if same.contains(&aggregate.func) {
+            return Ok(Some(Self::Same(aggregate.clone())));
         }
-        if said.func == count_udaf() {
-            return Ok(Some(Self::Count(said.clone())));
+        if aggregate.func == count_udaf() {
+            return Ok(Some(Self::Count(aggregate.clone())));
         }
-        let doubles = match said.params.args.as_slice() {
+        let doubles = match aggregate.params.args.as_slice() {
             [one] => one.get_type(schema)? == DataType::Float64,
             _ => false,
         };
-        Ok((doubles && said.func == avg_udaf()).then(|| Self::Avg(said.clone())))
+        Ok((doubles && aggregate.func == avg_udaf()).then(|| Self::Avg(aggregate.clone())))
     }
 
-    fn said(&self) -> &AggregateFunction {
+    fn text(&self) -> &AggregateFunction {
         match self {
-            Self::Same(said) | Self::Count(said) | Self::Avg(said) => said,
+            Self::Same(aggregate) | Self::Count(aggregate) | Self::Avg(aggregate) => aggregate,
         }
     }
 
     /// The FILTER of the call.
     pub(super) fn filter(&self) -> Option<&Expr> {
-        self.said().params.filter.as_deref()
+        self.text().params.filter.as_deref()
     }
 
     /// Removes the FILTER of the call.
     pub(super) fn forget_filter(&mut self) {
         match self {
-            Self::Same(said) | Self::Count(said) | Self::Avg(said) => said.params.filter = None,
+            Self::Same(aggregate) | Self::Count(aggregate) | Self::Avg(aggregate) => {
+                aggregate.params.filter = None
+            }
         }
     }
 
@@ -72,13 +74,13 @@ impl Plain {
     /// Those of building expressions.
     pub(super) fn lay(self, layers: &mut [&mut Layer]) -> Result<Expr> {
         Ok(match self {
-            Self::Same(said) => {
-                let upper = said.func.clone();
-                up(layers, Expr::AggregateFunction(said), |part| call(&upper, vec![part], None))
+            Self::Same(aggregate) => {
+                let upper = aggregate.func.clone();
+                up(layers, Expr::AggregateFunction(aggregate), |part| call(&upper, vec![part], None))
             }
-            Self::Count(said) => counted(layers, said)?,
-            Self::Avg(said) => {
-                let of = |func| AggregateFunction { func, params: said.params.clone() };
+            Self::Count(aggregate) => counted(layers, aggregate)?,
+            Self::Avg(aggregate) => {
+                let of = |func| AggregateFunction { func, params: aggregate.params.clone() };
                 let total = Self::Same(of(sum_udaf())).lay(layers)?;
                 total / cast(counted(layers, of(count_udaf()))?, DataType::Float64)
             }
@@ -86,8 +88,8 @@ impl Plain {
     }
 }
 
-fn counted(layers: &mut [&mut Layer], said: AggregateFunction) -> Result<Expr> {
-    let sum = up(layers, Expr::AggregateFunction(said), |part| call(&sum_udaf(), vec![part], None));
+fn counted(layers: &mut [&mut Layer], aggregate: AggregateFunction) -> Result<Expr> {
+    let sum = up(layers, Expr::AggregateFunction(aggregate), |part| call(&sum_udaf(), vec![part], None));
     // Where no row was there is no part. (The engine's coalesce must be simplified before it runs.)
     when(sum.clone().is_null(), lit(0i64)).otherwise(sum)
 }

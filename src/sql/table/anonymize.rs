@@ -19,12 +19,12 @@ use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
 use super::TableFunctionRow;
-use super::call::Call;
-use super::policy::{Asked, Followed, asked, not_repeatable};
+use super::arguments::Arguments;
+use super::policy::{BoundPolicy, TableAndPolicy, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
-use crate::engine::{Doing, Resources};
+use crate::engine::{Context, Resources};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::release::profile::by_values;
@@ -42,8 +42,8 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
-fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
-    let Asked { policy, digest, table, plain_table } = asked(&mut call)?;
+fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
+    let TableAndPolicy { policy, digest, table, plain_table } = asked(&mut call)?;
     call.finish(&[])?;
     if !is_repeatable(table.logical_plan())? {
         return Err(not_repeatable(&call));
@@ -52,12 +52,12 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
     let schema = verified_rows::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
     let profile = by_values(table.clone(), &policy).map_err(refused)?;
     let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
-    let task = Anonymize(Followed { policy, digest, show_values: call.options().show_values });
+    let task = Anonymize(BoundPolicy { policy, digest, show_values: call.options().show_values });
     plan_of(Arc::new(task), inputs, schema)
 }
 
 #[derive(Debug)]
-struct Anonymize(Followed);
+struct Anonymize(BoundPolicy);
 
 #[async_trait]
 impl Task for Anonymize {
@@ -84,7 +84,7 @@ impl Task for Anonymize {
         let verified = verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
-            rows.send(batch.doing("reading the anonymized rows")?).await?;
+            rows.send(batch.context("reading the anonymized rows")?).await?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
 use super::TableFunctionRow;
-use super::call::Call;
+use super::arguments::Arguments;
 use super::distinct_counts::{ROWS, distinct, distinct_counts};
 use crate::doc::Doc;
 use crate::sql::udaf::compared_column as compared;
@@ -28,7 +28,7 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
-fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let table = call.table()?;
     let columns = call.columns(&table)?;
     let sensitive = call.named_columns("sensitive", &table)?;

@@ -20,12 +20,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::TableFunctionRow;
-use super::call::Call;
-use super::policy::{Asked, Followed, asked, not_repeatable};
+use super::arguments::Arguments;
+use super::policy::{BoundPolicy, TableAndPolicy, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
-use crate::engine::{Doing, Resources, Run, Silent, column};
+use crate::engine::{Context, Resources, Run, Silent, column};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::measure::LOSSES;
@@ -48,8 +48,8 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
-fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
-    let Asked { policy, digest, table, .. } = asked(&mut call)?;
+fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
+    let TableAndPolicy { policy, digest, table, .. } = asked(&mut call)?;
     call.finish(&[])?;
     let profile = by_values(table.clone(), &policy).map_err(|error| call.refused(error))?;
     let mut inputs = vec![profile.into_unoptimized_plan()];
@@ -61,7 +61,7 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
         inputs.push(table.select(identifiers)?.into_unoptimized_plan());
     }
     let schema = schema(&policy);
-    let followed = Followed { policy, digest, show_values: call.options().show_values };
+    let followed = BoundPolicy { policy, digest, show_values: call.options().show_values };
     let task = Lattice { followed, schema: Arc::clone(&schema) };
     plan_of(Arc::new(task), inputs, schema)
 }
@@ -92,7 +92,7 @@ fn schema(policy: &Policy) -> SchemaRef {
 
 #[derive(Debug)]
 struct Lattice {
-    followed: Followed,
+    followed: BoundPolicy,
     schema: SchemaRef,
 }
 
@@ -169,7 +169,7 @@ impl Lattice {
         let fields = level_fields(&self.followed.policy);
         let levels = (0..fields.len()).map(level).collect::<crate::error::Result<Vec<_>>>()?;
         let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(StructArray::try_new(fields, levels, None).doing("showing the nodes")?),
+            Arc::new(StructArray::try_new(fields, levels, None).context("showing the nodes")?),
             Arc::new(nodes.iter().map(|node| Some(node.anonymous)).collect::<BooleanArray>()),
             Arc::new(minimal.into_iter().map(Some).collect::<BooleanArray>()),
             counts(|node| node.suppressed_rows),
@@ -180,7 +180,7 @@ impl Lattice {
         for loss in 0..losses().count() {
             columns.push(Arc::new(nodes.iter().map(|node| node.losses[loss]).collect::<Float64Array>()));
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns).doing("showing the nodes")
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).context("showing the nodes")
     }
 }
 

@@ -17,7 +17,7 @@ use datafusion::logical_expr::binary::comparison_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 use super::TableFunctionRow;
-use super::call::Call;
+use super::arguments::Arguments;
 use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
 use crate::doc::Doc;
 use crate::sql::udaf::compared_column as compared;
@@ -47,18 +47,18 @@ fn column(name: &str) -> Expr {
     Expr::Column(Column::from_name(name))
 }
 
-fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let (a, b) = (call.table()?, call.table()?);
-    let said = call.rest()?;
+    let argument = call.rest()?;
     let individual = call.named_column("individual", &a)?;
     let individual_of_b = call.named_column("individual_of_b", &b)?;
     let sensitive = call.named_columns("sensitive", &b)?;
     call.finish(&["individual", "individual_of_b", "sensitive"])?;
 
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-    for (at, said) in said.iter().enumerate() {
-        let (name, left) = call.column(said, a.schema()).map_err(|error| in_table(error, "a"))?;
-        let (_, right) = call.column(said, b.schema()).map_err(|error| in_table(error, "b"))?;
+    for (at, argument) in argument.iter().enumerate() {
+        let (name, left) = call.column(argument, a.schema()).map_err(|error| in_table(error, "a"))?;
+        let (_, right) = call.column(argument, b.schema()).map_err(|error| in_table(error, "b"))?;
         let (left_type, right_type) = (left.get_type(a.schema())?, right.get_type(b.schema())?);
         let Some(common) = comparison_coercion(&left_type, &right_type) else {
             let why = format!(
@@ -70,7 +70,7 @@ fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
         of_a.push(key(left, a.schema())?.alias(format!("a_{at}")));
         of_b.push(key(right, b.schema())?);
     }
-    let keys = |prefix: &str| (0..said.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
+    let keys = |prefix: &str| (0..argument.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 
     // Each group of b: how many there are, and whether they share a value.
     let matches = match individual_of_b {

@@ -17,10 +17,10 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 
 use super::TableFunctionRow;
-use super::call::Call;
+use super::arguments::Arguments;
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
-use crate::engine::Doing;
+use crate::engine::Context;
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::table_of_batches;
 use crate::sql::hierarchies::Hierarchies;
@@ -36,7 +36,7 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
-fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let name = call.text("a name in quotes")?;
     let table = call.table()?;
     call.finish(&[])?;
@@ -69,7 +69,7 @@ impl Task for Load {
         let doing = "reading the hierarchy";
         let mut batches = Vec::new();
         for plan in &inputs.plans {
-            batches.extend(collect(Arc::clone(plan), Arc::clone(&inputs.context)).await.doing(doing)?);
+            batches.extend(collect(Arc::clone(plan), Arc::clone(&inputs.context)).await.context(doing)?);
         }
         let place = || format!("hierarchy `{}`", self.name);
         let table = table_of_batches(&batches).map_err(|error| error.at(place()))?;
@@ -81,6 +81,6 @@ impl Task for Load {
             Arc::new(UInt64Array::from(vec![levels])),
             Arc::new(UInt64Array::from(vec![values])),
         ];
-        rows.send(RecordBatch::try_new(schema(), columns).doing(doing)?).await
+        rows.send(RecordBatch::try_new(schema(), columns).context(doing)?).await
     }
 }

@@ -6,7 +6,7 @@
 //! `risk` and `link` become ordinary plans; `lattice` and `anonymize` one operator that searches when it is executed,
 //! never for EXPLAIN.
 
-mod call;
+mod arguments;
 mod distinct_counts;
 mod policy;
 mod task;
@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast::TableFactor;
 
 use super::hierarchies::Hierarchies;
 use crate::doc::Doc;
-use call::Call;
+use arguments::Arguments;
 pub(super) use task::is_task;
 
 /// A row of [`TABLE_FUNCTIONS`].
@@ -38,7 +38,7 @@ pub struct TableFunctionRow {
     /// Name and documentation; the parameters are the whole list of arguments.
     pub doc: &'static Doc,
     /// Its plan.
-    plan: fn(Call<'_>) -> Result<LogicalPlan>,
+    plan: fn(Arguments<'_>) -> Result<LogicalPlan>,
 }
 
 /// All table functions.
@@ -78,18 +78,18 @@ impl RelationPlanner for TableFunctions {
         let TableFactor::Table { name, args: Some(arguments), alias, .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let said = match name.0.as_slice() {
+        let argument = match name.0.as_slice() {
             [one] => one.as_ident().map(|ident| context.normalize_ident(ident.clone())),
             _ => None,
         };
-        let Some(row) = TABLE_FUNCTIONS.iter().find(|row| Some(row.doc.name) == said.as_deref()) else {
+        let Some(row) = TABLE_FUNCTIONS.iter().find(|row| Some(row.doc.name) == argument.as_deref()) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         if (self.is_taken)(row.doc.name) {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
         let (alias, arguments) = (alias.clone(), arguments.args.clone());
-        let call = Call::new(row.doc, arguments, self, context)?;
+        let call = Arguments::new(row.doc, arguments, self, context)?;
         let plan = (row.plan)(call)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }

@@ -9,11 +9,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, UnaryOperator, Value};
 
 use super::super::hierarchies::Hierarchies;
-use super::call::{Call, text_of};
+use super::arguments::{Arguments, text_of};
 use super::task::Inputs;
 use crate::class::ClassTable;
-use crate::engine::cancel::Stop;
-use crate::engine::{Doing, Resources, Run, Silent};
+use crate::engine::cancel::CancelToken;
+use crate::engine::{Context, Resources, Run, Silent};
 use crate::error::{Error, of_file};
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::csv_of_rows;
@@ -21,14 +21,14 @@ use crate::input::canonical_table;
 use crate::input::days_since::{days_since, plain_days_since};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::input::infer_types::Typing;
-use crate::policy::{Files, Folder, Policy, Said};
+use crate::policy::{Files, Folder, Policy, PolicySpec};
 use crate::release::can_be_searched;
 use crate::release::profile::of_values_grouped;
 use crate::release::publish::digest;
 use crate::verify::same_types;
 
 /// A policy and the table that it is about.
-pub(super) struct Asked {
+pub(super) struct TableAndPolicy {
     /// Resolved against the table.
     pub(super) policy: Arc<Policy>,
     /// The SHA-256 of the policy's text and of the hierarchies it names.
@@ -41,21 +41,21 @@ pub(super) struct Asked {
 
 /// A policy that a task follows.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct BoundPolicy {
     pub(super) policy: Arc<Policy>,
     pub(super) digest: String,
     /// Whether errors may show values that a hierarchy does not cover.
     pub(super) show_values: bool,
 }
 
-impl Followed {
+impl BoundPolicy {
     /// What EXPLAIN shows.
     pub(super) fn says(&self) -> String {
         format!("policy sha256:{}", self.digest)
     }
 
     /// What a run of the task may use.
-    pub(super) fn run<'a>(&self, resources: &'a Resources, stop: &'a Stop) -> Run<'a> {
+    pub(super) fn run<'a>(&self, resources: &'a Resources, stop: &'a CancelToken) -> Run<'a> {
         Run { resources, stop, listener: &Silent, show_values: self.show_values }
     }
 
@@ -71,7 +71,7 @@ impl Followed {
     ) -> crate::error::Result<ClassTable> {
         let profile = inputs.plans.first().ok_or_else(|| Error::internal("no profile"))?;
         let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
-        let groups = groups.doing("grouping the table by its quasi-identifiers")?;
+        let groups = groups.context("grouping the table by its quasi-identifiers")?;
         let classes = of_values_grouped(session, &self.policy, groups, run).await?;
         can_be_searched(&self.policy, &classes)?;
         Ok(classes)
@@ -82,41 +82,46 @@ impl Followed {
 ///
 /// # Errors
 /// An error of the plan for whatever is wrong with either.
-pub(super) fn asked(call: &mut Call<'_>) -> Result<Asked> {
+pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
     let refused = |error: Error| call.refused(error);
-    let said = Said::parse(&text).map_err(|error| refused(error.at("policy")))?;
+    let argument = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
     let allowed = call.options().allow_files;
-    let files = Known {
+    let files = KnownFiles {
         hierarchies: call.hierarchies().clone(),
         folder: allowed.then_some(HierarchyFiles(Folder(folder))),
     };
     let mut digested = text.clone();
-    for name in said.hierarchy_files() {
+    for name in argument.hierarchy_files() {
         digested += &files.read(name).map_err(refused)?;
     }
-    let csv_type = |name: &str| said.csv_type(name);
-    let plain = call.file_of(&table, said.csv(), &csv_type, Typing::Plain)?;
-    let plan = call.table_of(table, said.csv(), &csv_type)?;
+    let csv_type = |name: &str| argument.csv_type(name);
+    let plain = call.file_of(&table, argument.csv(), &csv_type, Typing::Plain)?;
+    let plan = call.table_of(table, argument.csv(), &csv_type)?;
     let refused = |error: Error| call.refused(error);
     let table = DataFrame::new(SessionContext::new().state(), plan);
     let plain = plain.unwrap_or_else(|| table.clone());
     let [table, plain] = [canonical_table(table), canonical_table(plain)];
     let (table, plain) = (table.map_err(refused)?, plain.map_err(refused)?);
     same_types(table.schema().as_arrow(), plain.schema().as_arrow()).map_err(refused)?;
-    let relative = said.relative_columns(table.schema().as_arrow()).map_err(refused)?;
+    let relative = argument.relative_columns(table.schema().as_arrow()).map_err(refused)?;
     let table = days_since(table, &relative).map_err(refused)?;
     let plain_table = plain_days_since(plain, &relative).map_err(refused)?;
-    let policy = said.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
-    Ok(Asked { policy: Arc::new(policy), digest: digest::of_bytes(digested.as_bytes()), table, plain_table })
+    let policy = argument.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
+    Ok(TableAndPolicy {
+        policy: Arc::new(policy),
+        digest: digest::of_bytes(digested.as_bytes()),
+        table,
+        plain_table,
+    })
 }
 
 /// The text of the policy, and the folder in which its files are.
-fn read(call: &mut Call<'_>) -> Result<(String, PathBuf)> {
-    let said = call.next("a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}")?;
-    let Some(text) = text_of(&said) else {
-        return Ok((toml_of(&said).map_err(|why| call.refused(why))?, PathBuf::new()));
+fn read(call: &mut Arguments<'_>) -> Result<(String, PathBuf)> {
+    let argument = call.next("a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}")?;
+    let Some(text) = text_of(&argument) else {
+        return Ok((toml_of(&argument).map_err(|why| call.refused(why))?, PathBuf::new()));
     };
     // A path has neither lines nor keys with values.
     if text.contains(['\n', '=']) {
@@ -129,8 +134,8 @@ fn read(call: &mut Call<'_>) -> Result<(String, PathBuf)> {
 }
 
 /// A struct literal as TOML: its fields are the keys of the policy.
-fn toml_of(said: &SqlExpr) -> std::result::Result<String, String> {
-    let SqlExpr::Dictionary(fields) = said else {
+fn toml_of(argument: &SqlExpr) -> std::result::Result<String, String> {
+    let SqlExpr::Dictionary(fields) = argument else {
         return Err(
             "expected a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}".into()
         );
@@ -145,8 +150,8 @@ fn key(name: &str) -> String {
     serde_json::Value::from(name).to_string()
 }
 
-fn value(said: &SqlExpr) -> std::result::Result<String, String> {
-    match said {
+fn value(argument: &SqlExpr) -> std::result::Result<String, String> {
+    match argument {
         SqlExpr::Value(literal) => match &literal.value {
             Value::Number(number, _) => Ok(number.clone()),
             Value::SingleQuotedString(text) => Ok(key(text)),
@@ -170,12 +175,12 @@ fn value(said: &SqlExpr) -> std::result::Result<String, String> {
 }
 
 /// Hierarchies that were loaded, then files where they are allowed.
-struct Known {
+struct KnownFiles {
     hierarchies: Hierarchies,
     folder: Option<HierarchyFiles>,
 }
 
-impl Files for Known {
+impl Files for KnownFiles {
     fn read(&self, name: &str) -> crate::error::Result<String> {
         if self.hierarchies.names().iter().any(|known| known == name) {
             let loaded = self.hierarchies.get(name)?;
@@ -195,7 +200,7 @@ impl Files for Known {
 }
 
 /// For an error of a plan that reads its table twice.
-pub(super) fn not_repeatable(call: &Call<'_>) -> DataFusionError {
+pub(super) fn not_repeatable(call: &Arguments<'_>) -> DataFusionError {
     call.refused(
         "the table may give other rows when it is read again (a volatile function, LIMIT, a window, a sum of doubles); \
          make a table of it first: CREATE TABLE t AS SELECT ...",

@@ -10,7 +10,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::TableFunctionRow;
-use super::call::Call;
+use super::arguments::Arguments;
 use crate::doc::Doc;
 use crate::measure::RISKS;
 use crate::model::k_anonymity;
@@ -27,7 +27,7 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
-fn plan(mut call: Call<'_>) -> Result<LogicalPlan> {
+fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let table = call.table()?;
     let columns = call.columns(&table)?;
     let individual = call.named_column("individual", &table)?;

@@ -25,7 +25,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use tokio::sync::mpsc::Sender;
 
-use crate::engine::cancel::Stop;
+use crate::engine::cancel::CancelToken;
 use crate::engine::into_engine;
 use crate::error::Error;
 
@@ -50,7 +50,7 @@ pub(super) struct Inputs {
     pub(super) plans: Vec<Arc<dyn ExecutionPlan>>,
     pub(super) context: Arc<TaskContext>,
     /// Set when the rows are no longer wanted.
-    pub(super) stop: Stop,
+    pub(super) stop: CancelToken,
 }
 
 /// Where the rows of a task go.
@@ -197,7 +197,7 @@ impl ExecutionPlan for TaskExec {
         }
         let mut stream = RecordBatchReceiverStream::builder(self.schema(), 2);
         let (task, rows) = (Arc::clone(&self.task), Rows(stream.tx()));
-        let inputs = Inputs { plans: self.inputs.clone(), context, stop: Stop::default() };
+        let inputs = Inputs { plans: self.inputs.clone(), context, stop: CancelToken::default() };
         stream.spawn(async move {
             // When the stream is dropped this future is, too: what runs on other threads hears of it.
             let _ended = StopAtEnd(inputs.stop.clone());
@@ -208,7 +208,7 @@ impl ExecutionPlan for TaskExec {
     }
 }
 
-struct StopAtEnd(Stop);
+struct StopAtEnd(CancelToken);
 
 impl Drop for StopAtEnd {
     fn drop(&mut self) {

@@ -174,7 +174,7 @@ pub(super) fn agree(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<(), Stri
         let wrong = |row: usize, what: &str| {
             Err(format!(
                 "level {level} ({}) over {}: {what} (row {row})",
-                generalizer.label(),
+                generalizer.descriptor(),
                 values.data_type()
             ))
         };
@@ -184,7 +184,7 @@ pub(super) fn agree(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<(), Stri
             // A `Date64` may lie outside the calendar; the engine's plans know it as a timestamp.
             let Ok(value) = Value::read(values, row) else { return Ok(()) };
             // What one value becomes may not fit the column's type: it is found out when the column is made of it.
-            let one = generalizer.one(&value).and_then(|one| match hierarchy.output_type() {
+            let one = generalizer.generalize_value(&value).and_then(|one| match hierarchy.output_type() {
                 of if of.is_integer() => Value::build(slice::from_ref(&one), of).map(|_| one),
                 _ => Ok(one),
             });

@@ -18,11 +18,11 @@ use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::engine::cancel::Stop;
+use datafusion_kanon::engine::cancel::CancelToken;
 use datafusion_kanon::engine::{Resources, Run, Silent, map_error};
 use datafusion_kanon::error::Error;
 use datafusion_kanon::input::{Format, Input, Loaded, PolicySource, open};
-use datafusion_kanon::policy::{CsvOptions, Said};
+use datafusion_kanon::policy::{CsvOptions, PolicySpec};
 use datafusion_kanon::release::{check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -331,7 +331,7 @@ impl Target for InputFiles {
 impl InputFiles {
     fn read(&self, policy: &str, path: &str, file: &[u8]) -> Result<(), String> {
         let input = Input::find(path).map_err(|error| error.to_string())?;
-        let parsed = if policy.is_empty() { None } else { Some(Said::parse(policy)) };
+        let parsed = if policy.is_empty() { None } else { Some(PolicySpec::parse(policy)) };
         let options = parsed
             .as_ref()
             .and_then(|said| said.as_ref().ok())
@@ -346,7 +346,7 @@ impl InputFiles {
         let said = match parsed {
             Some(Err(error)) => return blameless(&error, &names),
             Some(Ok(said)) => said,
-            None => match Said::quick(&[schema.field(0).name().clone()], None, 2) {
+            None => match PolicySpec::from_columns(&[schema.field(0).name().clone()], None, 2) {
                 Ok(said) => said,
                 Err(error) => return blameless(&error, &names),
             },
@@ -373,14 +373,14 @@ impl InputFiles {
     }
 
     /// Releases; what was released must be what a check of it finds.
-    fn release(&self, input: &Input, said: &Said, policy: &str, names: &str) -> Result<(), String> {
+    fn release(&self, input: &Input, said: &PolicySpec, policy: &str, names: &str) -> Result<(), String> {
         let out = self.folder.path().join("out");
-        let stop = Stop::default();
+        let stop = CancelToken::default();
         let run = Run { resources: &self.resources, stop: &stop, listener: &Silent, show_values: false };
-        let source = PolicySource { said, text: policy, files: &self.files };
+        let source = PolicySource { spec: said, text: policy, files: &self.files };
         let outcome = match self.within(release(&run, input, &source, &out, false))? {
             Ok(released) => {
-                shows_no_cell(&format!("{released:?}"), &(names.to_owned() + &input.said))?;
+                shows_no_cell(&format!("{released:?}"), &(names.to_owned() + &input.argument))?;
                 let checked =
                     self.within(check_release(&run, &out, Some(input), Some((said, &self.files))))?;
                 checked.map(drop).map_err(|error| format!("a release that does not hold: {error}"))
@@ -426,7 +426,7 @@ fn header(input: &Input, options: &CsvOptions, file: &[u8]) -> String {
 }
 
 fn delimiter_of(input: &Input, options: &CsvOptions) -> u8 {
-    options.delimiter.unwrap_or(if input.said.ends_with(".tsv") { b'\t' } else { b',' })
+    options.delimiter.unwrap_or(if input.argument.ends_with(".tsv") { b'\t' } else { b',' })
 }
 
 /// The cells of a CSV file without quotes and carriage returns are those between the delimiters, and JSON lines have a

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion_kanon::policy::{Said, SaidColumn};
+use datafusion_kanon::policy::{ColumnSpec, PolicySpec};
 
 use super::columns::{agree, extremes, types};
 use super::random::{NUMBERS, Random};
@@ -187,12 +187,12 @@ impl Target for Policies {
 
     fn attempt(&mut self, input: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(input);
-        let said = match Said::parse(&text) {
+        let said = match PolicySpec::parse(&text) {
             Ok(said) => said,
             Err(error) => return blameless(&error, &text),
         };
         shows_no_cell(&format!("{said:?}"), &text)?;
-        for name in said.columns().iter().map(SaidColumn::name).chain(["none"]) {
+        for name in said.columns().iter().map(ColumnSpec::name).chain(["none"]) {
             said.csv_type(name);
         }
         if let Err(error) = said.relative_columns(&self.schema) {

@@ -1,11 +1,11 @@
 //! What a policy file may say, and every message when it says something else.
 
-use super::said::*;
+use super::spec::*;
 use super::*;
 use crate::generalize::{GENERALIZERS, Generalizer, Takes};
 
 fn error(text: &str) -> String {
-    let error = Said::parse(text).unwrap_err();
+    let error = PolicySpec::parse(text).unwrap_err();
     assert_eq!(error.kind(), crate::error::Kind::Policy, "{error}");
     error.to_string()
 }
@@ -46,29 +46,29 @@ const FULL: &str = r#"
 
 #[test]
 fn the_policy_of_the_manual() {
-    let said = Said::parse(FULL).unwrap();
-    let names: Vec<&str> = said.columns().iter().map(SaidColumn::name).collect();
+    let spec = PolicySpec::parse(FULL).unwrap();
+    let names: Vec<&str> = spec.columns().iter().map(ColumnSpec::name).collect();
     let order = ["ssn", "dob", "zip", "sex", "marital", "age", "income", "diagnosis", "notes", "a b"];
     assert_eq!(names, order);
-    assert_eq!(said.suppression_limit.to_string(), "0.1");
+    assert_eq!(spec.suppression_limit.to_string(), "0.1");
     let csv = CsvOptions { delimiter: Some(b';'), header: false, nulls: vec![String::new(), "?".into()] };
-    assert_eq!(*said.csv(), csv);
-    assert_eq!(said.hierarchy_files(), ["marital.csv"]);
-    let types: Vec<CsvType> = names.iter().map(|name| said.csv_type(name)).collect();
+    assert_eq!(*spec.csv(), csv);
+    assert_eq!(spec.hierarchy_files(), ["marital.csv"]);
+    let types: Vec<CsvType> = names.iter().map(|name| spec.csv_type(name)).collect();
     use CsvType::{Date, Number, Text};
     assert_eq!(types, [Text, Date, Text, Text, Text, Number, Number, Text, Text, Text]);
-    let zip = said.column("zip").unwrap();
+    let zip = spec.column("zip").unwrap();
     assert_eq!((zip.role(), zip.hierarchy().unwrap().key(), zip.max_level), (Role::Quasi, "prefix", None));
     assert_eq!(zip.weight.to_string(), "2");
 }
 
 #[test]
 fn what_is_not_said_has_its_default() {
-    let said = Said::parse("k = 5").unwrap();
-    assert_eq!(said.suppression_limit, Decimal::integer(0));
-    assert_eq!((said.objective.doc().name, said.method.as_str()), ("granularity", "auto"));
-    assert!(!said.others_are_dropped && !said.rows_are_individuals && said.columns().is_empty());
-    assert_eq!(*said.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
+    let spec = PolicySpec::parse("k = 5").unwrap();
+    assert_eq!(spec.suppression_limit, Decimal::integer(0));
+    assert_eq!((spec.objective.doc().name, spec.method.as_str()), ("granularity", "auto"));
+    assert!(!spec.others_are_dropped && !spec.rows_are_individuals && spec.columns().is_empty());
+    assert_eq!(*spec.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn impossible_k() {
         "1 promises nothing by itself; say a k of at least 2, or add a [[require]] with another model";
     assert_eq!(error("k = 1"), format!("k: {alone}"));
     assert_eq!(error("[[require]]\nmodel = \"k_anonymity\"\nk = 1"), format!("require[0].k: {alone}"));
-    assert!(Said::parse(&format!("k = {}", i64::MAX)).is_ok());
+    assert!(PolicySpec::parse(&format!("k = {}", i64::MAX)).is_ok());
 }
 
 #[test]
 fn effort() {
     for right in ["{ seconds = 5 }", "{ nodes = 1000 }"] {
-        assert!(Said::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
+        assert!(PolicySpec::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
     }
     let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
@@ -132,7 +132,7 @@ fn effort() {
 #[test]
 fn requirements() {
     let k_anonymity = "[[require]]\nmodel = \"k_anonymity\"\n";
-    assert!(Said::parse(&format!("{k_anonymity}k = 5")).is_ok());
+    assert!(PolicySpec::parse(&format!("{k_anonymity}k = 5")).is_ok());
     assert_eq!(
         error(&format!("k = 5\n{k_anonymity}k = 6")),
         "require[0]: `k_anonymity` is required by `k` too; keep one of them"
@@ -155,7 +155,7 @@ fn requirements() {
         "require[0].sensitive: `k_anonymity` looks at no sensitive column; leave the key out"
     );
     let l_diversity = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = ";
-    assert!(Said::parse(&format!("{l_diversity}\"a\"\n{l_diversity}\"b\"\n")).is_ok());
+    assert!(PolicySpec::parse(&format!("{l_diversity}\"a\"\n{l_diversity}\"b\"\n")).is_ok());
     assert_eq!(
         error(&format!("{l_diversity}\"a\"\n{l_diversity}\"a\"\n")),
         "require[1]: `l_diversity` is required by `require[0]` too; keep one of them"
@@ -174,22 +174,22 @@ fn requirements() {
 
 #[test]
 fn suppression_limits() {
-    for (said, found) in
+    for (spec, found) in
         [("1.5", "1.5"), ("-0.1", "-0.1"), ("\"x\"", "the text \"x\""), ("2", "2"), ("nan", "NaN")]
     {
         assert_eq!(
-            error(&format!("k = 5\nsuppression_limit = {said}")),
+            error(&format!("k = 5\nsuppression_limit = {spec}")),
             format!("suppression_limit: expected a share from 0 to 1, such as 0.05, found {found}")
         );
     }
-    for said in ["1e-19", "0.1234567890123456789e-9"] {
-        let found = error(&format!("k = 5\nsuppression_limit = {said}"));
+    for spec in ["1e-19", "0.1234567890123456789e-9"] {
+        let found = error(&format!("k = 5\nsuppression_limit = {spec}"));
         let digits = "expected a number of at most 18 digits, at most 18 of them after the point, found ";
         assert!(found.starts_with(&format!("suppression_limit: {digits}")), "{found}");
     }
-    for (said, meant) in [("0.29", "0.29"), ("1", "1"), ("0.0", "0"), ("5e-2", "0.05")] {
-        let said = Said::parse(&format!("k = 5\nsuppression_limit = {said}")).unwrap();
-        assert_eq!(said.suppression_limit.to_string(), meant);
+    for (spec, meant) in [("0.29", "0.29"), ("1", "1"), ("0.0", "0"), ("5e-2", "0.05")] {
+        let spec = PolicySpec::parse(&format!("k = 5\nsuppression_limit = {spec}")).unwrap();
+        assert_eq!(spec.suppression_limit.to_string(), meant);
     }
 }
 
@@ -290,7 +290,7 @@ fn keys_of_quasi_identifiers_only() {
 
 #[test]
 fn shapes_of_hierarchies() {
-    let hierarchy = |said: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {said} }}"));
+    let hierarchy = |spec: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {spec} }}"));
     assert_eq!(
         hierarchy("{ prefix = 3 }"),
         "columns.zip.hierarchy.prefix: expected a list of numbers, one a level, finest first, found 3"
@@ -341,13 +341,13 @@ fn shapes_of_hierarchies() {
 
 #[test]
 fn options_stand_beside_their_own_key() {
-    let hierarchy = |said: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {said} }}"));
-    let said = "k = 5\n[columns]\nage = { role = \"quasi\", hierarchy = { origin = 5, range = [10] } }\n\
+    let hierarchy = |spec: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {spec} }}"));
+    let spec = "k = 5\n[columns]\nage = { role = \"quasi\", hierarchy = { origin = 5, range = [10] } }\n\
                 zip = { role = \"quasi\", hierarchy = { prefix = [3], width = 5, side = \"right\" } }";
-    let said = Said::parse(said).unwrap();
-    let labels = |name: &str| match &said.column(name).unwrap().hierarchy.as_ref().unwrap().levels {
-        SaidLevels::Made(levels) => levels[0].label(),
-        SaidLevels::File(_) => String::new(),
+    let spec = PolicySpec::parse(spec).unwrap();
+    let labels = |name: &str| match &spec.column(name).unwrap().hierarchy.as_ref().unwrap().levels {
+        LevelsSpec::Made(levels) => levels[0].descriptor(),
+        LevelsSpec::File(_) => String::new(),
     };
     assert_eq!(
         (labels("age"), labels("zip")),
@@ -378,19 +378,21 @@ fn options_stand_beside_their_own_key() {
 
 #[test]
 fn ends_of_a_clip() {
-    let label = |said: &str| {
-        let said = Said::parse(&format!("k = 5\n[columns]\nage = {{ role = \"quasi\", clip = {said} }}"));
-        said.map(|said| said.column("age").unwrap().clip.unwrap().label()).map_err(|error| error.to_string())
+    let label = |spec: &str| {
+        let spec =
+            PolicySpec::parse(&format!("k = 5\n[columns]\nage = {{ role = \"quasi\", clip = {spec} }}"));
+        spec.map(|spec| spec.column("age").unwrap().clip.unwrap().descriptor())
+            .map_err(|error| error.to_string())
     };
-    for (said, meant) in [
+    for (spec, meant) in [
         ("[0, 90]", "clip:0,90"),
         ("{ from = 0, to = 90.5 }", "clip:0,90.5"),
         ("{ to = 90 }", "clip:,90"),
         ("{ from = -1 }", "clip:-1,"),
     ] {
-        assert_eq!(label(said).unwrap(), meant);
+        assert_eq!(label(spec).unwrap(), meant);
     }
-    for (said, wrong) in [
+    for (spec, wrong) in [
         ("[0]", "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found a list"),
         ("90", "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found 90"),
         (
@@ -401,7 +403,7 @@ fn ends_of_a_clip() {
         ("[90, 0]", "the lower end must be below the upper one, and 90 is not below 0"),
         ("{ from = \"x\" }", "from: expected a number, found the text \"x\""),
     ] {
-        assert_eq!(label(said).unwrap_err(), format!("columns.age.clip: {wrong}"));
+        assert_eq!(label(spec).unwrap_err(), format!("columns.age.clip: {wrong}"));
     }
 }
 
@@ -421,14 +423,14 @@ fn every_generalizer_with_a_key_can_stand_in_a_policy() {
 #[test]
 fn csv_options() {
     let input = |line: &str| error(&format!("k = 5\n[input]\n{line}"));
-    for (said, found) in [
+    for (spec, found) in [
         ("\";;\"", "the text \";;\""),
         ("\"é\"", "the text \"é\""),
         ("7", "7"),
         ("'\"'", "the text \"\\\"\""),
     ] {
         assert_eq!(
-            input(&format!("delimiter = {said}")),
+            input(&format!("delimiter = {spec}")),
             format!(
                 "input.delimiter: expected one ASCII character other than a quote or a line end, found {found}"
             )
@@ -436,7 +438,10 @@ fn csv_options() {
     }
     assert_eq!(input("header = \"yes\""), "input.header: expected true or false, found the text \"yes\"");
     assert_eq!(input("nulls = \"?\""), "input.nulls: expected a list of texts, found the text \"?\"");
-    assert_eq!(Said::parse("k = 5\n[input]\ndelimiter = \"\\t\"").unwrap().csv().delimiter, Some(b'\t'));
+    assert_eq!(
+        PolicySpec::parse("k = 5\n[input]\ndelimiter = \"\\t\"").unwrap().csv().delimiter,
+        Some(b'\t')
+    );
 }
 
 #[test]
@@ -450,9 +455,9 @@ fn what_is_no_toml_is_refused_with_its_place() {
 #[test]
 fn a_question_without_a_file() {
     let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-    let said = Said::quick(&names(&["zip", "age"]), None, 5).unwrap();
-    assert!(said.others_are_dropped && said.columns().iter().all(|c| c.role() == Role::Quasi));
-    let error = |quasi: &[&str], k| Said::quick(&names(quasi), None, k).unwrap_err().to_string();
+    let spec = PolicySpec::from_columns(&names(&["zip", "age"]), None, 5).unwrap();
+    assert!(spec.others_are_dropped && spec.columns().iter().all(|c| c.role() == Role::Quasi));
+    let error = |quasi: &[&str], k| PolicySpec::from_columns(&names(quasi), None, k).unwrap_err().to_string();
     assert_eq!(error(&[], 5), "expected the name of at least one quasi-identifier");
     assert_eq!(error(&["a", "b", "a"], 5), "the quasi-identifier `a` is named twice");
     assert_eq!(error(&["a"], 0), "k: expected an integer of at least 1, found 0");

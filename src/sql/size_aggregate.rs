@@ -19,10 +19,10 @@ use datafusion::logical_expr::{
 };
 use hashbrown::HashMap;
 
-use super::answers::{Number, Row};
 use super::class_counts::lists;
 use super::constants::literals;
 use super::interned::passes;
+use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate over sizes.
@@ -77,8 +77,8 @@ impl AggregateUDFImpl for OfSizes {
         &self.signature
     }
 
-    fn coerce_types(&self, said: &[DataType]) -> Result<Vec<DataType>> {
-        let mut types = said.to_vec();
+    fn coerce_types(&self, text: &[DataType]) -> Result<Vec<DataType>> {
+        let mut types = text.to_vec();
         if types.len() != self.row.constants().len() + 1 {
             return Err(DataFusionError::Plan(format!("{} takes one column of sizes", self.name)));
         }

@@ -23,7 +23,7 @@ use crate::input::infer_types::Typing;
 use crate::policy::{CsvOptions, CsvType};
 
 /// A call that is being planned.
-pub(super) struct Call<'a> {
+pub(super) struct Arguments<'a> {
     doc: &'static Doc,
     positional: VecDeque<SqlExpr>,
     named: Vec<(String, SqlExpr)>,
@@ -31,7 +31,7 @@ pub(super) struct Call<'a> {
     context: &'a mut dyn RelationPlannerContext,
 }
 
-impl<'a> Call<'a> {
+impl<'a> Arguments<'a> {
     pub(super) fn new(
         doc: &'static Doc,
         arguments: Vec<FunctionArg>,
@@ -110,22 +110,22 @@ impl<'a> Call<'a> {
         csv: &CsvOptions,
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
     ) -> Result<LogicalPlan> {
-        let said = self.next("a table")?;
-        self.table_of(said, csv, csv_type)
+        let argument = self.next("a table")?;
+        self.table_of(argument, csv, csv_type)
     }
 
     /// The file in quotes that an argument names, if it names one, with its texts read as `typing` says.
     pub(super) fn file_of(
         &self,
-        said: &SqlExpr,
+        argument: &SqlExpr,
         csv: &CsvOptions,
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
         typing: Typing,
     ) -> Result<Option<DataFrame>> {
-        if let SqlExpr::Nested(inside) = said {
+        if let SqlExpr::Nested(inside) = argument {
             return self.file_of(inside, csv, csv_type, typing);
         }
-        let Some(file) = text_of(said) else { return Ok(None) };
+        let Some(file) = text_of(argument) else { return Ok(None) };
         self.file_is_allowed()?;
         let open = async {
             let session = SessionContext::new();
@@ -136,14 +136,14 @@ impl<'a> Call<'a> {
 
     pub(super) fn table_of(
         &mut self,
-        said: SqlExpr,
+        argument: SqlExpr,
         csv: &CsvOptions,
         csv_type: &(dyn Fn(&str) -> CsvType + Sync),
     ) -> Result<LogicalPlan> {
-        if let Some(table) = self.file_of(&said, csv, csv_type, Typing::Columnar)? {
+        if let Some(table) = self.file_of(&argument, csv, csv_type, Typing::Columnar)? {
             return Ok(table.into_unoptimized_plan());
         }
-        match said {
+        match argument {
             SqlExpr::Nested(inside) => self.table_of(*inside, csv, csv_type),
             SqlExpr::Subquery(subquery) => self.context.plan(TableFactor::Derived {
                 lateral: false,
@@ -189,8 +189,8 @@ impl<'a> Call<'a> {
         if self.positional.is_empty() {
             return Err(self.missing("at least one column"));
         }
-        let said: Vec<SqlExpr> = self.positional.drain(..).collect();
-        said.iter().map(|said| self.column(said, table.schema())).collect()
+        let argument: Vec<SqlExpr> = self.positional.drain(..).collect();
+        argument.iter().map(|argument| self.column(argument, table.schema())).collect()
     }
 
     /// The further arguments as they are.
@@ -202,10 +202,10 @@ impl<'a> Call<'a> {
     }
 
     /// An argument as a column of a table, with a name.
-    pub(super) fn column(&mut self, said: &SqlExpr, schema: &DFSchemaRef) -> Result<(String, Expr)> {
-        let expr = match text_of(said) {
+    pub(super) fn column(&mut self, argument: &SqlExpr, schema: &DFSchemaRef) -> Result<(String, Expr)> {
+        let expr = match text_of(argument) {
             Some(name) => Expr::Column(self.column_named(name, schema)?),
-            None => self.context.sql_to_expr(said.clone(), schema)?,
+            None => self.context.sql_to_expr(argument.clone(), schema)?,
         };
         if expr.column_refs().is_empty() {
             return Err(self.refused(
@@ -239,9 +239,9 @@ impl<'a> Call<'a> {
 
     /// The columns that stand behind `key =>`, each time it is said.
     pub(super) fn named_columns(&mut self, key: &str, table: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
-        let (said, others): (Vec<_>, Vec<_>) = self.named.drain(..).partition(|(name, _)| name == key);
+        let (argument, others): (Vec<_>, Vec<_>) = self.named.drain(..).partition(|(name, _)| name == key);
         self.named = others;
-        said.iter().map(|(_, said)| self.column(said, table.schema())).collect()
+        argument.iter().map(|(_, argument)| self.column(argument, table.schema())).collect()
     }
 
     /// The one column that stands behind `key =>`.
@@ -272,8 +272,8 @@ impl<'a> Call<'a> {
 }
 
 /// An argument that is a text.
-pub(super) fn text_of(said: &SqlExpr) -> Option<&str> {
-    match said {
+pub(super) fn text_of(argument: &SqlExpr) -> Option<&str> {
+    match argument {
         SqlExpr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
             Value::DollarQuotedString(text) => Some(&text.value),

@@ -21,15 +21,15 @@ struct Interner {
 
 /// The codes of one column's values, shared by all who code them.
 #[derive(Clone)]
-pub struct Coder(Arc<Mutex<(Interner, Held)>>);
+pub struct Encoder(Arc<Mutex<(Interner, Held)>>);
 
-impl std::fmt::Debug for Coder {
+impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Coder(..)")
+        f.write_str("Encoder(..)")
     }
 }
 
-impl Coder {
+impl Encoder {
     /// No code yet; memory comes out of `budget`.
     pub fn new(budget: &Arc<dyn Budget>) -> Self {
         Self(Arc::new(Mutex::new((Interner::default(), Held::new(budget)))))

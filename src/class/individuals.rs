@@ -8,15 +8,15 @@ use crate::model::ValueCount;
 
 /// The individuals of every class, and which of them have which sensitive value. A row without an individual
 /// (NULL) counts nobody and is in no list.
-pub(super) struct People {
-    pub(super) individuals: Members,
+pub(super) struct ClassIndividuals {
+    pub(super) individuals: MemberLists,
     /// One for each sensitive column of the table.
-    pub(super) having: Vec<Having>,
+    pub(super) by_value: Vec<IndividualsByValue>,
 }
 
 /// For each class the numbers of its members, each once, in no order that means anything.
 #[derive(Default)]
-pub(super) struct Members {
+pub(super) struct MemberLists {
     /// Where each class's members begin, and where the last one's end.
     starts: Vec<usize>,
     items: Vec<u32>,
@@ -25,9 +25,9 @@ pub(super) struct Members {
 }
 
 /// Which individuals of each class have which value of a sensitive column.
-pub(super) struct Having {
+pub(super) struct IndividualsByValue {
     /// The numbers of pairs of an individual and a value.
-    pairs: Members,
+    pairs: MemberLists,
     /// The value of each pair, `None` being NULL.
     value_of: Arc<[Option<u32>]>,
     /// How many individuals have each value.
@@ -67,7 +67,7 @@ impl Grouping {
     }
 }
 
-impl Members {
+impl MemberLists {
     /// Of groups with one member each, or none; members are below `all`.
     pub(super) fn of_groups(members: impl Iterator<Item = Option<u32>>, all: u32) -> Self {
         let (mut starts, mut items) = (vec![0], Vec::new());
@@ -115,7 +115,7 @@ impl Members {
     }
 }
 
-impl Having {
+impl IndividualsByValue {
     /// Of groups with one pair each, or none where nobody is; `value_of` has the value of each pair, below `values`.
     pub(super) fn of_groups(
         pairs: impl Iterator<Item = Option<u32>>,
@@ -123,7 +123,7 @@ impl Having {
         values: u32,
     ) -> Self {
         let all = u32::try_from(value_of.len()).unwrap_or(u32::MAX);
-        let pairs = Members::of_groups(pairs, all);
+        let pairs = MemberLists::of_groups(pairs, all);
         let counts = Histograms { values, ..Histograms::default() };
         Self { pairs, value_of: value_of.into(), counts }.counted()
     }
@@ -160,20 +160,20 @@ impl Having {
     }
 }
 
-impl People {
+impl ClassIndividuals {
     /// The people of the classes that these classes went into; `seen` is memory to use.
     pub(super) fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
-        let having = self.having.iter().map(|having| {
-            let pairs = having.pairs.regrouped(groups, seen);
-            let counts = Histograms { values: having.counts.values, ..Histograms::default() };
-            Having { pairs, value_of: Arc::clone(&having.value_of), counts }.counted()
+        let by_value = self.by_value.iter().map(|by_value| {
+            let pairs = by_value.pairs.regrouped(groups, seen);
+            let counts = Histograms { values: by_value.counts.values, ..Histograms::default() };
+            IndividualsByValue { pairs, value_of: Arc::clone(&by_value.value_of), counts }.counted()
         });
-        Self { having: having.collect(), individuals: self.individuals.regrouped(groups, seen) }
+        Self { by_value: by_value.collect(), individuals: self.individuals.regrouped(groups, seen) }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let having = self.having.iter().map(|having| having.pairs.bytes() + having.counts.bytes());
-        self.individuals.bytes() + having.sum::<usize>()
+        let by_value = self.by_value.iter().map(|by_value| by_value.pairs.bytes() + by_value.counts.bytes());
+        self.individuals.bytes() + by_value.sum::<usize>()
     }
 }
 
@@ -214,19 +214,19 @@ mod tests {
         let who = [Some(0), Some(0), Some(1), None, Some(1)];
         let pairs = [Some(0), Some(1), Some(2), None, Some(3)];
         let value_of = vec![Some(0), Some(1), Some(0), None];
-        let base = People {
-            individuals: Members::of_groups(who.into_iter(), 2),
-            having: vec![Having::of_groups(pairs.into_iter(), value_of, 2)],
+        let base = ClassIndividuals {
+            individuals: MemberLists::of_groups(who.into_iter(), 2),
+            by_value: vec![IndividualsByValue::of_groups(pairs.into_iter(), value_of, 2)],
         };
         let count = |value, count| ValueCount { value, count };
         let mut seen = Vec::new();
         let rolled = base.regrouped(&Grouping::new(&[1, 0, 1, 1, 0], 2), &mut seen);
         assert_eq!([rolled.individuals.of(0), rolled.individuals.of(1)], [[0, 1], [0, 1]]);
-        assert_eq!(rolled.having[0].counts.of(0), [count(None, 1), count(Some(1), 1)]);
-        assert_eq!(rolled.having[0].counts.of(1), [count(Some(0), 2)]);
+        assert_eq!(rolled.by_value[0].counts.of(0), [count(None, 1), count(Some(1), 1)]);
+        assert_eq!(rolled.by_value[0].counts.of(1), [count(Some(0), 2)]);
         let all = rolled.regrouped(&Grouping::new(&[0, 0], 1), &mut seen);
         assert_eq!(all.individuals.of(0), [0, 1]);
-        assert_eq!(all.having[0].counts.of(0), [count(None, 1), count(Some(0), 2), count(Some(1), 1)]);
+        assert_eq!(all.by_value[0].counts.of(0), [count(None, 1), count(Some(0), 2), count(Some(1), 1)]);
     }
 
     #[test]

@@ -13,9 +13,8 @@ use crate::class::ClassSizes;
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::engine::into_engine;
-use crate::error::Error;
 use crate::measure::{RiskMeasure, RiskRow};
-use crate::model::{Class, ClassModel, Model, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst};
+use crate::model::{Class, ClassModel, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst};
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
 #[derive(Clone, Copy)]
@@ -42,22 +41,20 @@ impl Row {
 
     fn make(self, constants: &[Decimal]) -> crate::error::Result<Number> {
         match self {
-            Row::Model(row) => match reached_by(row)? {
-                Model::Class(model) => Ok(Number::Reached(model)),
-                Model::Table(_) => Err(Error::internal("a table model has no classes")),
-            },
+            Row::Model(row) => reached_by(row).map(Number::Reached),
             Row::Risk(row) => (row.make)(constants).map(Number::Risk),
         }
     }
 
-    /// What it looks at; `None` for table models, and for those whose needs no column says.
+    /// What it looks at.
     ///
     /// # Errors
     /// When the model cannot be made with every parameter 1.
-    pub(super) fn needs(self) -> crate::error::Result<Option<Needs>> {
-        let Row::Model(row) = self else { return Ok(Some(Needs::Size)) };
-        let Model::Class(model) = reached_by(row)? else { return Ok(None) };
-        Ok(Some(model.needs()).filter(|needs| matches!(needs, Needs::Size | Needs::SensitiveCounts)))
+    pub(super) fn needs(self) -> crate::error::Result<Needs> {
+        match self {
+            Row::Model(row) => Ok(reached_by(row)?.needs()),
+            Row::Risk(_) => Ok(Needs::Size),
+        }
     }
 
     /// What a call of `function` with these literals computes; `None` stands for an argument that is no literal.
@@ -88,10 +85,7 @@ impl Row {
     /// For a row whose answer is no end.
     pub(super) fn worst(self) -> Result<Worst> {
         match self {
-            Row::Model(row) => match reached_by(row).map_err(into_engine)? {
-                Model::Class(model) => Ok(model.worst()),
-                Model::Table(_) => Err(DataFusionError::Internal("a table model has no classes".into())),
-            },
+            Row::Model(row) => Ok(reached_by(row).map_err(into_engine)?.worst()),
             Row::Risk(_) => Err(DataFusionError::Internal("a risk has no worst class".into())),
         }
     }
@@ -102,7 +96,7 @@ impl Row {
     /// As [`needs`](Self::needs).
     pub(super) fn returns(self) -> crate::error::Result<DataType> {
         let Row::Model(row) = self else { return Ok(DataType::Float64) };
-        let Model::Class(model) = reached_by(row)? else { return Ok(DataType::Null) };
+        let model = reached_by(row)?;
         let alone = Class { size: 1, sensitive: &[ValueCount { value: Some(0), count: 1 }] };
         Ok(match model.value(&alone) {
             Quantity::Count(_) => DataType::Int64,
@@ -112,7 +106,7 @@ impl Row {
 }
 
 /// The model with every parameter 1: its `value` and its worst end do not depend on what is required.
-fn reached_by(row: &ModelRow) -> crate::error::Result<Model> {
+fn reached_by(row: &ModelRow) -> crate::error::Result<Box<dyn ClassModel>> {
     let ones = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(1)));
     (row.make)(Parameters::new(ones.collect()))
 }

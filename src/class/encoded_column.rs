@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 
-use super::intern::Coder;
+use super::encoder::Encoder;
 use super::{Budget, Held, QuasiColumn};
 use crate::decimal::ratio;
 use crate::error::{Error, Result};
@@ -13,17 +13,17 @@ use crate::generalize::{Hierarchy, apply};
 
 /// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
 /// NULL first. Its `Debug` shows no cell.
-pub struct CodedColumn {
+pub struct EncodedColumn {
     name: String,
     hierarchy: Hierarchy,
     weight: f64,
     values: ArrayRef,
-    levels: Vec<CodedLevel>,
+    levels: Vec<EncodedLevel>,
     leaves: u64,
 }
 
-/// One level of a [`CodedColumn`]. Its `Debug` shows no cell.
-pub struct CodedLevel {
+/// One level of a [`EncodedColumn`]. Its `Debug` shows no cell.
+pub struct EncodedLevel {
     labels: ArrayRef,
     of_value: Vec<u32>,
     leaves: Vec<u64>,
@@ -34,19 +34,25 @@ pub struct CodedLevel {
     to_coarser: Vec<Vec<u32>>,
 }
 
-impl fmt::Debug for CodedColumn {
+impl fmt::Debug for EncodedColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CodedColumn(`{}`, {} values, {} levels)", self.name, self.values.len(), self.levels.len())
+        write!(
+            f,
+            "EncodedColumn(`{}`, {} values, {} levels)",
+            self.name,
+            self.values.len(),
+            self.levels.len()
+        )
     }
 }
 
-impl fmt::Debug for CodedLevel {
+impl fmt::Debug for EncodedLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CodedLevel({} labels)", self.labels.len())
+        write!(f, "EncodedLevel({} labels)", self.labels.len())
     }
 }
 
-impl CodedLevel {
+impl EncodedLevel {
     /// The labels in code order.
     pub fn labels(&self) -> &ArrayRef {
         &self.labels
@@ -68,7 +74,7 @@ impl CodedLevel {
     }
 }
 
-impl CodedColumn {
+impl EncodedColumn {
     /// Generalizes the distinct `values` to every level and codes the labels.
     /// `frequency` holds the rows of each value.
     pub(super) fn new(
@@ -103,7 +109,7 @@ impl CodedColumn {
         let mut leaf_rows = vec![0u64; leaf_count];
         coded[0].1.iter().zip(frequency).for_each(|(leaf, n)| leaf_rows[*leaf as usize] += n);
         let (leaf_counts, total) = leaf_counts(&hierarchy, &coded, &of_leaf);
-        let mut levels: Vec<CodedLevel> = Vec::new();
+        let mut levels: Vec<EncodedLevel> = Vec::new();
         for (level, leaves) in leaf_counts.into_iter().enumerate() {
             let (labels, of_value) = (ArrayRef::clone(&coded[level].0), coded[level].1.clone());
             let to_coarser = (level..coded.len())
@@ -118,7 +124,7 @@ impl CodedColumn {
             let mut rows = vec![0u64; labels.len()];
             of_value.iter().zip(frequency).for_each(|(label, n)| rows[*label as usize] += n);
             let entropy = entropy(&of_leaf[level], &rows, &leaf_rows);
-            levels.push(CodedLevel {
+            levels.push(EncodedLevel {
                 labels,
                 of_value,
                 leaves,
@@ -158,7 +164,7 @@ impl CodedColumn {
     }
 
     /// The codes of one level.
-    pub fn level(&self, level: usize) -> &CodedLevel {
+    pub fn level(&self, level: usize) -> &EncodedLevel {
         &self.levels[level]
     }
 
@@ -195,7 +201,7 @@ impl CodedColumn {
 
     /// The bytes that the codes take.
     pub(super) fn bytes(&self) -> usize {
-        let of_level = |level: &CodedLevel| {
+        let of_level = |level: &EncodedLevel| {
             let maps: usize = level.to_coarser.iter().map(|map| map.capacity() * size_of::<u32>()).sum();
             let codes =
                 level.of_value.capacity() * size_of::<u32>() + 2 * level.leaves.capacity() * size_of::<u64>();
@@ -214,7 +220,7 @@ impl CodedColumn {
 
 /// The distinct labels in order and the code of each label given.
 fn code(labels: &ArrayRef, budget: &Arc<dyn Budget>) -> Result<(ArrayRef, Vec<u32>)> {
-    let coder = Coder::new(budget);
+    let coder = Encoder::new(budget);
     let mut codes = coder.code(labels)?;
     let Some((distinct, ranks)) = coder.finish()? else { return Ok((ArrayRef::clone(labels), codes)) };
     codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
@@ -235,7 +241,7 @@ fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> 
     Ok(map)
 }
 
-/// See [`CodedColumn::entropy`]; summed in the order of level-0 codes.
+/// See [`EncodedColumn::entropy`]; summed in the order of level-0 codes.
 fn entropy(of_leaf: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
     let bits = of_leaf.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
         let rows = u128::from(*rows);

@@ -26,8 +26,8 @@ use crate::role::Role;
 /// What a policy file says.
 ///
 /// ```
-/// use datafusion_kanon::policy::Said;
-/// let said = Said::parse(r#"
+/// use datafusion_kanon::policy::PolicySpec;
+/// let said = PolicySpec::parse(r#"
 ///     k = 5
 ///     [columns]
 ///     zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2, 1] }, weight = 2.0 }
@@ -35,12 +35,12 @@ use crate::role::Role;
 ///     diagnosis = { role = "insensitive" }
 /// "#)?;
 /// assert_eq!(said.columns()[0].name(), "zip");
-/// let wrong = Said::parse("k = 5\n[columns]\nzip = { rule = \"quasi\" }");
+/// let wrong = PolicySpec::parse("k = 5\n[columns]\nzip = { rule = \"quasi\" }");
 /// assert_eq!(wrong.unwrap_err().to_string(), "columns.zip.rule: unknown key; did you mean `role`?");
 /// # Ok::<(), datafusion_kanon::error::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct PolicySpec {
     pub(super) required: Vec<Required>,
     pub(super) suppression_limit: Decimal,
     pub(super) objective: LossRow,
@@ -49,14 +49,14 @@ pub struct Said {
     pub(super) others_are_dropped: bool,
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
-    pub(super) columns: Vec<SaidColumn>,
+    pub(super) columns: Vec<ColumnSpec>,
     /// `[input]`, where it is said.
     csv: CsvOptions,
 }
 
 /// A column as the policy says it.
 #[derive(Debug, Clone)]
-pub struct SaidColumn {
+pub struct ColumnSpec {
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) hierarchy: Option<SaidHierarchy>,
@@ -74,12 +74,12 @@ pub struct SaidColumn {
 pub struct SaidHierarchy {
     pub(super) row: &'static GeneralizerRow,
     pub(super) key: &'static str,
-    pub(super) levels: SaidLevels,
+    pub(super) levels: LevelsSpec,
 }
 
 /// The levels of a hierarchy, or where they are.
 #[derive(Debug, Clone)]
-pub(super) enum SaidLevels {
+pub(super) enum LevelsSpec {
     /// Made of the policy's own words and numbers.
     Made(Vec<Arc<dyn Generalizer>>),
     /// In a file of this name.
@@ -147,7 +147,7 @@ const COLUMN: &[&str] =
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
 const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
-impl Said {
+impl PolicySpec {
     /// Reads a policy.
     ///
     /// # Errors
@@ -162,30 +162,30 @@ impl Said {
             required.push(Required::read(format!("require[{index}]"), table)?);
         }
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
-        let said_effort = keys.take("effort", effort)?;
-        let said = Self {
+        let effort_text = keys.take("effort", effort)?;
+        let spec = Self {
             required,
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
             objective: keys.take("objective", objective)?.unwrap_or(&Granularity),
             method: keys.take("method", method)?.unwrap_or_else(|| AUTO.into()),
-            effort: said_effort.unwrap_or_default(),
+            effort: effort_text.unwrap_or_default(),
             others_are_dropped: keys.take("others", others)?.is_some(),
             rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
             accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
             columns: columns
                 .into_iter()
-                .map(|(name, value)| SaidColumn::read(name, value))
+                .map(|(name, value)| ColumnSpec::read(name, value))
                 .collect::<Result<_>>()?,
             csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
         };
         keys.take("suppressed_rows", suppressed_rows)?;
-        said.check_required()?;
-        said.check_individuals()?;
-        if said_effort.is_some() && said.method != ANYTIME {
-            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", said.method);
+        spec.check_required()?;
+        spec.check_individuals()?;
+        if effort_text.is_some() && spec.method != ANYTIME {
+            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", spec.method);
             return Err(Error::policy(why).at("effort"));
         }
-        Ok(said)
+        Ok(spec)
     }
 
     /// The policy of a question without a file: these quasi-identifiers as they are, k-anonymity in individuals or
@@ -193,7 +193,7 @@ impl Said {
     ///
     /// # Errors
     /// A policy error when no column is named, one is named twice or k is impossible.
-    pub fn quick(quasi: &[String], individual: Option<&str>, k: u64) -> Result<Self> {
+    pub fn from_columns(quasi: &[String], individual: Option<&str>, k: u64) -> Result<Self> {
         if quasi.is_empty() {
             return Err(Error::policy("expected the name of at least one quasi-identifier"));
         }
@@ -205,11 +205,11 @@ impl Said {
                 "the individual column `{name}` is named as a quasi-identifier too"
             )));
         }
-        let mut columns: Vec<SaidColumn> =
-            quasi.iter().map(|name| SaidColumn::new(name.clone(), Role::Quasi)).collect();
-        columns.extend(individual.map(|name| SaidColumn::new(name.to_owned(), Role::Individual)));
+        let mut columns: Vec<ColumnSpec> =
+            quasi.iter().map(|name| ColumnSpec::new(name.clone(), Role::Quasi)).collect();
+        columns.extend(individual.map(|name| ColumnSpec::new(name.to_owned(), Role::Individual)));
         let k = i64::try_from(k).map_err(|_| Error::policy(format!("k: {k} is too large")))?;
-        let said = Self {
+        let spec = Self {
             required: vec![short_k(Value::Integer(k)).map_err(|error| error.at("k"))?],
             suppression_limit: Decimal::integer(0),
             objective: &Granularity,
@@ -221,8 +221,8 @@ impl Said {
             columns,
             csv: CsvOptions::default(),
         };
-        said.check_required()?;
-        Ok(said)
+        spec.check_required()?;
+        Ok(spec)
     }
 
     /// How a CSV input is written; other formats do not ask.
@@ -231,12 +231,12 @@ impl Said {
     }
 
     /// The columns in the order of the file.
-    pub fn columns(&self) -> &[SaidColumn] {
+    pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
     }
 
     /// The column `name`, if the policy speaks of it.
-    pub fn column(&self, name: &str) -> Option<&SaidColumn> {
+    pub fn column(&self, name: &str) -> Option<&ColumnSpec> {
         self.columns.iter().find(|column| column.name == name)
     }
 
@@ -248,11 +248,11 @@ impl Said {
         }
         let hierarchy = self.column(name).and_then(|column| column.hierarchy.as_ref());
         match hierarchy.map(|hierarchy| &hierarchy.levels) {
-            Some(SaidLevels::Made(levels)) => {
+            Some(LevelsSpec::Made(levels)) => {
                 levels.first().map_or(CsvType::Text, |level| CsvType::of_level(&**level))
             }
             None if self.column(name).is_some_and(|column| column.clip.is_some()) => CsvType::Number,
-            Some(SaidLevels::File(_)) | None => CsvType::Text,
+            Some(LevelsSpec::File(_)) | None => CsvType::Text,
         }
     }
 
@@ -261,7 +261,7 @@ impl Said {
         let mut names: Vec<&str> = Vec::new();
         for hierarchy in self.columns.iter().filter_map(|column| column.hierarchy.as_ref()) {
             match &hierarchy.levels {
-                SaidLevels::File(name) if !names.contains(&name.as_str()) => names.push(name),
+                LevelsSpec::File(name) if !names.contains(&name.as_str()) => names.push(name),
                 _ => {}
             }
         }
@@ -313,7 +313,7 @@ impl Said {
     }
 }
 
-impl SaidColumn {
+impl ColumnSpec {
     fn new(name: String, role: Role) -> Self {
         Self {
             name,
@@ -410,10 +410,10 @@ impl SaidHierarchy {
             }
         }
         let mut keys = Keys::new(path.to_owned(), table, &all, &[])?;
-        let said: Vec<&str> =
+        let spec: Vec<&str> =
             keys.table.keys().map(String::as_str).filter(|key| known.contains(key)).collect();
-        let Some((key, row)) = rows.iter().find(|(key, _)| said == [*key]) else {
-            let found = if said.is_empty() { "none".into() } else { said.join(" and ") };
+        let Some((key, row)) = rows.iter().find(|(key, _)| spec == [*key]) else {
+            let found = if spec.is_empty() { "none".into() } else { spec.join(" and ") };
             let why = format!("expected exactly one of the keys {}; found {found}", known.join(", "));
             return Err(Error::policy(why).at(path));
         };
@@ -439,7 +439,7 @@ impl SaidHierarchy {
         Ok(Self { row, key, levels })
     }
 
-    fn levels(row: &GeneralizerRow, value: Value, options: &Options) -> Result<SaidLevels> {
+    fn levels(row: &GeneralizerRow, value: Value, options: &Options) -> Result<LevelsSpec> {
         let argument = match row.takes {
             Takes::Numbers => Argument::Numbers(numbers(value)?),
             Takes::Lists => Argument::Lists(lists(value)?),
@@ -451,7 +451,7 @@ impl SaidHierarchy {
                 if name.is_empty() {
                     return Err(Error::policy("expected the name of a file, found an empty text"));
                 }
-                return Ok(SaidLevels::File(name));
+                return Ok(LevelsSpec::File(name));
             }
             Takes::Nothing | Takes::Ends => {
                 return Err(Error::internal("a generalizer without levels has no key"));
@@ -466,7 +466,7 @@ impl SaidHierarchy {
         if empty {
             return Err(Error::policy("expected at least one level, found an empty list"));
         }
-        (row.levels)(&argument, options).map(SaidLevels::Made)
+        (row.levels)(&argument, options).map(LevelsSpec::Made)
     }
 }
 

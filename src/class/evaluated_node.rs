@@ -1,12 +1,12 @@
 //! A node's classes after judgement: which are kept, and what follows from it.
 
-use super::people::Marked;
+use super::individuals::Marked;
 use super::{ClassTable, Classes};
 use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
 
 /// A node whose classes were judged by all class models: what loss measures look at.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub struct EvaluatedNode<'a> {
     table: &'a ClassTable,
     levels: &'a [usize],
     classes: &'a Classes,
@@ -40,7 +40,7 @@ struct Verdict {
     may_hold_below: bool,
 }
 
-impl<'a> Judged<'a> {
+impl<'a> EvaluatedNode<'a> {
     /// Judges the `classes` of the node `levels`: a class is kept iff every model holds.
     pub fn new(
         table: &'a ClassTable,
@@ -97,7 +97,7 @@ impl<'a> Judged<'a> {
                 if !verdict.may_hold_below {
                     break;
                 }
-                let class = Class { size, sensitive: classes.having(number, *column) };
+                let class = Class { size, sensitive: classes.by_value(number, *column) };
                 let holds = requirement.model.holds(requirement.model.value(&class));
                 verdict.holds &= holds;
                 verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
@@ -243,8 +243,8 @@ impl<'a> Judged<'a> {
     }
 
     /// How many individuals (rows, where none are counted) of `class` have each value of a sensitive column.
-    pub fn having(&self, class: usize, column: usize) -> &[ValueCount] {
-        self.classes.having(class, column)
+    pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
+        self.classes.by_value(class, column)
     }
 
     /// How many rows of `class` have each value of a sensitive column; `None` when the table does not count
