@@ -1,11 +1,11 @@
-//! One flag that everything long-running looks at: the user asked to stop.
+//! The flag by which a user stops a run; all long-running code checks it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A flag shared by a run and whoever may stop it.
+/// A flag shared by a run and every caller that may stop it.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -15,7 +15,7 @@ impl CancelToken {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the run was asked to stop.
+    /// Returns whether the run was asked to stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -1,20 +1,24 @@
-//! The key of a class: 122 bits of a row's quasi-identifiers, by which classes are counted where nobody asks what their
-//! labels are.
+//! Class keys: 122-bit hashes of a row's quasi-identifiers, used to count classes whose labels are
+//! not needed.
 //!
-//! To group by one number is cheaper than to compare six texts. Two rows that are equal have one key, whatever their
-//! encoding. Two rows that differ share a key with a probability of 2^-122 under a random seed (2^-119 where they differ in
-//! values of more than 12 bytes), whatever the values are, as long as they were chosen without knowing the seed: among a
-//! billion classes any two do with one of 2^-60. Each value becomes two limbs below p = 2^61 - 1, exactly where it has at
-//! most 12 bytes and by 119 bits of SipHash where it is longer; the key is twice the sum of all limbs times random
-//! coefficients modulo p (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
+//! Grouping by one number is cheaper than comparing six texts. Equal rows have equal keys, whatever
+//! their encoding. Two different rows share a key with probability 2^-122 under a random seed
+//! (2^-119 if they differ in values of more than 12 bytes), for any values chosen without knowledge
+//! of the seed: among a billion classes, the probability of any collision is 2^-60. Each value
+//! becomes two limbs below p = 2^61 - 1: exactly if it has at most 12 bytes, by 119 bits of SipHash
+//! if it is longer. A key consists of two sums of all limbs times random coefficients modulo p
+//! (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
 //!
 //! # Limits
-//! - The bound is computational. Coefficients and the hashes of long values are SipHash-1-3 of one seed of 128 bits, so
-//!   that the bound holds if SipHash cannot be told from a random function. Whoever knows the seed can construct rows that
-//!   share a key. EXPLAIN shows the seed; every query draws a new one.
-//! - Values of 16 and 32 bytes (`Decimal128`, `Decimal256`, `Interval(MonthDayNano)`) are hashed as long texts are.
-//! - Short texts in views are read from the view, which must be padded with zeros, as Arrow demands. Arrays from other
-//!   libraries that break this split a class, so that k is too small, never too large.
+//! - The bound is computational. The coefficients and the hashes of long values are SipHash-1-3 of
+//!   one 128-bit seed, so the bound holds if SipHash is indistinguishable from a random function.
+//!   An attacker who knows the seed can construct rows that share a key. EXPLAIN shows the seed;
+//!   every query draws a new one.
+//! - Values of 16 and 32 bytes (`Decimal128`, `Decimal256`, `Interval(MonthDayNano)`) are hashed
+//!   like long texts.
+//! - Short texts in views are read from the view, which must be padded with zeros, as Arrow
+//!   demands. Arrays of other libraries that break this rule split a class: k comes out too small,
+//!   never too large.
 
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -34,20 +38,22 @@ use datafusion::logical_expr::{
 use siphasher::sip::SipHasher13;
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher128};
 
-/// The type of keys.
+/// The data type of keys.
 const KEY: DataType = DataType::Decimal128(38, 0);
 
-/// The prime of the fields in which keys are computed.
+/// The prime p: keys are computed modulo p.
 const P: u64 = (1 << 61) - 1;
 
 /// 128 random bits.
 pub(crate) type Seed = [u64; 2];
 
-/// As many columns become one key: fewer are grouped as quickly as they are.
+/// The least number of columns that become one key: fewer columns are grouped just as fast
+/// directly.
 const KEYED: usize = 3;
 
-/// What to group by where only the classes of `columns` count and not their labels: one key, or few columns and those
-/// of which no key can be made as they are. Floats must be canonical.
+/// Returns the expressions to group by when the classes of `columns` are counted and their labels
+/// are not needed: one key, or the columns themselves if there are few of them or one has no key.
+/// Floats must be canonical.
 ///
 /// # Errors
 /// When a column has no type in `schema`.
@@ -59,8 +65,8 @@ pub(crate) fn keyed(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -> 
     })
 }
 
-/// One column that tells the classes of `columns` apart and is never NULL, whatever their number; `None` where a column's
-/// type has no key. Floats must be canonical.
+/// Returns one column, never NULL, that distinguishes the classes of any number of `columns`;
+/// `None` if the type of a column has no key. Floats must be canonical.
 ///
 /// # Errors
 /// When a column has no type in `schema`.
@@ -73,19 +79,19 @@ pub(crate) fn one_key(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -
     Ok(Some(class_key(seed, columns)))
 }
 
-/// `class_key(seed, columns...)`: DECIMAL(38, 0), equal for rows with equal columns, NULL equal to NULL; floats by their
-/// bits. Columns of every [hashable](is_hashable) type.
+/// `class_key(seed, columns...)`: DECIMAL(38, 0), equal for rows with equal columns. NULL equals
+/// NULL; floats are compared by their bits. Accepts columns of every [hashable](is_hashable) type.
 fn class_key(seed: Seed, columns: Vec<Expr>) -> Expr {
     let arguments = seed.map(lit).into_iter().chain(columns).collect();
     class_key_function().call(arguments)
 }
 
-/// [`class_key`], as workers know it.
+/// Returns the scalar function of [`class_key`], which workers register.
 pub(crate) fn class_key_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(ClassKey { signature: Signature::variadic_any(Volatility::Immutable) })
 }
 
-/// Whether columns of a type can be part of a key.
+/// Returns whether columns of this type can be part of a key.
 fn is_hashable(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => {
@@ -96,17 +102,17 @@ fn is_hashable(data_type: &DataType) -> bool {
     }
 }
 
-/// A value of a column, so that two values of it are equal where their limbs are.
+/// A value of a column: two values of one column are equal if and only if their limbs are.
 type Limbs = [u64; 2];
 
-/// Of no value.
+/// The limbs of NULL.
 const NULL: Limbs = [1 << 51, 0];
 
-/// Computes the keys of a batch, one column after the other.
+/// The keys of a batch, computed column by column.
 struct Keys {
     seed: Seed,
     columns: u64,
-    /// Two sums a row.
+    /// Two sums per row.
     sums: Vec<[u128; 2]>,
 }
 
@@ -115,21 +121,21 @@ impl Keys {
         Self { seed, columns: 0, sums: vec![[0; 2]; rows] }
     }
 
-    /// Random below p.
+    /// Returns a random number below p.
     fn coefficient(&self, number: u64) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.seed[0], self.seed[1]);
         hasher.write_u64(number);
         (hasher.finish() >> 3) % P
     }
 
-    /// Adds a column: the limbs of each row.
+    /// Adds a column, given as the limbs of each row.
     fn add(&mut self, limbs: impl Iterator<Item = Limbs>) {
         let coefficient = |at| self.coefficient(4 * self.columns + at);
         let (first, second) = ([coefficient(0), coefficient(1)], [coefficient(2), coefficient(3)]);
         for (sums, limbs) in self.sums.iter_mut().zip(limbs) {
             for (sum, [a, b]) in sums.iter_mut().zip([first, second]) {
                 let product = u128::from(a) * u128::from(limbs[0]) + u128::from(b) * u128::from(limbs[1]);
-                // What is folded is below 2^64, the product below 2^123.
+                // A folded sum is below 2^64, the product below 2^123.
                 *sum = folded(*sum + product);
             }
         }
@@ -137,7 +143,7 @@ impl Keys {
     }
 
     fn finish(self) -> Decimal128Array {
-        // Sums are folded, and so below 2^64.
+        // Sums are folded, and therefore below 2^64.
         let least = |sum: u128| u64::try_from(folded(sum)).unwrap_or_default() % P;
         let whole = |sums: [u128; 2]| {
             let [a, b] = sums.map(least);
@@ -184,7 +190,8 @@ impl Keys {
         })
     }
 
-    /// Up to twelve bytes and their number as they are; of more, a hash that no short text has for its limbs.
+    /// Returns up to twelve bytes and their number unchanged; a hash for longer values, which
+    /// equals the limbs of no short value.
     fn limbs_of_bytes(&self, bytes: &[u8]) -> Limbs {
         let mut short = [0u8; 16];
         match short.get_mut(4..4 + bytes.len()) {
@@ -214,7 +221,7 @@ impl Keys {
     where
         T::Native: AsRef<[u8]>,
     {
-        // Equal views are equal texts, and of Parquet's dictionaries equal texts have equal views.
+        // Equal views are equal texts, and equal texts of one Parquet dictionary have equal views.
         let mut known = [(0u128, NULL); 64];
         let mut limbs = |row: usize, view: u128| {
             if view & 0xFFFF_FFFF <= 12 {
@@ -237,12 +244,12 @@ impl Keys {
     }
 }
 
-/// The same modulo p, because 2^61 is 1.
+/// Returns a smaller number congruent modulo p, since 2^61 is congruent to 1.
 fn folded(sum: u128) -> u128 {
     (sum & u128::from(P)) + (sum >> 61)
 }
 
-/// The number of bytes in the lowest 32 bits, and up to twelve of them above.
+/// Reads the number of bytes from the lowest 32 bits, and up to twelve bytes above them.
 fn limbs_of_short(view: u128) -> Limbs {
     let number = (view & 0xF) | (view >> 32) << 4;
     let limb = |limb: u128| u64::try_from(limb & ((1 << 50) - 1)).unwrap_or_default();
@@ -399,7 +406,7 @@ mod tests {
                 prop_assert_eq!(*of_key.entry(*key).or_insert(row), row);
             }
             prop_assert!(keys.iter().all(|key| (0..1i128 << 122).contains(key)));
-            // Wherever a batch is cut.
+            // The result must not depend on where a batch is cut.
             let cut = rows.len() / 3;
             let rest: Vec<ArrayRef> = columns.iter().map(|c| c.slice(cut, rows.len() - cut)).collect();
             prop_assert_eq!(keys_of(seed, &rest), &keys[cut..]);

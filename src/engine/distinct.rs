@@ -1,8 +1,8 @@
-//! The distinct values of a batch, so that a generalizer or a coder sees each only once.
+//! The distinct values of a batch, so that a generalizer or an encoder handles each value once.
 //!
-//! Two ways that share nothing, so that neither can repeat a mistake of the other: [`of_batch`] compares the bits
-//! of values, for profile and apply; [`of_batch_plainly`] compares texts as texts and leaves the rest to Arrow's
-//! dictionaries, for verification.
+//! Two implementations share nothing, so that neither can repeat a mistake of the other:
+//! [`of_batch`] compares the bits of values, for profile and apply; [`of_batch_plainly`] compares
+//! texts as texts and leaves the other types to Arrow's dictionaries, for verification.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -13,10 +13,12 @@ use arrow::datatypes::{DataType, Int32Type};
 use arrow::error::ArrowError;
 use hashbrown::HashMap;
 
-/// The distinct values of an array, NULL being one, and for each row the place of its value among them.
+/// The distinct values of an array, including NULL, and for each row the index of its value among
+/// them.
 pub(crate) type Distinct = (ArrayRef, Int32Array);
 
-/// See the [module](self). For types that have no quick way, Arrow's way.
+/// Returns the distinct values by their bits, or as [`of_batch_plainly`] does for types without a
+/// fast path.
 pub(crate) fn of_batch(values: &ArrayRef) -> Result<Distinct, ArrowError> {
     let (firsts, places) = match values.data_type() {
         DataType::Utf8View => of_texts(values),
@@ -28,10 +30,10 @@ pub(crate) fn of_batch(values: &ArrayRef) -> Result<Distinct, ArrowError> {
     Ok((take(values, &UInt32Array::from(firsts), None)?, Int32Array::from(places)))
 }
 
-/// Where each distinct value stands first, and the places of all rows.
+/// The first row of each distinct value, and for each row the index of its value.
 type Places = (Vec<u32>, Vec<i32>);
 
-/// Values of a fixed `width` in bytes.
+/// Finds the distinct values of a type of `width` bytes.
 fn of_bits(values: &ArrayRef, width: usize) -> Places {
     let data = values.to_data();
     let bytes = data.buffers().first().map_or(&[][..], |buffer| buffer.as_slice());
@@ -46,7 +48,7 @@ fn of_bits(values: &ArrayRef, width: usize) -> Places {
 fn of_texts(values: &ArrayRef) -> Places {
     let values = values.as_string_view();
     let views = values.views();
-    // A text of up to twelve bytes is its view.
+    // A text of up to twelve bytes lies in its view.
     let is_short = |row: usize| views[row] & 0xFFFF_FFFF <= 12;
     if (0..values.len()).all(|row| values.is_null(row) || is_short(row)) {
         by_key(values.len(), |row| (!values.is_null(row)).then(|| views[row]))
@@ -75,7 +77,8 @@ fn by_key<K: Hash + Eq + Copy>(rows: usize, key: impl Fn(usize) -> Option<K>) ->
     (firsts, places)
 }
 
-/// See the [module](self). For types of which Arrow makes no dictionaries, the values as they are.
+/// Returns the distinct values by Arrow's dictionaries; the values unchanged for types without
+/// dictionaries.
 pub(crate) fn of_batch_plainly(values: &ArrayRef) -> Result<Distinct, ArrowError> {
     if let Some(texts) = values.as_string_view_opt() {
         let (mut distinct, mut places) = (Vec::new(), Vec::with_capacity(texts.len()));

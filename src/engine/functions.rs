@@ -1,4 +1,4 @@
-//! The functions that our plans call: something of each distinct value, a row's hash, canonical floats.
+//! Scalar functions in our plans: functions of distinct values, row hashes, canonical floats.
 
 use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
@@ -18,33 +18,33 @@ use super::distinct::{self, Distinct};
 use super::into_engine;
 use crate::error::Error;
 
-/// Computes something of the values of one column, once for each distinct value of a batch.
+/// A scalar function evaluated once per distinct value of a batch.
 pub(crate) trait OfValues: Send + Sync {
-    /// The name under which plans show it.
+    /// Returns the name that plans show.
     fn name(&self) -> &'static str;
 
-    /// The type of what is computed of values of this type.
+    /// Returns the type of the results for values of this type.
     ///
     /// # Errors
-    /// When there is nothing to compute of them.
+    /// Values of this type that the function does not accept.
     fn of_type(&self, values: &DataType) -> crate::error::Result<DataType>;
 
-    /// The distinct values of a batch.
+    /// Returns the distinct values of a batch.
     ///
     /// # Errors
-    /// Those of Arrow.
+    /// Errors of Arrow.
     fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
         distinct::of_batch(values)
     }
 
-    /// What is computed of each value.
+    /// Returns the result for each value.
     ///
     /// # Errors
-    /// That a value cannot be computed.
+    /// A value without a result.
     fn of(&self, values: &ArrayRef) -> crate::error::Result<ArrayRef>;
 }
 
-/// `what(column)`, as a column.
+/// Calls `what` on `values`; plans show it as `what(column)`.
 pub(crate) fn of_values(what: Arc<dyn OfValues>, column: &str, values: Expr) -> Expr {
     let signature = Signature::any(1, Volatility::Immutable);
     let function = OfColumn { what, column: column.to_owned(), signature };
@@ -63,7 +63,7 @@ impl std::fmt::Debug for OfColumn {
     }
 }
 
-/// Equal only when it is the same object on the same column.
+/// Equality: the same object on the same column.
 impl PartialEq for OfColumn {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.what, &other.what) && self.column == other.column
@@ -100,7 +100,7 @@ impl ScalarUDFImpl for OfColumn {
     }
 }
 
-/// Two random keys of a hash.
+/// Returns two random hash keys.
 ///
 /// # Errors
 /// A data error when the system has no random numbers.
@@ -113,7 +113,8 @@ pub(crate) fn random_keys(doing: &str) -> crate::error::Result<[[u64; 2]; 2]> {
     Ok([[word(0), word(1)], [word(2), word(3)]])
 }
 
-/// `hash(columns...)`: 64 bits of every row, equal for equal rows whatever their encoding; 0 for no columns.
+/// `hash(columns...)`: 64 bits per row, equal for equal rows whatever their encoding; 0 without
+/// columns.
 pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
     if columns.is_empty() {
         return lit(0u64);
@@ -122,10 +123,10 @@ pub fn row_hash(key: [u64; 2], columns: Vec<Expr>) -> Expr {
         .call(columns)
 }
 
-/// The hash of each row of these columns, as [`row_hash`] computes it.
+/// Returns the hash of each row, as [`row_hash`] computes it.
 ///
 /// # Errors
-/// Those of Arrow.
+/// Errors of Arrow.
 pub(crate) fn row_hashes(key: [u64; 2], columns: &[ArrayRef]) -> std::result::Result<Vec<u64>, ArrowError> {
     let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
     let rows = RowConverter::new(fields)?.convert_columns(columns)?;
@@ -167,7 +168,7 @@ pub fn canonical_float(value: Expr) -> Expr {
     canonical_float_function().call(vec![value])
 }
 
-/// [`canonical_float`], as workers know it.
+/// Returns the scalar function of [`canonical_float`], which workers register.
 pub(crate) fn canonical_float_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(CanonicalFloat { signature: Signature::any(1, Volatility::Immutable) })
 }
@@ -196,7 +197,7 @@ impl ScalarUDFImpl for CanonicalFloat {
     }
 }
 
-/// Floats with one zero and one NaN; other values as they are.
+/// Returns floats with one zero and one NaN, and other values unchanged.
 pub fn canonical(values: &ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Float32 => map::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }),
@@ -210,16 +211,17 @@ fn map<T: ArrowPrimitiveType>(values: &dyn Array, f: impl Fn(T::Native) -> T::Na
     Arc::new(canonical)
 }
 
-/// The counts of a GROUP BY.
+/// Returns the counts of a GROUP BY.
 ///
 /// # Errors
-/// An internal error for a count that is negative or no `BIGINT`.
+/// An internal error for a negative count or a type other than `BIGINT`.
 pub(crate) fn counted(counts: &ArrayRef) -> crate::error::Result<Vec<u64>> {
-    let counts =
-        counts.as_primitive_opt::<Int64Type>().ok_or_else(|| Error::internal("a count that is no BIGINT"))?;
+    let counts = counts
+        .as_primitive_opt::<Int64Type>()
+        .ok_or_else(|| Error::internal("counts: a count is not a BIGINT"))?;
     counts
         .values()
         .iter()
-        .map(|n| u64::try_from(*n).map_err(|_| Error::internal("a negative count")))
+        .map(|n| u64::try_from(*n).map_err(|_| Error::internal("counts: a count is negative")))
         .collect()
 }

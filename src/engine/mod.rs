@@ -1,4 +1,4 @@
-//! The engine: sessions with bounded memory, functions over columns, keys of classes, cancellation.
+//! The engine: sessions with bounded memory, scalar functions, class keys, cancellation.
 
 pub mod cancel;
 pub(crate) mod class_key;

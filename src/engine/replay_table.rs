@@ -1,4 +1,4 @@
-//! A physical plan as a table that can be read again and again.
+//! A physical plan as a table that can be read repeatedly.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::Context;
 use crate::error::{Error, Result};
 
-/// The rows of `plan`, run afresh in `context` whenever the table is read.
+/// Returns a table of the rows of `plan`, which is run again in `context` at each scan.
 ///
 /// # Errors
-/// When the engine refuses.
+/// A plan that the engine refuses.
 pub(crate) fn table_of_plan(
     session: &SessionContext,
     plan: Arc<dyn ExecutionPlan>,
@@ -31,15 +31,15 @@ pub(crate) fn table_of_plan(
     session.read_table(Arc::new(Again { plan, context })).context("reading the input")
 }
 
-/// The rows of these partitions.
+/// Returns a table of the rows of these partitions.
 ///
 /// # Errors
-/// When there is none, or the engine refuses.
+/// An internal error without partitions; a data error when the engine refuses the table.
 pub(crate) fn table_of_partitions(
     session: &SessionContext,
     partitions: Vec<Arc<dyn PartitionStream>>,
 ) -> Result<DataFrame> {
-    let first = partitions.first().ok_or_else(|| Error::internal("a table without partitions"))?;
+    let first = partitions.first().ok_or_else(|| Error::internal("replay table: there are no partitions"))?;
     let schema = Arc::clone(first.schema());
     let table = StreamingTable::try_new(schema, partitions).context("reading rows")?;
     session.read_table(Arc::new(table)).context("reading rows")
@@ -50,7 +50,7 @@ struct Again {
     context: Arc<TaskContext>,
 }
 
-/// Names the kind only.
+/// Prints the kind only.
 impl std::fmt::Debug for Again {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Again({})", self.plan.name())
@@ -74,7 +74,7 @@ impl TableProvider for Again {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        // What a plan has run it may not run again.
+        // A plan that ran must be reset before it runs again.
         let plan = reset_plan_states(Arc::clone(&self.plan))?;
         let partition = |partition: usize| {
             let (plan, context) = (Arc::clone(&plan), Arc::clone(&self.context));

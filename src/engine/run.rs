@@ -1,47 +1,48 @@
-//! What a run may use and whom it tells: resources, cancellation, progress.
+//! The environment of a run: resources, cancellation, progress.
 
 use super::cancel::CancelToken;
 use super::session::Resources;
 
-/// What is going on, for a progress display.
+/// A phase of a run, for a progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Grouping the input.
+    /// The input is grouped.
     Profile,
-    /// Looking for the best node.
+    /// The best node is searched.
     Search,
-    /// Writing rows.
+    /// Rows are written.
     Write,
-    /// Counting what was written.
+    /// The written rows are counted.
     Verify,
-    /// Making it appear.
+    /// The release is moved to its place.
     Publish,
 }
 
-/// Hears what a run does.
+/// Receives the phases, progress and notices of a run.
 pub trait Listener: Sync + Send {
-    /// A phase begins; `total` units of work are known to lie ahead, or 0.
+    /// Begins a phase; `total` is its number of units of work, or 0 if unknown.
     fn begin(&self, _phase: Phase, _total: u64) {}
-    /// So much of the phase is done.
+    /// Reports that `units` of the phase are done.
     fn done(&self, _units: u64) {}
-    /// The user should know this while the run goes on.
+    /// Shows the user a text while the run goes on.
     fn notice(&self, _text: &str) {}
 }
 
-/// Hears nothing.
+/// A listener that ignores everything.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 
 impl Listener for Silent {}
 
-/// What every run needs.
+/// The environment that every run needs.
 pub struct Run<'a> {
-    /// Threads and memory.
+    /// The threads and the memory.
     pub resources: &'a Resources,
-    /// Who may stop it.
+    /// The flag that stops the run.
     pub stop: &'a CancelToken,
-    /// Who hears of it.
+    /// The listener for progress and notices.
     pub listener: &'a dyn Listener,
-    /// Whether errors may show values that a hierarchy does not cover. Nothing else ever shows a cell.
+    /// Whether errors may show values that a hierarchy does not cover. No other output ever shows a
+    /// cell.
     pub show_values: bool,
 }

@@ -1,4 +1,4 @@
-//! The engine: a DataFusion session with bounded memory, and the mapping of its errors.
+//! DataFusion sessions with bounded memory, and the mapping of the engine's errors.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,19 +16,20 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::class::Budget;
 use crate::error::{Error, Kind, Result, of_file, of_system};
 
-/// What the engine may use.
+/// The threads, memory and spill folder of a session.
 #[derive(Debug, Clone)]
 pub struct Resources {
     /// Worker threads and plan partitions.
     pub threads: usize,
-    /// Bytes of memory; the operators' pool gets 70 % of them, because decoding and buffers lie outside it.
+    /// Bytes of memory; the operators' pool gets 70 % of them, because decoding and buffers are
+    /// outside it.
     pub memory: usize,
-    /// The folder for spill files; the system's when absent.
+    /// The folder for spill files; the system's if `None`.
     pub spill: Option<PathBuf>,
 }
 
 impl Resources {
-    /// As many threads as there are cores, and 4 GiB.
+    /// Returns one thread per core, and 4 GiB.
     pub fn default_of_machine() -> Self {
         Self {
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -37,7 +38,7 @@ impl Resources {
         }
     }
 
-    /// What a running query of another session may use.
+    /// Returns the resources of a running query of another session.
     pub(crate) fn of_task(context: &TaskContext) -> Self {
         let pool = match context.runtime_env().memory_pool.memory_limit() {
             MemoryLimit::Finite(pool) => pool,
@@ -47,8 +48,8 @@ impl Resources {
         Self { threads, memory: (pool / 7).saturating_mul(10), spill: None }
     }
 
-    /// A fresh session: our rules, statistics from footers and join reordering are off, so that what runs is
-    /// what was planned and what is counted are rows.
+    /// Returns a new session with statistics from footers and join reordering turned off: the
+    /// engine runs the plan as written, and counts are counts of rows.
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
@@ -56,7 +57,8 @@ impl Resources {
         Ok(self.session_of(self.runtime()?))
     }
 
-    /// As [`session`](Self::session), with the memory and the spill files of another session.
+    /// Returns a session like [`session`](Self::session), with the memory and the spill files of
+    /// another session.
     pub(crate) fn session_of(&self, runtime: Arc<RuntimeEnv>) -> SessionContext {
         let mut config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
         let options = config.options_mut();
@@ -67,8 +69,9 @@ impl Resources {
         self.bounded(config, runtime)
     }
 
-    /// A fresh session for the queries of people; nothing may be released from it. The engine's own settings, but that no
-    /// statistics of files are believed: they leave NaN out, and rows with it would be lost or get another value.
+    /// Returns a new session for users' queries; no release may be made in it. It keeps the
+    /// engine's settings, except that file statistics are ignored: they omit NaN, so rows with NaN
+    /// would be lost or changed.
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
@@ -79,7 +82,7 @@ impl Resources {
 
     fn bounded(&self, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionContext {
         let mut config = config.with_target_partitions(self.threads.max(1));
-        // The default of 10 MB a sorting partition would leave nothing of a small pool.
+        // The default of 10 MB per sorting partition would use up a small pool.
         let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
         SessionContext::new_with_config_rt(config, runtime)
@@ -99,7 +102,7 @@ impl Resources {
     }
 }
 
-/// A column by its exact name, never parsed as SQL.
+/// Refers to a column by its exact name, which is never parsed as SQL.
 pub fn column(name: impl Into<String>) -> Expr {
     Expr::Column(Column::from_name(name.into()))
 }
@@ -108,7 +111,7 @@ pub fn column(name: impl Into<String>) -> Expr {
 pub struct PoolBudget(MemoryReservation);
 
 impl PoolBudget {
-    /// A budget out of the session's pool; `what` names it in the pool's reports.
+    /// Takes a budget from the session's pool; `what` names it in the pool's reports.
     pub fn new(session: &SessionContext, what: &str) -> Self {
         let pool: Arc<dyn MemoryPool> = Arc::clone(&session.runtime_env().memory_pool);
         Self(MemoryConsumer::new(what).register(&pool))
@@ -125,7 +128,8 @@ impl Budget for PoolBudget {
     }
 }
 
-/// Our error for the engine's, without its text, which may quote cells. `doing` says where we were.
+/// Maps an error of the engine to ours, without its text, which may quote cells. `doing` names the
+/// step that failed.
 pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
     let root = error.find_root();
     let what = match root {
@@ -146,7 +150,7 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
             .unwrap_or_else(|| "a Parquet file is damaged or of an unknown form".to_owned()),
         DataFusionError::ArrowError(arrow, _) => describe_arrow(arrow),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
-            return Error::internal(format!("{doing}: the engine failed inside"));
+            return Error::internal(format!("{doing}: the engine reported an internal error"));
         }
         _ => "the engine refused".to_owned(),
     };
@@ -177,14 +181,14 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
     .to_owned()
 }
 
-/// Carries our error through the engine; [`map_error`] gets it back.
+/// Wraps our error for the engine; [`map_error`] unwraps it.
 pub fn into_engine(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Adds `.context("reading the input")` to the engine's results.
+/// Adds `.context("reading the input")` to results of the engine.
 pub trait Context<T> {
-    /// Maps the engine's error, saying what was being done.
+    /// Maps an error of the engine; `what` names the step that failed.
     ///
     /// # Errors
     /// The mapped error.
@@ -222,8 +226,8 @@ mod tests {
     use arrow::error::ArrowError;
     use datafusion::parquet::errors::ParquetError;
 
-    /// The engine wraps an error of the system in its own, at each place in another way: spill files are written by arrow's
-    /// writer, inputs read through an object store.
+    /// The engine wraps a system error differently at each place: Arrow's writer writes spill
+    /// files, an object store reads inputs.
     #[test]
     fn a_full_disk_is_told_wherever_it_is_met() {
         let full = || std::io::Error::from_raw_os_error(28);

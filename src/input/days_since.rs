@@ -1,4 +1,4 @@
-//! Columns that become the days since another column's date.
+//! Date columns replaced by the days since the date in another column.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::engine::{Context, column, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::Value;
 
-/// `table` with each column of `relative` as the whole days, an `Int64`, from the date in the other column to its own:
-/// below 0 before it, NULL where either is NULL. Times of day are dropped on both sides; a timestamp with a time zone
-/// has its date there.
+/// Replaces each column of `relative` by the whole days, an `Int64`, from the date in the other
+/// column to its own: negative before that date, NULL if either date is NULL. Times of day are
+/// dropped on both sides; a timestamp with a time zone has its date in that zone.
 ///
 /// # Errors
 /// A data error when the plan cannot be made.
@@ -26,10 +26,11 @@ pub(crate) fn days_since(table: DataFrame, relative: &BTreeMap<String, String>) 
     with_days(table, relative, &|from, to| day(to) - day(from))
 }
 
-/// As [`days_since`], row by row with chrono's calendar: for verification, which shares nothing with Arrow's casts.
+/// Does the same as [`days_since`] row by row with chrono's calendar, for verification; it shares
+/// nothing with Arrow's casts.
 ///
 /// # Errors
-/// As there.
+/// As [`days_since`].
 pub(crate) fn plain_days_since(table: DataFrame, relative: &BTreeMap<String, String>) -> Result<DataFrame> {
     with_days(table, relative, &|from, to| {
         let function = DaysBetween { signature: Signature::any(2, Volatility::Immutable) };
@@ -53,12 +54,12 @@ fn with_days(
     table.select(columns.collect::<Vec<Expr>>()).context("counting days")
 }
 
-/// The days from 1970-01-01 to a date.
+/// Returns the days from 1970-01-01 to a date.
 fn day(name: &str) -> Expr {
     cast(cast(cast(column(name), DataType::Date32), DataType::Int32), DataType::Int64)
 }
 
-/// `days_between(from, to)`, one row after the other.
+/// `days_between(from, to)`, evaluated row by row.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DaysBetween {
     signature: Signature,
@@ -85,7 +86,9 @@ impl ScalarUDFImpl for DaysBetween {
 }
 
 fn days_between(columns: &[ArrayRef]) -> Result<Int64Array> {
-    let [from, to] = columns else { return Err(Error::internal("days between other than two columns")) };
+    let [from, to] = columns else {
+        return Err(Error::internal("days_since: days_between got other than two columns"));
+    };
     let mut days = Vec::with_capacity(to.len());
     for row in 0..to.len() {
         let (from, to) = (local_date(&Value::read(from, row)?)?, local_date(&Value::read(to, row)?)?);
@@ -94,7 +97,7 @@ fn days_between(columns: &[ArrayRef]) -> Result<Int64Array> {
     Ok(Int64Array::from(days))
 }
 
-/// The date of a value, that of its time zone where it has one; `None` of NULL.
+/// Returns the date of a value, in its own time zone if it has one; `None` for NULL.
 fn local_date(value: &Value) -> Result<Option<NaiveDate>> {
     let date = match value {
         Value::Null => return Ok(None),
@@ -118,7 +121,7 @@ fn local_date(value: &Value) -> Result<Option<NaiveDate>> {
             };
             local.map(|local| local.date())
         }
-        _ => return Err(Error::internal("days between other than dates")),
+        _ => return Err(Error::internal("days_since: a value is not a date")),
     };
     match date {
         Some(date) => Ok(Some(date)),
@@ -180,7 +183,7 @@ mod tests {
         let moments =
             |texts: [&str; 5]| -> TimestampMicrosecondArray { texts.map(micros).into_iter().collect() };
         assert_eq!(days(Arc::new(moments(from)), Arc::new(moments(to))).await, expected);
-        // The same with the dates of one side.
+        // The same with dates on one side.
         let dates = |texts: [&str; 5]| -> ArrayRef {
             let day =
                 |text| micros(text).map(|micros| i32::try_from(micros.div_euclid(86_400_000_000)).unwrap());
@@ -192,7 +195,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_zone_has_dates_of_its_own() {
-        // 23:30 in UTC is the day after in Berlin, and the day itself in New York.
+        // 23:30 in UTC is the next day in Berlin, and the same day in New York.
         let moment = micros("2024-06-30T23:30:00Z").map(|micros| micros / 1000);
         let in_zone = |zone: &str| -> ArrayRef {
             Arc::new(TimestampMillisecondArray::from(vec![moment]).with_timezone(zone))
@@ -203,7 +206,7 @@ mod tests {
         }
     }
 
-    /// [`days`] compares both ways: in all units and zones, around changes of the clocks and before 1970.
+    /// Compares [`days`] both ways: in all units and zones, around clock changes and before 1970.
     #[tokio::test]
     async fn both_ways_count_the_same_days() {
         let mut seed = 7u64;

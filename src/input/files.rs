@@ -1,4 +1,4 @@
-//! The files of INPUT: found, told apart by format, and pinned.
+//! The files of INPUT: found, recognized by format, and pinned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::time::SystemTime;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 
-/// The formats that are read.
+/// The input formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Apache Parquet.
     Parquet,
-    /// Comma- or otherwise separated text.
+    /// Text separated by commas or another delimiter.
     Csv,
-    /// JSON lines: one object a line.
+    /// JSON lines: one object per line.
     Json,
-    /// Arrow IPC, as files or as streams.
+    /// Arrow IPC, as a file or a stream.
     Arrow,
 }
 
-/// The ends of names, in lower case, and the formats that they stand for.
+/// The lower-case file name extensions, and their formats.
 const ENDS: [(&str, Format); 12] = [
     ("parquet", Format::Parquet),
     ("pq", Format::Parquet),
@@ -37,7 +37,7 @@ const ENDS: [(&str, Format); 12] = [
 ];
 
 impl Format {
-    /// The name for people.
+    /// Returns the name of the format in messages.
     pub fn name(self) -> &'static str {
         match self {
             Format::Parquet => "Parquet",
@@ -48,14 +48,14 @@ impl Format {
     }
 }
 
-/// A file as it was when the run began.
+/// A file as it was at the start of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// When it was last changed.
+    /// The time of the last change.
     pub modified: Option<SystemTime>,
 }
 
@@ -64,7 +64,7 @@ impl PinnedFile {
         let place = format!("input file {}", path.display());
         let facts = fs::metadata(&path).context(&place)?;
         if !facts.is_file() {
-            // A pipe can be read once only, and each file is read several times.
+            // A pipe can be read only once, and each file is read several times.
             let why =
                 "expected a plain file, found a pipe, a socket or a device; write its content into a file";
             return Err(Error::data(why).at(place));
@@ -76,19 +76,20 @@ impl PinnedFile {
 /// The input files, all of one format.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// What the user typed.
+    /// INPUT as the user typed it.
     pub argument: String,
-    /// The files in the order of their paths.
+    /// The files, sorted by path.
     pub files: Vec<PinnedFile>,
-    /// Their format.
+    /// The format of all files.
     pub format: Format,
 }
 
 impl Input {
-    /// Finds the files of INPUT. Names that begin with `_` or `.` are skipped in folders and globs.
+    /// Finds the files of INPUT. In folders and globs, names that begin with `_` or `.` are
+    /// skipped.
     ///
     /// # Errors
-    /// A data error when there is none, when formats are mixed or not known.
+    /// A data error for no files, mixed formats or an unknown format.
     pub fn find(argument: &str) -> Result<Self> {
         let path = Path::new(argument);
         let mut paths = Vec::new();
@@ -99,7 +100,7 @@ impl Input {
         } else if argument.contains(['*', '?', '[']) {
             let matches =
                 glob::glob(argument).map_err(|e| Error::policy(format!("input `{argument}`: {}", e.msg)))?;
-            // What the pattern itself names may be hidden; what it finds below may not.
+            // Hidden names are allowed in the literal start of the pattern, and skipped below it.
             let named =
                 Path::new(argument).components().take_while(|part| !is_pattern(part.as_os_str())).count();
             for found in matches {
@@ -142,7 +143,7 @@ impl Input {
     /// Checks that no file changed since [`Input::find`].
     ///
     /// # Errors
-    /// A data error that names the first file that did.
+    /// A data error that names the first changed file.
     pub fn still_the_same(&self) -> Result<()> {
         let now = Self::find(&self.argument)?;
         if now.files.len() != self.files.len() {
@@ -159,7 +160,7 @@ impl Input {
         }
     }
 
-    /// The bytes of all files.
+    /// Returns the total length of all files in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|f| f.bytes).sum()
     }
@@ -183,7 +184,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a folder has no file that could be read.
+/// Returns whether a folder has no file that could be read.
 pub(crate) fn has_no_data(folder: &Path) -> bool {
     let mut paths = Vec::new();
     collect(folder, &mut paths).is_ok() && paths.iter().all(|path| format_of(path).is_err())
@@ -221,12 +222,12 @@ fn format_of(path: &Path) -> Result<Format> {
     }
 }
 
-/// The end of a file's name in lower case, without its point.
+/// Returns the extension of a file name in lower case, without the dot.
 pub(crate) fn end_of(path: &Path) -> String {
     path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
 }
 
-/// All ends of names that are read, for an error.
+/// Lists all extensions that are read, for an error.
 fn ends() -> String {
     let ends: Vec<String> = ENDS.iter().map(|(end, _)| format!(".{end}")).collect();
     ends.join(", ")

@@ -1,4 +1,4 @@
-//! Hierarchy files of any format that a release reads.
+//! Hierarchy files in CSV or Parquet.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +10,8 @@ use crate::error::{Error, Result, of_file};
 use crate::generalize::hierarchy::{csv_of_batches, is_table};
 use crate::policy::{Files, Folder};
 
-/// Files in a folder: CSV as it is, Parquet (names in `.parquet`) as the CSV text that a private record keeps.
+/// The hierarchy files in a folder. CSV is read unchanged; Parquet (`.parquet`) is converted to the
+/// CSV text that a private record keeps.
 #[derive(Debug, Clone)]
 pub struct HierarchyFiles(pub Folder);
 
@@ -25,7 +26,7 @@ impl Files for HierarchyFiles {
 }
 
 fn parquet(path: &Path) -> Result<String> {
-    // Errors of the reader may quote what is in the file.
+    // The reader's errors may quote the file's content.
     let broken = || Error::policy("it cannot be read as Parquet");
     let facts = std::fs::metadata(path).map_err(|error| Error::policy(of_file(&error)))?;
     if !facts.is_file() {

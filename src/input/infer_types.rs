@@ -1,4 +1,4 @@
-//! Text columns of untyped formats, typed by what their hierarchies work on.
+//! Types for the text columns of untyped formats, as their hierarchies require.
 //!
 //! Texts are accepted by strict patterns and read by Arrow's casts:
 //!
@@ -10,8 +10,8 @@
 //! number   digits with an optional sign, point and exponent, within the range of a double; an
 //!          integer only to 2^53, as in JSON lines; or NaN, inf, infinity
 //! ```
-//! T and Z may be lowercase; numbers may stand between ASCII spaces. A date column may hold moments at
-//! midnight. Verification reads the same texts by [`plain_values`](super::plain_values).
+//! T and Z may be lowercase; numbers may stand between ASCII spaces. A date column may hold moments
+//! at midnight. Verification reads the same texts by [`plain_values`](super::plain_values).
 
 use std::sync::Arc;
 
@@ -28,25 +28,25 @@ use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::policy::CsvType;
 
-/// The types that a column of dates or moments is tried as, the narrowest first.
+/// The types tried for a column of dates or moments, the narrowest first.
 pub(crate) const TIMES: [DataType; 2] = [DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)];
 
-/// Integers beyond this may have no double of their own.
+/// The limit up to which every integer has its own double.
 const EXACT: u64 = 1 << 53;
 
-/// How texts become values.
+/// The code that converts texts to values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Typing {
-    /// By Arrow's casts: for a release.
+    /// Arrow's casts, for a release.
     Columnar,
-    /// One by one, by code that shares nothing with the casts: for its verification.
+    /// One value at a time, by code that shares nothing with the casts, for verification.
     Plain,
 }
 
-/// Casts each of the `texts` columns of `table` to what `csv_type` wants of it.
+/// Casts each of the `texts` columns of `table` to the type that `csv_type` requires.
 ///
 /// # Errors
-/// A data error that counts the values which are not of their column's type.
+/// A data error that counts the values that do not fit their column's type.
 pub(crate) async fn typed(
     table: DataFrame,
     schema: &Schema,
@@ -73,7 +73,8 @@ pub(crate) async fn typed(
     table.select(columns.collect::<Vec<Expr>>()).context("opening the input")
 }
 
-/// Whether a text of the column `name` is not NULL and cannot be read as a value of this type.
+/// Builds a condition: a text of the column `name` is not NULL and cannot be read as a value of
+/// this type.
 pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
     let pattern = match data_type {
         DataType::Int64 => Pattern("kanon_is_integer", is_integer),
@@ -82,7 +83,7 @@ pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
     };
     let read = try_cast(value.clone(), data_type.clone());
     let misfit = read.clone().is_null().or(of_values(Arc::new(pattern), name, value.clone()).is_not_true());
-    // A date reads the day of a timestamp and drops the time.
+    // The cast to a date takes the day of a timestamp and drops the time.
     let misfit = match data_type {
         DataType::Date32 => {
             let whole = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -93,7 +94,7 @@ pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
     value.clone().is_not_null().and(misfit)
 }
 
-/// Whether a text has a form: the name in plans, and the test.
+/// A test of the form of a text: its name in plans, and its function.
 struct Pattern(&'static str, fn(&str) -> bool);
 
 impl OfValues for Pattern {
@@ -106,12 +107,14 @@ impl OfValues for Pattern {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let texts = values.as_string_view_opt().ok_or_else(|| Error::internal("text of another type"))?;
+        let texts = values
+            .as_string_view_opt()
+            .ok_or_else(|| Error::internal("infer_types: a text column is not Utf8View"))?;
         Ok(Arc::new(texts.iter().map(|text| text.map(self.1)).collect::<BooleanArray>()))
     }
 }
 
-/// Whether the bytes have the form of `form`, in which `0` stands for any digit.
+/// Returns whether the bytes have the form `form`, in which `0` stands for any digit.
 fn has_form(bytes: &[u8], form: &[u8]) -> bool {
     bytes.len() == form.len()
         && bytes.iter().zip(form).all(|(byte, form)| match form {
@@ -120,7 +123,7 @@ fn has_form(bytes: &[u8], form: &[u8]) -> bool {
         })
 }
 
-/// What follows the date and the time of a text: fraction and zone.
+/// Returns the rest of a text after its date and time: fraction and zone.
 fn after_time(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (date, time) = (bytes.get(..10)?, bytes.get(11..19)?);
@@ -130,13 +133,14 @@ fn after_time(text: &str) -> Option<&str> {
     if has_time { text.get(19..) } else { None }
 }
 
-/// Whether a text is a date or a moment; whether its numbers are of the calendar and the clock, the cast says.
+/// Returns whether a text has the form of a date or a moment; the cast checks its numbers against
+/// the calendar and the clock.
 fn is_moment(text: &str) -> bool {
     if has_form(text.as_bytes(), b"0000-00-00") {
         return true;
     }
     let Some(rest) = after_time(text) else { return false };
-    // The cast carries a leap second over into the next minute.
+    // The cast would carry a leap second over into the next minute.
     let is_leap_second = text.as_bytes().get(17).is_none_or(|tens| *tens > b'5');
     let (digits, zone) = match rest.strip_prefix('.') {
         Some(fraction) => {
@@ -150,7 +154,7 @@ fn is_moment(text: &str) -> bool {
         && matches!(zone, "" | "Z" | "z" | "+00:00" | " UTC")
 }
 
-/// Whether a text is a moment in a time zone that is not read.
+/// Returns whether a text is a moment in an unsupported time zone.
 fn names_zone(text: &str) -> bool {
     let rest = after_time(text).unwrap_or_default();
     let zone = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit()).trim_start();
@@ -170,7 +174,7 @@ fn is_integer(text: &str) -> bool {
     is_digits(unsigned(text))
 }
 
-/// Whether a text is a number that a double holds; see the [module](self).
+/// Returns whether a text is a number that a double holds; see the [module](self).
 fn is_number(text: &str) -> bool {
     let number = unsigned(text);
     if ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
@@ -194,18 +198,18 @@ fn is_integer_without_spaces(text: &str) -> bool {
     is_digits(text.strip_prefix(['+', '-']).unwrap_or(text))
 }
 
-/// Whether a text is an integer that a double may round.
+/// Returns whether a text is an integer that a double may round.
 fn is_inexact(text: &str) -> bool {
     let digits = unsigned(text).trim_start_matches('0');
     is_integer(text) && !digits.is_empty() && digits.parse::<u64>().map_or(true, |integer| integer > EXACT)
 }
 
-/// Whether a text is a number beyond the range of a double.
+/// Returns whether a text is a number beyond the range of a double.
 fn is_infinite(text: &str) -> bool {
     !is_number(text) && !is_integer(text) && Float64Type::parse(text).is_some_and(f64::is_infinite)
 }
 
-/// The types that are tried for the texts of a column, the narrowest first.
+/// Returns the types to try for the texts of a column, the narrowest first.
 fn candidates(wanted: CsvType) -> Vec<DataType> {
     match wanted {
         CsvType::Text => vec![],
@@ -214,8 +218,8 @@ fn candidates(wanted: CsvType) -> Vec<DataType> {
     }
 }
 
-/// The narrowest type of its kind that every value of a column fits, found in one pass over the columns that
-/// are not to stay as they are.
+/// Finds for each column the narrowest type of its kind that every value fits, in one pass over the
+/// columns that do not stay text.
 async fn choose_types(
     texts: &DataFrame,
     schema: &Schema,
@@ -240,10 +244,10 @@ async fn choose_types(
     Ok(types)
 }
 
-/// The conditions that are counted in one pass: planning takes time that grows with their square.
+/// The number of conditions counted in one pass: planning time grows with their square.
 const CONDITIONS_A_PASS: usize = 512;
 
-/// Counts the rows of `texts` that fulfil each condition.
+/// Counts the rows of `texts` that satisfy each condition.
 async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>> {
     let doing = "typing the columns";
     let mut counts = Vec::with_capacity(conditions.len());
@@ -263,7 +267,8 @@ async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>
     Ok(counts)
 }
 
-/// The error for a column of which no type reads `misfits` rows, with the likely causes counted.
+/// Returns the error for a column in which `misfits` rows fit no type, with counts of the likely
+/// causes.
 async fn no_type(texts: &DataFrame, name: &str, wanted: CsvType, misfits: i64) -> Result<Error> {
     let (what, causes): (_, &[(Pattern, &str)]) = match wanted {
         CsvType::Number => (

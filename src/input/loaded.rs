@@ -12,19 +12,19 @@ use crate::engine::Resources;
 use crate::error::Result;
 use crate::policy::{Files, Policy, PolicySpec};
 
-/// A policy, the text it came from and where its hierarchy files are.
+/// A parsed policy, its text and its hierarchy files.
 pub struct PolicySource<'a> {
-    /// The policy as it was said.
+    /// The policy spec.
     pub spec: &'a PolicySpec,
-    /// Its text, kept in the private record.
+    /// The policy's text, kept in the private record.
     pub text: &'a str,
-    /// Its hierarchy files.
+    /// The hierarchy files.
     pub files: &'a dyn Files,
 }
 
 /// An opened input: the resolved policy and the table behind it.
 pub struct Loaded {
-    /// The session that the table lives in.
+    /// The session of the table.
     pub session: SessionContext,
     /// The input as canonical columns.
     pub table: DataFrame,
@@ -33,7 +33,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The input's schema.
+    /// Returns the input's schema.
     pub fn schema(&self) -> &Schema {
         self.table.schema().as_arrow()
     }
@@ -42,7 +42,7 @@ impl Loaded {
 /// Opens the input and resolves the policy against it.
 ///
 /// # Errors
-/// Data errors of the input, policy errors of the policy.
+/// Data errors for the input, policy errors for the policy.
 pub async fn open(
     resources: &Resources,
     input: &Input,
@@ -52,7 +52,8 @@ pub async fn open(
     open_typed(resources, input, spec, files, Typing::Columnar).await
 }
 
-/// As [`open`], with the texts of untyped formats and the days since other dates read as `typing` says.
+/// Opens the input like [`open`]; `typing` selects the code that reads texts of untyped formats and
+/// days since other dates.
 pub(crate) async fn open_typed(
     resources: &Resources,
     input: &Input,

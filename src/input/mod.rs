@@ -1,4 +1,5 @@
-//! The input: files and folders as one table of canonical columns, and the policy resolved against it.
+//! The input: files and folders as one table of canonical columns, and the policy resolved against
+//! it.
 
 pub(crate) mod damaged;
 pub(crate) mod days_since;

@@ -1,8 +1,9 @@
-//! Values of texts, read one by one, for verification: an obvious second reading that shares nothing with the casts
-//! and patterns of [`infer_types`](super::infer_types), so that neither can repeat a mistake of the other.
+//! Texts read one by one as values, for verification: a simple second reading that shares nothing
+//! with the casts and patterns of [`infer_types`](super::infer_types), so that neither can repeat a
+//! mistake of the other.
 //!
-//! Dates and times are split at their marks and given to chrono, numbers to the standard library. A text that
-//! cannot be read as its column's type refuses the release.
+//! Dates and times are split at their separators and parsed by chrono, numbers by the standard
+//! library. A text that cannot be read as its column's type refuses the release.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values};
 use crate::error::{Error, Result};
 
-/// The texts of the column `name` as values of a type, read one by one.
+/// Reads the texts of the column `name` one by one as values of a type.
 pub(crate) fn plain_value(name: &str, texts: Expr, data_type: DataType) -> Expr {
     of_values(Arc::new(PlainValue(data_type)), name, texts)
 }
@@ -37,7 +38,9 @@ impl OfValues for PlainValue {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let texts = values.as_string_view_opt().ok_or_else(|| Error::internal("text of another type"))?;
+        let texts = values
+            .as_string_view_opt()
+            .ok_or_else(|| Error::internal("plain_values: a text column is not Utf8View"))?;
         let texts: Vec<Option<&str>> = texts.iter().collect();
         Ok(match self.0 {
             DataType::Int64 => Arc::new(Int64Array::from(all(&texts, integer)?)),
@@ -46,12 +49,12 @@ impl OfValues for PlainValue {
             DataType::Timestamp(TimeUnit::Microsecond, None) => {
                 Arc::new(TimestampMicrosecondArray::from(all(&texts, microseconds)?))
             }
-            _ => return Err(Error::internal("texts typed as something that is not read plainly")),
+            _ => return Err(Error::internal("plain_values: a column has a type without a plain reading")),
         })
     }
 }
 
-/// Reads all texts, NULL as NULL.
+/// Reads all texts; NULL stays NULL.
 fn all<T>(texts: &[Option<&str>], read: impl Fn(&str) -> Option<T>) -> Result<Vec<Option<T>>> {
     let mut values = Vec::with_capacity(texts.len());
     for text in texts {
@@ -71,13 +74,13 @@ fn integer(text: &str) -> Option<i64> {
     text.trim_ascii().parse().ok()
 }
 
-/// A number, with one zero and one NaN.
+/// Reads a number, with one zero and one NaN.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim_ascii();
     let number: f64 = text.parse().ok()?;
     let says_infinite = text.to_lowercase().contains("inf");
     let is_integer = !text.contains(|c: char| c == '.' || c.is_ascii_alphabetic());
-    // 2^53: above it not every integer is a double.
+    // Above 2^53 some integers have no double.
     let is_exact = !is_integer || text.parse::<i64>().is_ok_and(|integer| integer.abs_diff(0) <= 1 << 53);
     match number {
         _ if number.is_infinite() != says_infinite || !is_exact => None,
@@ -87,7 +90,7 @@ fn number(text: &str) -> Option<f64> {
     }
 }
 
-/// A number of exactly so many digits.
+/// Reads a number of exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<u32> {
     let all_digits = text.len() == count && text.chars().all(|c| c.is_ascii_digit());
     if all_digits { text.parse().ok() } else { None }
@@ -112,7 +115,7 @@ fn time(text: &str) -> Option<NaiveTime> {
     NaiveTime::from_hms_nano_opt(digits(hour, 2)?, digits(minute, 2)?, digits(second, 2)?, nanosecond)
 }
 
-/// A moment in UTC, or a local one without a zone.
+/// Reads a moment in UTC, or a local one without a zone.
 fn moment(text: &str) -> Option<NaiveDateTime> {
     let Some(mark) = text.find(['T', 't', ' ']) else {
         return date(text).map(|date| date.and_time(NaiveTime::MIN));
@@ -124,12 +127,12 @@ fn moment(text: &str) -> Option<NaiveDateTime> {
 
 fn microseconds(text: &str) -> Option<i64> {
     let moment = moment(text)?;
-    // Without the digits beyond the microsecond.
+    // Drops the digits beyond the microsecond.
     let moment = moment.with_nanosecond(moment.nanosecond() / 1_000 * 1_000)?;
     Some(moment.and_utc().timestamp_micros())
 }
 
-/// Days since 1970-01-01 of a date, or of a moment at midnight.
+/// Returns the days since 1970-01-01 of a date, or of a moment at midnight.
 fn day(text: &str) -> Option<i32> {
     let moment = moment(text)?;
     let since = moment.date().signed_duration_since(NaiveDate::default());
@@ -171,7 +174,7 @@ mod tests {
         [&[DataType::Int64, DataType::Float64], &TIMES[..]].concat()
     }
 
-    /// What the casts make of each text, as bits; `None` for a misfit.
+    /// Returns the result of the casts for each text, as bits; `None` for a misfit.
     fn by_casts(texts: &[&str], data_type: &DataType) -> Vec<Option<i64>> {
         let texts: Vec<Option<&str>> = texts.iter().map(|text| Some(*text)).collect();
         let read = try_cast(column("x"), data_type.clone());
@@ -282,7 +285,7 @@ mod tests {
             ("1e-400", Some(0.0)),
             ("9007199254740992", Some(9_007_199_254_740_992.0)),
             ("00000000000000000000012", Some(12.0)),
-            // Beyond a double, or beyond its integers.
+            // Beyond the range of a double, or beyond its exact integers.
             ("1e400", None),
             ("-1e309", None),
             ("9007199254740993", None),
@@ -352,7 +355,7 @@ mod tests {
         }
     }
 
-    /// A table whose dates were typed wrongly is not the input that verification reads.
+    /// The verification refuses a table whose dates were typed wrongly: it is not the input.
     #[tokio::test]
     async fn a_wrong_typing_is_refused() {
         let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
@@ -383,7 +386,7 @@ mod tests {
         assert_eq!(error.kind(), crate::error::Kind::Unmet);
     }
 
-    /// A text that the casts read and the plain reading does not.
+    /// The verification refuses a text that the casts read and the plain reading does not.
     #[tokio::test]
     async fn a_text_that_cannot_be_read_is_refused() {
         let rows = table(&SessionContext::new(), &[Some("2020-06-30T23:00:00 EST")]);

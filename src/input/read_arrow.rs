@@ -1,7 +1,8 @@
-//! Arrow files and streams before the engine reads them: their schema, and a look at every length, since Arrow's reader
-//! allocates what a damaged length demands, which ends the process.
+//! Arrow files and streams: their schema, and a check of every length before the engine reads them.
+//! Arrow's reader allocates as much as a damaged length demands, which ends the process.
 //!
-//! A stream is a sequence of messages; a file is a stream whose footer lists its messages as blocks:
+//! A stream is a sequence of messages; a file is a stream whose footer lists its messages as
+//! blocks:
 //!
 //! ```text
 //! message  FFFFFFFF (absent in old files), length of the metadata, metadata, body
@@ -25,14 +26,14 @@ use crate::error::{Error, Result};
 const MAGIC: &[u8; 6] = b"ARROW1";
 const DAMAGED: &str = "the file is damaged, or neither an Arrow file nor an Arrow stream";
 
-/// The most bytes that a compressed buffer may become; a record batch is seldom a hundredth of it.
+/// The most bytes of a decompressed buffer; record batches seldom take a hundredth of it.
 const MOST_BYTES: u64 = 1 << 32;
-/// No codec makes more than so many bytes of one: Zstandard makes 128 KiB of a run of 4 bytes.
+/// The most bytes that a codec makes of one: Zstandard makes 128 KiB of a run of 4 bytes.
 const MOST_BYTES_OF_ONE: u64 = 1 << 15;
-/// So many rows of a record batch need no data: those of columns that are all NULL.
+/// The most rows of a record batch without data, whose columns are all NULL.
 const ROWS_WITHOUT_DATA: u64 = 1 << 20;
 
-/// Why a file is not read.
+/// The reason why a file is not read.
 enum Wrong {
     Damaged,
     /// A compressed buffer beyond [`MOST_BYTES`].
@@ -66,7 +67,7 @@ fn damaged<T, E>(result: std::result::Result<T, E>) -> std::result::Result<T, Wr
     result.map_err(|_| Wrong::Damaged)
 }
 
-/// The schema of a file, whose lengths are checked.
+/// Returns the schema of a file after checking its lengths.
 ///
 /// # Errors
 /// A data error when the file is damaged.
@@ -79,8 +80,8 @@ pub(crate) fn schema(path: &Path) -> Result<Schema> {
     }
 }
 
-/// Decodes every record batch of a file of which [`schema`] has checked the lengths, so that no panic of Arrow's reader
-/// meets the engine.
+/// Decodes every record batch of a file whose lengths [`schema`] has checked, so that no panic of
+/// Arrow's reader reaches the engine.
 ///
 /// # Errors
 /// A data error when the file is damaged.
@@ -95,10 +96,10 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// Whether a file is in the file form of Arrow IPC, not in that of a stream.
+/// Returns whether a file has the file form of Arrow IPC, rather than the stream form.
 ///
 /// # Errors
-/// A data error for files that are empty or of a form that is not read.
+/// A data error for empty files and unsupported forms.
 pub(crate) fn is_file(path: &Path) -> Result<bool> {
     let place = format!("input file {}", path.display());
     let mut start = Vec::new();
@@ -149,7 +150,7 @@ impl Iterator for Batches {
     }
 }
 
-/// Checks every length that a file holds against its own length.
+/// Checks every length in a file against the file's own length.
 fn check_lengths(path: &Path) -> std::result::Result<(), Wrong> {
     let file = File::open(path)?;
     let mut messages = Messages { length: file.metadata()?.len(), file: BufReader::new(file) };
@@ -157,14 +158,14 @@ fn check_lengths(path: &Path) -> std::result::Result<(), Wrong> {
     if is_file { messages.check_blocks() } else { messages.check_stream() }
 }
 
-/// A file that is read by places.
+/// A file read at given offsets.
 struct Messages {
     file: BufReader<File>,
     length: u64,
 }
 
 impl Messages {
-    /// The bytes at a place, which lie within the file.
+    /// Reads `count` bytes at an offset, all within the file.
     fn bytes(&mut self, at: u64, count: u64) -> std::result::Result<Vec<u8>, Wrong> {
         if at.checked_add(count).is_none_or(|end| end > self.length) {
             return Err(Wrong::Damaged);
@@ -181,7 +182,7 @@ impl Messages {
 
     fn check_stream(&mut self) -> std::result::Result<(), Wrong> {
         let mut at = 0u64;
-        // Fewer bytes end a stream that nobody closed.
+        // Fewer bytes end a stream that was never closed.
         while self.length.saturating_sub(at) >= 4 {
             let mut length = self.four(at)?;
             at += 4;
@@ -222,7 +223,7 @@ impl Messages {
         let length = damaged(u64::try_from(block.metaDataLength()))?;
         let body = damaged(u64::try_from(block.bodyLength()))?;
         let metadata = self.bytes(at, length)?;
-        // `bytes` has added these two.
+        // `bytes` has already added the first two.
         if at.saturating_add(length).checked_add(body).is_none_or(|end| end > self.length) {
             return Err(Wrong::Damaged);
         }
@@ -231,7 +232,7 @@ impl Messages {
         self.check_message(message, at.saturating_add(length), body)
     }
 
-    /// Checks what a message says of its body, which begins `at` a place.
+    /// Checks the message's claims about its body, which begins at offset `at`.
     fn check_message(&mut self, message: Message<'_>, at: u64, body: u64) -> std::result::Result<(), Wrong> {
         let dictionary =
             message.header_as_dictionary_batch().map(|dictionary| dictionary.data().ok_or(Wrong::Damaged));
@@ -252,7 +253,7 @@ impl Messages {
             if batch.compression().is_some() && length > 0 {
                 let size = self.bytes(at.saturating_add(offset), 8)?;
                 let size = i64::from_le_bytes(damaged(size.try_into())?);
-                // -1 says that the buffer is not compressed.
+                // -1 marks an uncompressed buffer.
                 let size = if size == -1 { 0 } else { damaged(u64::try_from(size))? };
                 if size > length.saturating_sub(8).saturating_mul(MOST_BYTES_OF_ONE) {
                     return Err(Wrong::Damaged);

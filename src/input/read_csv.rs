@@ -1,4 +1,5 @@
-//! CSV files before the engine reads them: their columns, and a look at every line, so that an error can name it.
+//! CSV files before the engine reads them: their columns, and a check of every line, so that an
+//! error can name it.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::generalize::hierarchy::has_open_quote;
 use crate::policy::CsvOptions;
 
-/// The one character between two cells: the one that is said, else a tab in .tsv files and a comma in all others.
+/// Returns the one-byte delimiter: the given one, else a tab for .tsv files and a comma for all
+/// others.
 ///
 /// # Errors
-/// A policy error when nothing is said and .tsv files are mixed with others.
+/// A policy error without a given delimiter when .tsv files are mixed with others.
 pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
     let tabs = input.files.iter().filter(|file| end_of(&file.path) == "tsv").count();
     match (csv.delimiter, tabs) {
@@ -30,10 +32,11 @@ pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
     }
 }
 
-/// The columns of a file, all text.
+/// Returns the columns of a file, all text.
 ///
 /// # Errors
-/// A data error when the first line is none; a policy error when it seems to have another delimiter.
+/// A data error for a file without a first line; a policy error when the first line seems to have
+/// another delimiter.
 pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Schema> {
     let place = format!("input file {}", path.display());
     let mut first = ByteRecord::new();
@@ -64,11 +67,11 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Sch
     Ok(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
 }
 
-/// CountedColumns at every line: as many fields as the first has, UTF-8, no NUL byte, and in a file of one column no empty line,
-/// which the engine would not count as a row.
+/// Checks every line: as many fields as the first line, UTF-8, no NUL byte, and in a file of one
+/// column no empty line, which the engine would not count as a row.
 ///
 /// # Errors
-/// A data error that names the first line that is wrong.
+/// A data error that names the first bad line.
 pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
     let place = format!("input file {}", path.display());
     let mut reader = reader(path, delimiter, &place)?;
@@ -109,7 +112,7 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
     }
 }
 
-/// Whether the row that begins at `start`, the last one, has a quote that is never closed.
+/// Returns whether the last row, which begins at `start`, has a quote that is never closed.
 fn is_open(path: &Path, delimiter: u8, start: u64) -> std::io::Result<bool> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start))?;
@@ -131,7 +134,8 @@ fn next(reader: &mut Reader<File>, record: &mut ByteRecord, place: &str) -> Resu
     reader.read_byte_record(record).map_err(|_| Error::data("cannot be read").at(place))
 }
 
-/// The line on which a record begins. The reader's position stands before the line ends that it skips.
+/// Returns the line on which a record begins. The reader's position is before the line ends that it
+/// skips.
 fn line_of(path: &Path, record: &ByteRecord) -> std::io::Result<u64> {
     let Some(start) = record.position() else { return Ok(1) };
     let mut file = File::open(path)?;
@@ -188,7 +192,7 @@ mod tests {
         assert_eq!(checked(b"a,b\n\"x\",\xc3\n\xa9,1\n"), Err(not_text));
         let nul = "line 3: field 1 holds a NUL byte; save the file as CSV in UTF-8".to_owned();
         assert_eq!(checked(b"a,b\n1,2\n3\0,4\n"), Err(nul));
-        // A line of nothing is a row only where it has one cell, and is read by nobody.
+        // An empty line is a row only in a file of one column; the engine reads it in none.
         let empty =
             "an empty line stands before this one; write \"\" for an empty cell, or take the line away";
         assert_eq!(checked(b"a\n1\n\n2\n"), Err(format!("line 4: {empty}")));

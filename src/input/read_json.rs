@@ -1,9 +1,10 @@
-//! The columns of JSON lines, found from every row of every file; the rows themselves are read by the engine.
+//! The columns of JSON lines, found from every row of every file; the engine reads the rows
+//! themselves.
 //!
-//! A line is one object, a key is a column, a key that a row lacks is NULL. Columns stand in the order in which
-//! their keys first appear. Whole numbers are `Int64` (`UInt64` where they need it), numbers of which one is not whole
-//! `Float64`; a column of nothing but nulls has no type (`Null`). A key that ever holds a list or an object is a
-//! nested column, which can only be dropped.
+//! A line is one object, a key is a column, a missing key is NULL. Columns are in the order in
+//! which their keys first appear. Whole numbers are `Int64` (`UInt64` if they need it); a column
+//! with any fraction is `Float64`; a column of nothing but nulls has no type (`Null`). A key that
+//! ever holds a list or an object is a nested column, which can only be dropped.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,14 +18,14 @@ use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 
-/// Whole numbers beyond this may have no `Float64` of their own.
+/// The limit up to which every whole number has its own `Float64`.
 const EXACT: u64 = 1 << 53;
 
-/// The schema of all rows of all files.
+/// Returns the schema of all rows of all files.
 ///
 /// # Errors
-/// A data error that names file and line where a line is no object, a row names a key twice or a column holds
-/// values of two kinds.
+/// A data error that names file and line of a line that is not an object, of a row that names a key
+/// twice, or of a column with values of two kinds.
 pub(crate) fn schema<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Schema> {
     let mut columns = Columns::default();
     for path in paths {
@@ -54,11 +55,11 @@ struct Columns {
 struct Column {
     name: String,
     kinds: Kinds,
-    /// The last row that named it.
+    /// The last row with this column's key.
     row: u64,
 }
 
-/// What values a column holds.
+/// The kinds of values in a column.
 #[derive(Debug, Default, Clone, Copy)]
 struct Kinds {
     truths: bool,
@@ -68,14 +69,14 @@ struct Kinds {
     whole: bool,
     fractions: bool,
     negative: bool,
-    /// Whole numbers beyond `Int64`.
+    /// Whether a whole number is beyond `Int64`.
     large: bool,
-    /// Whole numbers that a `Float64` may round.
+    /// Whether a `Float64` may round a whole number.
     inexact: bool,
 }
 
 impl Kinds {
-    /// What both hold.
+    /// Returns the kinds of both.
     fn and(self, other: Self) -> Self {
         Self {
             truths: self.truths | other.truths,
@@ -98,7 +99,7 @@ impl Kinds {
         self.lists | self.objects
     }
 
-    /// The kinds in words, where a column cannot hold them together.
+    /// Names the kinds of a column that cannot hold them together.
     fn mixed(self) -> Option<String> {
         let kinds = [(self.truths, "booleans"), (self.numbers(), "numbers"), (self.texts, "texts")];
         let found: Vec<&str> = kinds.iter().filter(|(any, _)| *any).map(|(_, name)| *name).collect();
@@ -129,7 +130,7 @@ impl Kinds {
 }
 
 impl Columns {
-    /// Adds one line; an empty one is no row.
+    /// Adds one line; an empty line is not a row.
     fn add(&mut self, line: &[u8]) -> Result<()> {
         let text = std::str::from_utf8(line).map_err(|_| Error::data("expected UTF-8"))?;
         if text.trim_matches([' ', '\t', '\r', '\n']).is_empty() {

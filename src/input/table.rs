@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::policy::{CsvOptions, CsvType};
 
 impl Input {
-    /// The schema that all files share; CSV columns are all text here.
+    /// Returns the schema that all files share; CSV columns are all text here.
     ///
     /// # Errors
     /// A data error when a file cannot be read or differs from the first.
@@ -78,11 +78,12 @@ impl Input {
                 }
             }
         }
-        common.map(|(schema, _)| schema).ok_or_else(|| Error::internal("an input without files"))
+        common.map(|(schema, _)| schema).ok_or_else(|| Error::internal("table: the input has no files"))
     }
 
-    /// The input as a table of canonical columns: text as `Utf8View` without dictionaries, one zero and one
-    /// NaN, and the types of [`canonical_type`]; text columns of CSV and JSON files typed by `csv_type`.
+    /// Reads the input as a table of canonical columns: text as `Utf8View` without dictionaries,
+    /// one zero and one NaN, and the types of [`canonical_type`]; text columns of CSV and JSON
+    /// files get their types from `csv_type`.
     ///
     /// # Errors
     /// A data error when files cannot be read or values do not fit their type.
@@ -95,10 +96,10 @@ impl Input {
         self.table_typed(session, csv, csv_type, Typing::Columnar).await
     }
 
-    /// As [`table`](Self::table), with texts read as `typing` says.
+    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts.
     ///
     /// # Errors
-    /// As there.
+    /// As [`table`](Self::table).
     pub(crate) async fn table_typed(
         &self,
         session: &SessionContext,
@@ -123,8 +124,8 @@ impl Input {
         typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, csv_type, typing).await
     }
 
-    /// Parquet files as a table whose floats are the files' bits, for verification: -0.0 and the bits of a NaN
-    /// could carry something out.
+    /// Reads Parquet files as a table whose floats keep their bits, for verification: -0.0 and the
+    /// bits of a NaN could carry information out.
     pub(crate) fn as_written(&self, session: &SessionContext) -> Result<DataFrame> {
         let schema = self.file_schema(&CsvOptions::default())?;
         canonical(self.raw(session, &CsvOptions::default(), &schema)?, &schema, |float| float)
@@ -141,7 +142,8 @@ impl Input {
                     .with_has_header(csv.header)
                     .with_delimiter(read_csv::delimiter(self, csv)?)
                     .with_newlines_in_values(true)
-                    // Matches nothing: which texts are NULL is decided below, for the empty text too.
+                    // Matches nothing: the code below decides which texts are NULL, including the
+                    // empty text.
                     .with_null_regex(Some(r"[^\s\S]".to_owned())),
             ),
             Format::Json => Arc::new(JsonFormat::default()),
@@ -169,7 +171,7 @@ impl Input {
     }
 }
 
-/// A table of a query as canonical columns, as those of an input.
+/// Returns the result of a query as canonical columns, like those of an input.
 ///
 /// # Errors
 /// A data error when two columns have one name.
@@ -179,10 +181,10 @@ pub(crate) fn canonical_table(table: DataFrame) -> Result<DataFrame> {
     canonical(table, &schema, canonical_float)
 }
 
-/// As [`canonical_table`], with floats as they are.
+/// Does the same as [`canonical_table`], with floats unchanged.
 ///
 /// # Errors
-/// As there.
+/// As [`canonical_table`].
 pub(crate) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame> {
     let schema = table.schema().as_arrow().clone();
     canonical(table, &schema, |float| float)
@@ -216,14 +218,14 @@ fn parquet_schema(path: &Path) -> Result<Schema> {
         let written = written.filter(|kv| kv.key == ARROW_SCHEMA_META_KEY).find_map(|kv| kv.value.as_deref());
         Ok(with_views(with_zones(schema, written)))
     };
-    // Arrow's reader panics on some damaged schemas, the engine's later as well.
+    // Arrow's reader panics on some damaged schemas, and so does the engine's reader later.
     unless_it_panics(read).unwrap_or_else(|| {
         let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be read; write it anew";
         Err(Error::data(why).at(&place))
     })
 }
 
-/// Texts as views, which the Parquet reader makes faster than other texts.
+/// Reads texts as views, which the Parquet reader produces faster than other texts.
 fn with_views(schema: Schema) -> Schema {
     let viewed = |field: &Arc<Field>| match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => Arc::new(Field::new(field.name(), DataType::Utf8View, true)),
@@ -232,8 +234,8 @@ fn with_views(schema: Schema) -> Schema {
     Schema::new(schema.fields().iter().map(viewed).collect::<Vec<_>>())
 }
 
-/// Gives timestamps the time zones of the Arrow schema that the writer put into the footer: the Parquet reader drops
-/// them where the writer changed the unit, and days would be those of UTC.
+/// Gives timestamps the time zones of the Arrow schema in the footer: the Parquet reader drops a
+/// zone if the writer changed the unit, and days would then be those of UTC.
 fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
     let bytes = written.and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok());
     let Some(written) = bytes.and_then(|bytes| try_schema_from_ipc_buffer(&bytes).ok()) else {
@@ -252,13 +254,13 @@ fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
     Schema::new(schema.fields().iter().map(zoned).collect::<Vec<_>>())
 }
 
-/// Names and types alone: no metadata of the input may reach a release.
+/// Keeps names and types alone: no metadata of the input may reach a release.
 fn without_metadata(schema: &Schema) -> Schema {
     let plain = |field: &Arc<Field>| Field::new(field.name(), field.data_type().clone(), true);
     Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
 }
 
-/// Checks that a file has the columns of the first, at `path`, and in its order.
+/// Checks that a file has the columns of the first file, at `path`, in the same order.
 fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
     const SAME: &str = "all files of an input must have the same columns of the same types in the same order";
     let path = path.display();
@@ -297,14 +299,15 @@ fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
     }
 }
 
-/// The type of a column in a release's plans: no encodings, and nothing that Parquet could write only as something
-/// plainer than it is. What is lossless becomes one type: halves are `Float32`, decimals of up to 38 digits
-/// `Decimal128`; a column without a type is text.
+/// Returns the type of a column in the plans of a release: no encodings, and no type that Parquet
+/// would write as a plainer one. Types that convert without loss become one: halves are `Float32`,
+/// decimals of up to 38 digits `Decimal128`; a column without a type is text.
 pub fn canonical_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => canonical_type(values),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => DataType::Utf8View,
-        // Parquet knows no days in milliseconds and no seconds: they would be released as plain integers.
+        // Parquet has neither days in milliseconds nor seconds: they would be released as plain
+        // integers.
         DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
         DataType::Timestamp(TimeUnit::Second, zone) => {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
@@ -315,7 +318,7 @@ pub fn canonical_type(data_type: &DataType) -> DataType {
         | DataType::Decimal64(digits, scale)
         | DataType::Decimal128(digits, scale)
         | DataType::Decimal256(digits, scale) => {
-            // Parquet knows no negative scales: the zeros are written.
+            // Parquet has no negative scales: the zeros are written out.
             let zeros = scale.min(&0).unsigned_abs();
             let digits = digits.saturating_add(zeros).min(DECIMAL256_MAX_PRECISION);
             match digits {
@@ -349,7 +352,7 @@ fn canonical(raw: DataFrame, schema: &Schema, float: fn(Expr) -> Expr) -> Result
     raw.select(columns).context("opening the input")
 }
 
-/// Timestamps in seconds as milliseconds.
+/// A cast of timestamps from seconds to milliseconds.
 struct Milliseconds;
 
 impl OfValues for Milliseconds {
@@ -362,7 +365,7 @@ impl OfValues for Milliseconds {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        // Unless told otherwise Arrow makes NULL of what does not fit.
+        // By default, Arrow turns values that do not fit into NULL.
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let milliseconds = cast_with_options(values, &canonical_type(values.data_type()), &strict);
         milliseconds.map_err(|_| {
@@ -374,8 +377,8 @@ impl OfValues for Milliseconds {
     }
 }
 
-/// A column without its dictionary, and its type then. Arrow's cast of a dictionary of texts to a view takes what lies
-/// behind a NULL entry for a text; this one does not.
+/// Returns a column without its dictionary, and its type then. Arrow's cast from a dictionary of
+/// texts to a view takes the text behind a NULL entry as the value; this one does not.
 fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
     match data_type {
         DataType::Dictionary(_, plain) => decoded(cast(value, (**plain).clone()), plain),
@@ -383,14 +386,14 @@ fn decoded(value: Expr, data_type: &DataType) -> (Expr, &DataType) {
     }
 }
 
-/// The text columns of CSV files; the texts of `nulls` are NULL.
+/// Returns the text columns of CSV files; the texts in `nulls` become NULL.
 fn with_nulls(raw: DataFrame, schema: &Schema, csv: &CsvOptions) -> Result<DataFrame> {
     let nulls: Vec<Expr> = csv.nulls.iter().map(|text| lit(text.clone())).collect();
     let texts: Vec<Expr> = schema
         .fields()
         .iter()
         .map(|field| {
-            // The reader makes NULL of empty cells, whatever it is told.
+            // The reader always turns empty cells into NULL.
             let value = when(column(field.name()).is_null(), lit("")).otherwise(column(field.name()));
             let value = value.context("opening the input")?;
             let text = match nulls.is_empty() {

@@ -1,11 +1,11 @@
-//! Apply: the recoding as an ordinary plan, rows ordered by class and hash.
+//! Apply: executes the recoding as an ordinary query plan; rows are ordered by class and hash.
 //!
 //! ```text
 //! rows -> class number by expression (codes of the quasi-identifiers, then the kept class that has them)
 //!      -> only rows of kept classes -> class number, hash of what else is released, that itself
 //!      -> sort by the two integers
 //! ```
-//! The labels do not travel through the sort: the writer takes them from the kept classes by number.
+//! The labels bypass the sort: the writer takes them from the kept classes by number.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -26,14 +26,14 @@ use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::release::released_recoding::KeptClasses;
 
-/// The column that numbers the class of a row.
+/// The column with the number of a row's class.
 pub const CLASS: &str = "kanon_class";
-/// The column that holds the hash of what is released of the row beside its labels.
+/// The column with the hash of a row's released values other than its labels.
 const HASH: &str = "kanon_hash";
-/// Fixed: the order within a class is a function of the released rows alone.
+/// Fixed, so that the order within a class is a function of the released rows alone.
 pub(super) const ORDER_KEY: [u64; 2] = [0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72];
 
-/// The released rows in order: the class number and the columns that are written as they are.
+/// Returns the released rows in order: the class number and the columns written as they are.
 ///
 /// # Errors
 /// A data error when the plan cannot be built.
@@ -43,7 +43,7 @@ pub fn apply(table: DataFrame, policy: &Policy, numbers: ClassNumbers) -> Result
     let quasi = names.iter().map(|name| column(*name)).collect();
     let class = ScalarUDF::new_from_impl(ClassNumber {
         numbers: Arc::new(numbers),
-        // Else the filter below would compute it a second time.
+        // Volatile: otherwise the filter below would evaluate it a second time.
         signature: Signature::variadic_any(Volatility::Volatile),
     });
     let as_is: Vec<&str> =
@@ -65,23 +65,23 @@ fn as_is_name(name: &str) -> String {
     format!("kanon_as_is_{name}")
 }
 
-/// The number of the kept class that a row belongs to, from the values of its quasi-identifiers.
+/// Maps the values of a row's quasi-identifiers to the number of its kept class.
 pub struct ClassNumbers {
     columns: Vec<LabelCodes>,
-    /// By the label codes of the class.
+    /// The class numbers, by the label codes of the class.
     numbers: HashMap<Box<[u32]>, u64>,
 }
 
-/// The label code of each value of one quasi-identifier.
+/// The label codes of the values of one quasi-identifier.
 struct LabelCodes {
     name: String,
     coder: Encoder,
-    /// By the coder's code.
+    /// The label codes, by the encoder's code.
     of_value: Vec<u32>,
 }
 
 impl ClassNumbers {
-    /// The kept classes of a node at `levels`.
+    /// Numbers the kept classes of a node at `levels`.
     ///
     /// # Errors
     /// A data error when memory runs out.
@@ -93,7 +93,7 @@ impl ClassNumbers {
     ) -> Result<Self> {
         let columns = table.columns().iter().zip(levels).map(|(coded, level)| {
             let coder = Encoder::new(budget);
-            // The values are distinct and in order: the codes are their places.
+            // The values are distinct and in order: their codes are their indices.
             coder.code(coded.values())?;
             Ok(LabelCodes {
                 name: coded.name().to_owned(),

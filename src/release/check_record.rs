@@ -1,8 +1,10 @@
-//! A public record by itself: says it only what kanon writes, and do its numbers fit one another and the rows?
+//! Checks of a public record by itself: kanon could have written it, and its numbers fit one
+//! another and the rows.
 //!
-//! Released rows do not tell whose they are, so that sizes in individuals cannot be recounted without the input. They are
-//! bounded instead: each individual of a class has a row in it, and a class has a smallest size that all risks follow from.
-//! What passes can still be wrong within these bounds; only `kanon verify --input` counts individuals.
+//! Released rows do not name their individuals, so sizes in individuals cannot be recounted without
+//! the input. They are bounded instead: each individual of a class has a row in it, and all risks
+//! follow from the smallest class size. A record that passes can still be wrong within these
+//! bounds; only `kanon verify --input` counts individuals.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,11 +27,12 @@ use crate::role::Role;
 use crate::verify::Verified;
 use crate::verify::homogeneous::Homogeneous;
 
-/// Relative error of a number that was rounded to the 12 digits of a record, and of what is computed from such numbers.
+/// The relative error of a number rounded to the 12 digits of a record, and of results computed
+/// from such numbers.
 const ROUNDING: f64 = 1e-9;
 
-/// Checks that the models promise something: kanon publishes no release whose models would accept a class of one
-/// individual.
+/// Checks that the models protect individuals: kanon publishes no release whose models would accept
+/// a class of one individual.
 ///
 /// # Errors
 /// An unmet error.
@@ -40,7 +43,7 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
     Err(refused("the models of the record promise nothing: each accepts a class of one"))
 }
 
-/// Checks what the record says of the levels of quasi-identifiers.
+/// Checks the record's levels of quasi-identifiers.
 ///
 /// # Errors
 /// An unmet error that names the column.
@@ -54,7 +57,7 @@ pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
     Ok(())
 }
 
-/// Whether kanon gives the level of this number this descriptor.
+/// Returns whether kanon gives this descriptor to the level with this number.
 fn is_level(level: &LevelRecord, is_text: bool) -> bool {
     let LevelRecord { level, of, by } = level;
     let is_top = level == of;
@@ -68,11 +71,13 @@ fn is_level(level: &LevelRecord, is_text: bool) -> bool {
     *of > 0 && level <= of && is_known && is_top == (by == "suppress")
 }
 
-/// The generalizer of each released column's level, made again from its descriptor where that is possible; every value
-/// is a label of one that only the policy knows. `None` for columns that are not quasi-identifiers.
+/// Rebuilds the generalizer of each released column's level from its descriptor, if possible; for a
+/// generalizer that only the policy knows, every value counts as a label. `None` for columns that
+/// are not quasi-identifiers.
 ///
 /// # Errors
-/// An unmet error when a descriptor does not fit the column's type, or a suppressed column holds several values.
+/// An unmet error when a descriptor does not fit the column's type, or a suppressed column holds
+/// several values.
 pub(super) async fn generalizers(
     public: &PublicRecord,
     schema: &Schema,
@@ -95,7 +100,7 @@ pub(super) async fn generalizers(
                 if labels.is_some_and(|labels| labels.len() > 1) {
                     return Err(refused(format!("`{name}` is called suppressed and holds several values")));
                 }
-                // The top of a hierarchy file has a label of the file's own.
+                // The top level of a hierarchy file has the file's own label.
                 if is_text { Arc::new(AsIs { text: true }) } else { Arc::new(Suppress::null()) }
             }
             by => match of_label(by, is_text) {
@@ -113,7 +118,8 @@ pub(super) async fn generalizers(
     Ok(all)
 }
 
-/// Whether a level makes labels of this type of any values. Where labels are not text they have the type of the values.
+/// Returns whether a level makes labels of this type from any values. Labels that are not text have
+/// the type of the values.
 fn makes(level: &dyn Generalizer, labels: &DataType) -> bool {
     if *labels != DataType::Utf8 {
         return level.output_type(labels).is_ok_and(|made| made == *labels);
@@ -122,7 +128,7 @@ fn makes(level: &dyn Generalizer, labels: &DataType) -> bool {
     inputs.iter().any(|input| level.output_type(input).is_ok_and(|made| made == DataType::Utf8View))
 }
 
-/// Checks what the record says of individuals who are unique on all released columns together.
+/// Checks the record's count of individuals that are unique on all released columns together.
 fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
     let unique = &public.unique;
     let as_is: Vec<&str> = public
@@ -134,7 +140,7 @@ fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
     let names: BTreeSet<&str> = unique.columns.iter().map(String::as_str).collect();
     let are_named = names.len() == unique.columns.len() && names.iter().all(|name| as_is.contains(name));
     let must_be_named = unique.is_alarming() && !as_is.is_empty();
-    // Rows without an individual count as one each, and every individual has a row.
+    // Each row without an individual counts as one, and every individual has a row.
     if !(individuals..=public.rows).contains(&unique.of)
         || unique.count > unique.of
         || !are_named
@@ -145,10 +151,11 @@ fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
     Ok(())
 }
 
-/// Checks what the record says of individuals against the rows, which were counted without knowing whose they are.
+/// Checks the record's counts of individuals against the rows, which were counted without knowing
+/// their individuals.
 ///
 /// # Errors
-/// An unmet error that says what cannot be.
+/// An unmet error that names the impossible count.
 pub(super) fn check_individuals(
     public: &PublicRecord,
     models: &[Requirement],
@@ -173,7 +180,7 @@ pub(super) fn check_individuals(
     check_homogeneous(public, individuals, least, verified)
 }
 
-/// The smallest class in individuals, from which all risks follow.
+/// Returns the size of the smallest class in individuals, from which all risks follow.
 fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     let wrong = || refused("the record contradicts itself on its risks");
     let names: BTreeSet<&str> = RISKS.iter().map(|row| row.doc.name).collect();
@@ -192,7 +199,7 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     let smallest: ClassSizes = [least].into_iter().collect();
     let of_smallest = |row: &RiskRow| Ok::<_, Error>((row.make)(row.defaults)?.value(&smallest));
     let is_below = |a: f64, b: f64| a <= b * (1.0 + ROUNDING);
-    // The individuals of a smallest class are matched rightly once, those of each class at most once.
+    // One individual of a smallest class is matched correctly, and at most one of each class.
     let mut right = of_smallest(&prosecutor_risk_max::ROW)?.map(recorded) == Some(highest)
         && is_below(1.0, expected)
         && is_below(expected, ratio(u128::from(public.classes), 1))
@@ -209,11 +216,13 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     if right { Ok(least) } else { Err(wrong()) }
 }
 
-/// The largest class that is built to see what it reaches; larger ones are bounded by their rows alone.
+/// The largest class that is built to see what value it reaches; larger ones are bounded by their
+/// rows alone.
 const MOST_VALUES: u32 = 1 << 16;
 
-/// Whether a model can have reached what the record says: it holds, it is no better than what the rows reach (each
-/// individual of a class has a row in it), nor than the best class of the smallest size.
+/// Returns whether a model can have reached the recorded value: it satisfies the bound, and is no
+/// better than the value that the rows reach (each individual of a class has a row in it), nor than
+/// that of the best class of the smallest size.
 fn is_reached(
     recorded: &ModelRecord,
     requirement: &Requirement,
@@ -232,7 +241,7 @@ fn is_reached(
     if model.worst() == Worst::Greatest {
         return true;
     }
-    // The best class of that size has a value of its own for each individual.
+    // The best class of that size has a different value for each individual.
     let best = u32::try_from(least).ok().filter(|least| *least <= MOST_VALUES).map(|least| {
         let values: Vec<_> = (0..least).map(|value| ValueCount { value: Some(value), count: 1 }).collect();
         model.value(&Class { size: u64::from(least), sensitive: &values })
@@ -241,8 +250,8 @@ fn is_reached(
     best.is_none_or(is_within) && by_rows.is_some_and(is_within)
 }
 
-/// Checks homogeneous classes in individuals. One whose rows share a value is one whose individuals do, not the other way
-/// round.
+/// Checks the counts of homogeneous classes in individuals. If the rows of a class share a value,
+/// so do its individuals, but not the other way round.
 fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verified: &Verified) -> Result<()> {
     let columns = |all: &[Homogeneous]| all.iter().map(|one| one.column.clone()).collect::<Vec<_>>();
     if columns(&public.homogeneous) != columns(&verified.homogeneous) {
@@ -317,8 +326,8 @@ mod tests {
         }
     }
 
-    /// What [`is_reached`] relies on: of a class, no model that is worst at its least value makes more of individuals
-    /// than of rows.
+    /// The premise of [`is_reached`]: for every model whose least value is its worst, a class
+    /// reaches no more with individuals than with rows.
     #[test]
     fn individuals_reach_no_more_than_their_rows() {
         let mut state = 11u64;
@@ -335,7 +344,7 @@ mod tests {
             let rows: Vec<(u64, Option<u32>)> = (0..=below(7))
                 .map(|_| (below(4), u32::try_from(below(4)).ok().filter(|value| *value < 3)))
                 .collect();
-            // The individual 3 is NULL: it counts nobody.
+            // The individual 3 is NULL and is not counted.
             let known: BTreeSet<_> = rows.iter().copied().filter(|(who, _)| *who < 3).collect();
             let people = known.iter().map(|(who, _)| *who).collect::<BTreeSet<_>>().len() as u64;
             let by_row: BTreeSet<_> =

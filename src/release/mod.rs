@@ -1,7 +1,7 @@
 //! The release: profile, choose, apply, verify, publish.
 //!
-//! [`release`] is the whole pipeline in one function. The other entry points stop earlier: [`load()`] profiles,
-//! [`search()`] chooses, [`check_release()`] verifies a folder that lies there.
+//! [`release`] is the whole pipeline in one function. The other entry points stop earlier:
+//! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
 mod check_record;
@@ -38,35 +38,36 @@ use crate::verify::as_is::{self, ReleasedRows};
 use crate::verify::expected::least_holders;
 use crate::verify::verify;
 
-/// How many of the best nodes the private record logs.
+/// The number of best nodes that the private record logs.
 const LOGGED_NODES: usize = 3;
 
-/// A release that was published.
+/// A published release.
 #[derive(Debug)]
 pub struct Released {
-    /// What everybody may know.
+    /// The public record.
     pub public: PublicRecord,
-    /// What stays with its maker.
+    /// The private record, for the publisher only.
     pub private: PrivateRecord,
-    /// The classes of the input as it is.
+    /// The sizes of the input's base classes.
     pub before: ClassSizes,
-    /// The classes of the release.
+    /// The sizes of the released classes.
     pub after: ClassSizes,
-    /// How much the generalization of each quasi-identifier costs, in policy order: the share of its domain that a
-    /// released value stands for.
+    /// The loss of each quasi-identifier, in policy order: the share of its domain that a released
+    /// value covers.
     pub costs: Vec<f64>,
     /// The quasi-identifiers in policy order: name, level, top level, generalizer.
     pub chosen: Vec<(String, LevelRecord)>,
-    /// q, the holders below which a value names people: the largest class size that a requirement implies.
+    /// q, the largest class size that a requirement implies: a value with fewer holders identifies
+    /// individuals.
     pub least_holders: u64,
-    /// What could not be done after the release was in its place, in whole sentences for people.
+    /// Failures after the release was in its place, in whole sentences for users.
     pub warnings: Vec<String>,
 }
 
 /// Releases `input` under a policy to the folder `out`: profile, choose, apply, verify, publish.
 ///
 /// # Errors
-/// Whatever goes wrong; `out` is then as it was.
+/// Any failure; `out` then stays as it was.
 pub async fn release(
     run: &Run<'_>,
     input: &Input,
@@ -93,7 +94,7 @@ pub async fn release(
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, before.limit, &outcome))?;
     if !best.levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
-        return Err(Error::internal("the method chose a level that the policy does not allow"));
+        return Err(Error::internal("release: the method chose a level that the policy does not allow"));
     }
     let (chosen, kept, costs) = concrete(policy, loaded.schema(), &classes, &best.levels)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));

@@ -21,8 +21,8 @@ use crate::policy::Policy;
 use crate::verify::homogeneous::{Counting, Homogeneous};
 use crate::verify::per_class::{self, ClassSummary, PerClass, Position, by_class};
 
-/// Groups `table` by the quasi-identifiers as they are, the sensitive columns that are counted and the individual
-/// column where there is one.
+/// Groups `table` by the unrecoded quasi-identifiers, the sensitive columns that are counted and
+/// the individual column if there is one.
 ///
 /// # Errors
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
@@ -49,18 +49,20 @@ pub async fn profile(
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
         let batch = batch.context(doing)?;
-        let (counts, codes) =
-            batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
+        let (counts, codes) = batch
+            .columns()
+            .split_last()
+            .ok_or_else(|| Error::internal("profile: a GROUP BY has no count"))?;
         let code =
             |codes: &'_ ArrayRef| codes.as_primitive_opt::<UInt32Type>().map(|codes| codes.values().to_vec());
         let codes: Option<Vec<Vec<u32>>> = codes.iter().map(code).collect();
-        let codes = codes.ok_or_else(|| Error::internal("codes of another type"))?;
+        let codes = codes.ok_or_else(|| Error::internal("profile: a code has the wrong type"))?;
         builder.add_coded(&codes.iter().map(Vec::as_slice).collect::<Vec<_>>(), &counted(counts)?)?;
     }
     finished(builder).await
 }
 
-/// Values as the codes of the class table: what is grouped are small integers.
+/// A function that returns the class table's codes of values, so that small integers are grouped.
 struct Code(Encoder);
 
 impl OfValues for Code {
@@ -83,7 +85,7 @@ fn key(index: usize) -> String {
     format!("key_{index}")
 }
 
-/// The classes of some columns, under names that are none of the table's, and their rows.
+/// Returns the classes of some columns and their rows, under names that the table does not use.
 fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>, doing: &str) -> Result<DataFrame> {
     let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
     let names = (0..keys.len()).map(|index| column(key(index))).collect();
@@ -91,8 +93,8 @@ fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>, doing: &str) -
     table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
 }
 
-/// The plan of a profile by values: the quasi-identifiers, sensitive columns and the individual that the policy counts,
-/// and the rows of each group.
+/// Builds the plan of a profile by values: the quasi-identifiers, sensitive columns and individual
+/// that the policy counts, and the rows of each group.
 ///
 /// # Errors
 /// When the plan cannot be built.
@@ -102,7 +104,7 @@ pub(crate) fn by_values(table: DataFrame, policy: &Policy) -> Result<DataFrame> 
     grouped(table, names.into_iter().map(column), "planning the classes")
 }
 
-/// The class table of the rows of [`by_values`].
+/// Builds the class table from the rows of [`by_values`].
 ///
 /// # Errors
 /// As [`profile`].
@@ -123,8 +125,10 @@ pub(crate) async fn of_values_grouped(
     while let Some(batch) = groups.next().await {
         run.stop.check()?;
         let batch = batch.context(doing)?;
-        let (counts, values) =
-            batch.columns().split_last().ok_or_else(|| Error::internal("a GROUP BY without a count"))?;
+        let (counts, values) = batch
+            .columns()
+            .split_last()
+            .ok_or_else(|| Error::internal("profile: a GROUP BY has no count"))?;
         builder.add(values, &counted(counts)?)?;
     }
     finished(builder).await
@@ -132,10 +136,11 @@ pub(crate) async fn of_values_grouped(
 
 async fn finished(builder: ClassTableBuilder) -> Result<ClassTable> {
     let finish = tokio::task::spawn_blocking(move || builder.finish());
-    finish.await.map_err(|_| Error::internal("coding the classes"))?
+    finish.await.map_err(|_| Error::internal("profile: the thread that encodes the classes failed"))?
 }
 
-/// The class sizes of `table` grouped by some of its columns as they are; `doing` is what an error says.
+/// Returns the class sizes of `table` grouped by some of its unrecoded columns; errors name the
+/// step `doing`.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -157,27 +162,27 @@ pub async fn class_sizes(
     Ok(all)
 }
 
-/// What [`for_every_class`] says of a class.
+/// A class as [`for_every_class`] shows it.
 pub struct SeenClass<'a> {
-    /// Its rows.
+    /// The rows of the class.
     pub rows: u64,
-    /// Its distinct individuals, or its rows where none are counted.
+    /// The distinct individuals of the class, or its rows where none are counted.
     pub size: u64,
-    /// For each sensitive column how many of them have each value.
+    /// For each sensitive column the individuals (or rows) with each value.
     pub values: &'a [Vec<ValueCount>],
 }
 
-/// What [`for_every_class`] says of all classes.
+/// The counts of [`for_every_class`] over all classes.
 #[derive(Debug)]
 pub struct SeenAll {
-    /// The distinct individuals, where they are counted.
+    /// The number of distinct individuals, where they are counted.
     pub individuals: Option<u64>,
-    /// For each sensitive column the homogeneous classes.
+    /// The homogeneous classes, per sensitive column.
     pub homogeneous: Vec<Homogeneous>,
 }
 
-/// Shows `see` every class of `table`, grouped by some of its columns as they are; sizes count the distinct values of
-/// the individual column where there is one.
+/// Calls `see` for every class of `table`, grouped by some of its unrecoded columns; sizes count
+/// the distinct values of the individual column if there is one.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -222,7 +227,8 @@ pub async fn for_every_class(
         stop.check()?;
         let batch = batch.context(doing)?;
         let (class, columns) = Position::split(&batch)?;
-        let (counts, values) = columns.split_last().ok_or_else(|| Error::internal("no counts"))?;
+        let (counts, values) =
+            columns.split_last().ok_or_else(|| Error::internal("profile: a class has no count"))?;
         let (counts, values) = (counted(counts)?, fold.values(values)?);
         for (row, count) in counts.iter().enumerate() {
             if fold.begins(class.at(row)) {

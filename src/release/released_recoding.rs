@@ -1,4 +1,5 @@
-//! The chosen recoding made concrete: the generalizers, and the kept classes in the order of the release.
+//! The chosen recoding in detail: the generalizers, and the kept classes in the order of the
+//! release.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::policy::Policy;
 use crate::verify::as_is::Finer;
 use crate::verify::expected::Expected;
 
-/// What apply writes and verify expects.
+/// The recoding that apply executes and verify expects.
 #[derive(Debug, Clone)]
 pub struct Chosen {
     /// One level per quasi-identifier, in policy order.
@@ -27,11 +28,11 @@ pub struct Chosen {
     pub schema: SchemaRef,
 }
 
-/// The kept classes: one label a quasi-identifier (policy order), classes in the order of their labels.
-/// Its `Debug` shows no cell.
+/// The kept classes in the order of their labels, with one label per quasi-identifier (policy
+/// order). `Debug` shows no cell.
 #[derive(Clone)]
 pub struct KeptClasses {
-    /// For each quasi-identifier the label of every class.
+    /// The label of every class, per quasi-identifier.
     pub labels: Vec<ArrayRef>,
     /// The label codes of every class.
     pub codes: Vec<Box<[u32]>>,
@@ -46,32 +47,32 @@ impl std::fmt::Debug for KeptClasses {
 }
 
 impl KeptClasses {
-    /// The sizes of the classes.
+    /// Returns the sizes of the classes.
     pub fn sizes(&self) -> ClassSizes {
         self.rows.iter().copied().collect()
     }
 
-    /// The bytes that this takes.
+    /// Returns the memory of the classes in bytes.
     pub fn bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(Array::get_array_memory_size).sum();
         let codes = self.labels.len() * size_of::<u32>() + size_of::<Box<[u32]>>();
         labels + self.rows.len() * (codes + size_of::<u64>())
     }
 
-    /// All rows.
+    /// Returns the number of all rows.
     pub fn total_rows(&self) -> u64 {
         self.rows.iter().sum()
     }
 }
 
-/// The metadata key under which a released field says how it was generalized.
+/// The metadata key of a released field for its descriptor.
 pub const GENERALIZED: &str = "kanon.generalized";
 
-/// Makes the recoding of a judged node concrete. Labels are padded for the kept classes alone, so that
-/// nothing about suppressed rows shows.
+/// Builds the recoding of an evaluated node. Labels are padded for the kept classes alone, so that
+/// they reveal nothing about suppressed rows.
 ///
 /// # Errors
-/// An internal error when labels cannot be made.
+/// An internal error if the labels cannot be made.
 pub fn choose(policy: &Policy, input: &Schema, node: &EvaluatedNode<'_>) -> Result<(Chosen, KeptClasses)> {
     let table = node.table();
     let classes: Vec<(usize, u64)> = node.kept().collect();
@@ -99,7 +100,8 @@ pub fn choose(policy: &Policy, input: &Schema, node: &EvaluatedNode<'_>) -> Resu
     Ok((chosen, KeptClasses { labels, codes, rows }))
 }
 
-/// The generalizer of a level, padded for the labels of `codes`, and all its labels in code order.
+/// Returns the generalizer of a level, padded for the labels of `codes`, and all its labels in code
+/// order.
 fn padded(column: &EncodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dyn Generalizer>, ArrayRef)> {
     let coded = column.level(level);
     let generalizer = &column.hierarchy().levels()[level];
@@ -111,7 +113,7 @@ fn padded(column: &EncodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dy
     let Some(padded) = generalizer.with_label_width(&released) else {
         return Ok((Arc::clone(generalizer), Arc::clone(coded.labels())));
     };
-    // One value of each label stands for the label.
+    // One value represents each label.
     let mut first = vec![0u32; coded.labels().len()];
     for (value, label) in (0u32..).zip(coded.of_value()) {
         first[*label as usize] = value;
@@ -132,8 +134,8 @@ fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
     lexsort_to_indices(&keys, None).context("ordering the kept classes")
 }
 
-/// What a released field says of its values: `days_since:admission`, the label of its level, or both; `None` for a
-/// column that is written as it was.
+/// Describes the values of a released field: `days_since:admission`, the descriptor of its level,
+/// or both; `None` for a column written as it was.
 pub(super) fn field_label(days_since: Option<&str>, by: Option<&str>) -> Option<String> {
     match (days_since.map(|other| format!("days_since:{other}")), by) {
         (Some(days), Some(by)) => Some(format!("{days} {by}")),
@@ -141,23 +143,26 @@ pub(super) fn field_label(days_since: Option<&str>, by: Option<&str>) -> Option<
     }
 }
 
-/// A released field.
+/// Returns a released field.
 pub(super) fn labelled_field(name: &str, data_type: DataType, label: Option<String>) -> Field {
     let label = label.map(|label| (GENERALIZED.to_owned(), label));
     Field::new(name, data_type, true).with_metadata(label.into_iter().collect())
 }
 
-/// The schema of the released files: released columns in the input's order, no metadata but ours.
+/// Returns the schema of the released files: released columns in the input's order, no metadata but
+/// ours.
 ///
 /// # Errors
-/// An internal error when a released column is not in the input.
+/// An internal error if a released column is not in the input.
 pub fn released_schema(
     policy: &Policy,
     input: &Schema,
     generalizers: &[Arc<dyn Generalizer>],
 ) -> Result<Schema> {
     let fields = policy.released().map(|(name, _)| {
-        let field = input.field_with_name(name).map_err(|_| Error::internal("a released column is gone"))?;
+        let field = input
+            .field_with_name(name)
+            .map_err(|_| Error::internal("released_recoding: the input lacks a released column"))?;
         let (data_type, by) = match policy.quasi_index(name) {
             None => (field.data_type(), None),
             Some(index) => {
@@ -170,7 +175,7 @@ pub fn released_schema(
     Ok(Schema::new(fields.collect::<Result<Vec<_>>>()?))
 }
 
-/// The type that is written: plain text instead of views and dictionaries.
+/// Returns the type that is written: plain text instead of views and dictionaries.
 fn released_type(data_type: &DataType) -> DataType {
     match canonical_type(data_type) {
         DataType::Utf8View => DataType::Utf8,
@@ -178,7 +183,7 @@ fn released_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Makes the chosen node concrete.
+/// Builds the recoding of the chosen node.
 pub(super) fn concrete(
     policy: &Policy,
     schema: &Schema,
@@ -198,7 +203,7 @@ pub(super) fn concrete(
     Ok((chosen, kept, granularity::of_columns(&node)))
 }
 
-/// The level below the released one of each quasi-identifier that is generalized.
+/// Returns the level below the released one for each generalized quasi-identifier.
 pub(super) fn finer(policy: &Policy, levels: &[usize]) -> Vec<Finer> {
     let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
         let quasi = policy.quasi_index(name)?;
@@ -209,7 +214,7 @@ pub(super) fn finer(policy: &Policy, levels: &[usize]) -> Vec<Finer> {
     columns.collect()
 }
 
-/// What a verification of a release by these generalizers expects.
+/// Returns the properties that a verification expects of a release by these generalizers.
 pub(super) fn expected<'a>(policy: &'a Policy, generalizers: &[Arc<dyn Generalizer>]) -> Expected<'a> {
     let columns = policy.released().map(|(name, _)| {
         let generalizer = policy.quasi_index(name).map(|index| Arc::clone(&generalizers[index]));

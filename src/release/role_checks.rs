@@ -1,5 +1,5 @@
-//! What the data say of the roles that a policy gives: people behind several rows, columns whose values name their
-//! rows, rows that are copies.
+//! Checks of a policy's roles against the data: individuals with several rows, columns whose values
+//! identify individuals, duplicate rows.
 
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
@@ -18,17 +18,19 @@ use crate::verify::expected::least_holders;
 use crate::verify::holders::{HolderCounter, Question};
 use crate::verify::per_class::individual;
 
-/// The identifiers that must not repeat: those of a policy that does not say whose row a row is.
+/// Returns the identifiers that must not repeat: those of a policy that neither names an individual
+/// column nor sets `rows_are_individuals`.
 pub(crate) fn must_not_repeat(policy: &Policy) -> impl Iterator<Item = &str> {
     let is_stated = policy.individual().is_some() || policy.rows_are_individuals;
     let columns = policy.columns.iter().filter(move |(_, role)| !is_stated && *role == Role::Identifier);
     columns.map(|(name, _)| name.as_str())
 }
 
-/// Refuses a policy under which people would count several times.
+/// Refuses a policy under which individuals would count several times.
 ///
 /// # Errors
-/// A policy error: an identifier repeats and nobody says who is counted. A data error when reading fails.
+/// A policy error if an identifier repeats that [must not](must_not_repeat). A data error when
+/// reading fails.
 pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
     for name in must_not_repeat(&loaded.policy) {
         run.stop.check()?;
@@ -50,11 +52,11 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
     Ok(())
 }
 
-/// Refuses a policy that promises nothing, and one under which people would count several times; returns how many rows
-/// are exact copies of another row.
+/// Refuses a policy that protects no individual, and one under which individuals would count
+/// several times; returns how many rows are exact copies of another row.
 ///
 /// # Errors
-/// As [`each_counts_once`]; a policy error when no requirement protects anybody.
+/// As [`each_counts_once`]; a policy error if no requirement protects any individual.
 pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
     if let Some(why) = loaded.policy.promises_nothing() {
         return Err(Error::policy(why));
@@ -64,9 +66,9 @@ pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
     Ok(equal_rows.individuals() - equal_rows.classes())
 }
 
-/// Refuses, before a search, columns that no release under the policy can hold as they are: even without all individuals
-/// (rows, where none are counted) that may be suppressed, more than a tenth hold a value of few. What a release really
-/// holds is judged by its [verification](super::as_is).
+/// Refuses, before a search, columns that no release under the policy can hold as they are: even
+/// without all individuals (rows, where none are counted) that may be suppressed, more than a tenth
+/// hold a value that fewer than q hold. The [verification](super::as_is) judges the actual release.
 ///
 /// # Errors
 /// A policy error that names the columns; a data error when reading fails.
@@ -93,15 +95,16 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     let q = least_holders(&policy.requirements);
     let questions = judged.iter().map(|name| Question { columns: vec![column(*name)], known: true, q });
     let holders = counter.count(&questions.collect::<Vec<_>>()).await?;
-    // A suppressed individual takes one holder away at most. Rows without an individual may be suppressed freely.
+    // Suppressing an individual removes at most one holder. Rows without an individual may be
+    // suppressed freely.
     let named = judged.into_iter().zip(holders).map(|(name, holders)| (name, holders.few));
     let named: Vec<_> = named.filter(|(_, few)| is_above_a_tenth(few.saturating_sub(limit), all)).collect();
     let counted = Counted { policy, all, unowned_rows: classes.unowned_rows(), place: "in the input" };
     counted.refusal(&named, q).map_or(Ok(()), Err)
 }
 
-/// Refuses released columns whose values name people, unless their lines in the policy allow that: `few` is how many hold
-/// a value that fewer than q hold, by column.
+/// Refuses released columns whose values identify individuals, unless the policy allows it for the
+/// column: `few` is, by column, how many hold a value that fewer than q hold.
 ///
 /// # Errors
 /// A policy error that names the columns.
@@ -114,19 +117,20 @@ pub(super) fn check_released(policy: &Policy, rows: &ReleasedRows<'_>, few: &[(S
     counted.refusal(&named, least_holders(&policy.requirements)).map_or(Ok(()), Err)
 }
 
-/// Who is counted when columns that are released as they are get judged.
+/// The holders against which columns released as they are get judged.
 struct Counted<'a> {
     policy: &'a Policy,
     /// The individuals and the rows without one, or all rows where no individuals are counted.
     all: u64,
-    /// The rows without an individual among them.
+    /// The rows without an individual among the holders.
     unowned_rows: u64,
-    /// Where they are: "in the input".
+    /// The place of the holders: "in the input".
     place: &'static str,
 }
 
 impl Counted<'_> {
-    /// The error that refuses columns, each with how many hold a value that fewer than `q` hold; `None` without one.
+    /// Returns the error that refuses columns, each with how many hold a value that fewer than `q`
+    /// hold; `None` for no columns.
     fn refusal(&self, columns: &[(&str, u64)], q: u64) -> Option<Error> {
         let [(name, few), others @ ..] = columns else { return None };
         let Self { policy, all, place, .. } = self;
@@ -152,25 +156,26 @@ impl Counted<'_> {
     }
 }
 
-/// The rows that have a value in a column, by how many have the same.
+/// Returns the rows that have a value in a column, by the number of rows with the same value.
 async fn values(run: &Run<'_>, table: &DataFrame, name: &str) -> Result<ClassSizes> {
     let doing = format!("counting the values of `{name}`");
     let known = table.clone().filter(column(name).is_not_null()).context(&doing)?;
     class_sizes(&known, &[name], run.stop, &doing).await
 }
 
-/// The rows whose value no other row has.
+/// Returns the rows whose value no other row has.
 fn alone(values: &ClassSizes) -> u64 {
     values.histogram().take_while(|(size, ..)| *size == 1).map(|(_, rows, _)| rows).sum()
 }
 
-/// The rows, by how many are equal in all flat columns.
+/// Returns the rows, by the number of rows that are equal in all flat columns.
 async fn equal_rows(run: &Run<'_>, table: &DataFrame) -> Result<ClassSizes> {
     let doing = "counting copies of rows";
     let fields = table.schema().fields().iter();
     let flat = fields.filter(|field| !field.data_type().is_nested());
     let columns: Vec<Expr> = flat.map(|field| column(field.name())).collect();
-    // Of two rows that differ, 64 bits under a random key are equal once in 10^19: enough for a count that is told.
+    // Two different rows share 64 bits under a random key once in 10^19, rare enough for a reported
+    // count.
     let hash = row_hash(random_keys(doing)?[0], columns).alias("hash");
     let rows = table.clone().select(vec![hash]).context(doing)?;
     class_sizes(&rows, &["hash"], run.stop, doing).await

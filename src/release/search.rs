@@ -1,4 +1,4 @@
-//! From an opened input to the best nodes: profile, check what cannot be satisfied, search.
+//! From an opened input to the best nodes: profile, check that the policy can be satisfied, search.
 
 use crate::class::ClassTable;
 use crate::engine::{Phase, Run};
@@ -27,7 +27,7 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     Ok(classes)
 }
 
-/// Refuses a table without rows or people, and what no recoding can satisfy.
+/// Refuses a table without rows or individuals, and requirements that no recoding can satisfy.
 ///
 /// # Errors
 /// A data error, or an unmet one.
@@ -43,7 +43,7 @@ pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<(
     can_be_met(policy, classes)
 }
 
-/// Refuses what not even a single class of all rows would hold.
+/// Refuses requirements that even one class of all rows would fail.
 fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
     let (people, counted) = (classes.total_individuals(), classes.counted());
     for requirement in &policy.requirements {
@@ -61,7 +61,7 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
         if let (Merge::Any, Some(column)) = (model.merge(Counted::Rows), column) {
             let mut values = classes.values_of_all(column);
             if counted == Counted::Individuals {
-                // No class can be better than one in which each value is one person's.
+                // No class can be better than one in which each individual has a different value.
                 values.iter_mut().for_each(|value| value.count = 1);
             }
             let value = model.value(&Class { size: people, sensitive: &values });
@@ -77,10 +77,10 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
     Ok(())
 }
 
-/// Searches for the best nodes; returns the method's name with what it found.
+/// Searches for the best nodes; returns the method's name and the outcome.
 ///
 /// # Errors
-/// Those of the method.
+/// Errors of the method.
 pub fn search(
     run: &Run<'_>,
     policy: &Policy,
@@ -96,15 +96,16 @@ pub fn search(
     })
 }
 
-/// Searches for all minimal nodes; returns how many nodes were evaluated as well.
+/// Searches for all minimal nodes; also returns how many nodes were evaluated.
 ///
 /// # Errors
-/// Those of [`minimal()`].
+/// Errors of [`minimal()`].
 pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
     ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched sooner"), minimal)
 }
 
-/// Makes a problem of a policy and its class table; a search that takes long is told with the `advice`.
+/// Runs a search on the problem of a policy and its class table; if it takes long, a notice shows
+/// the `advice`.
 pub(crate) fn ask<T>(
     run: &Run<'_>,
     policy: &Policy,
@@ -130,12 +131,12 @@ pub(crate) fn ask<T>(
     answer(&problem)
 }
 
-/// L, the individuals that may be suppressed; rows where none are counted.
+/// Returns L, the number of individuals that may be suppressed; rows where none are counted.
 pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
     policy.suppression_limit.floor_of(classes.total_individuals())
 }
 
-/// The error for a search that found no node.
+/// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     if !outcome.proven {
         return Error::unmet(format!(

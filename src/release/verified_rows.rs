@@ -1,4 +1,5 @@
-//! A release as rows of a query: chosen, applied and verified as for a folder, but kept in the engine's spill file.
+//! A release as the rows of a query: chosen, applied and verified like a folder, but kept in the
+//! engine's spill file.
 
 use std::sync::Arc;
 
@@ -28,10 +29,11 @@ use crate::release::search::{limit, nothing_found, search};
 use crate::verify::as_is::ReleasedRows;
 use crate::verify::verify;
 
-/// The columns of a release of a table with this schema. What a field says of its level is not known before the search.
+/// Returns the columns of a release of a table with this schema. Fields lack descriptors, which are
+/// unknown before the search.
 ///
 /// # Errors
-/// An internal error when a released column is not in the table.
+/// An internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
     let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
     let schema = released_schema(policy, table, &as_is.collect::<Vec<_>>())?;
@@ -40,7 +42,7 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(plain.collect::<Vec<_>>())))
 }
 
-/// Rows that were verified, on disk.
+/// Verified rows, on disk.
 #[derive(Clone)]
 pub(crate) struct VerifiedRows {
     manager: Arc<SpillManager>,
@@ -48,7 +50,7 @@ pub(crate) struct VerifiedRows {
     schema: SchemaRef,
 }
 
-/// Names the kind only: rows hold cells.
+/// Prints the kind only: rows hold cells.
 impl std::fmt::Debug for VerifiedRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("VerifiedRows(..)")
@@ -56,7 +58,7 @@ impl std::fmt::Debug for VerifiedRows {
 }
 
 impl VerifiedRows {
-    /// The rows in the order of a release.
+    /// Reads the rows in the order of a release.
     ///
     /// # Errors
     /// A data error when the file cannot be read.
@@ -82,11 +84,11 @@ impl PartitionStream for VerifiedRows {
     }
 }
 
-/// Searches, applies the best recoding to the rows and verifies the result against them, before anyone reads it.
-/// `plain_table` is the table as a verification reads it.
+/// Searches, applies the best recoding to the rows and verifies the result against them before any
+/// row can be read. `plain_table` is the table as a verification reads it.
 ///
 /// # Errors
-/// Those of a release: whatever is refused there is refused here.
+/// All errors of a release.
 pub(crate) async fn anonymize(
     run: &Run<'_>,
     runtime: Arc<RuntimeEnv>,
@@ -97,7 +99,7 @@ pub(crate) async fn anonymize(
     let policy = &loaded.policy;
     role_checks::check(run, loaded).await?;
     role_checks::check_as_is(run, loaded, &classes).await?;
-    // On a thread of its own: the caller's may be the only one.
+    // A separate thread: the caller's may be the only worker.
     let (resources, stop, asked) = (run.resources.clone(), run.stop.clone(), Arc::clone(policy));
     let (classes, outcome) = tokio::task::spawn_blocking(move || {
         let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
@@ -105,7 +107,7 @@ pub(crate) async fn anonymize(
         (classes, outcome)
     })
     .await
-    .map_err(|_| Error::internal("searching"))?;
+    .map_err(|_| Error::internal("verified_rows: the thread of the search failed"))?;
     let (_, outcome) = outcome?;
     let best = outcome.best.first();
     let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), &outcome))?;
@@ -129,7 +131,10 @@ pub(crate) async fn anonymize(
         let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).context(doing)?;
         file.append_batch(&batch).context(doing)?;
     }
-    let file = file.finish().context(doing)?.ok_or_else(|| Error::internal("an empty release"))?;
+    let file = file
+        .finish()
+        .context(doing)?
+        .ok_or_else(|| Error::internal("verified_rows: the spill file of the release is empty"))?;
     let verified = VerifiedRows { manager, file, schema };
     let output = table_of_partitions(&loaded.session, vec![Arc::new(verified.clone())])?;
     let output = canonical_floats_as_they_are(output)?;

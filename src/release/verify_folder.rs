@@ -1,4 +1,5 @@
-//! A folder judged as a release: its files, its schema, its rows, and with the input all of them.
+//! A folder judged as a release: its files, its schema, its rows, and with the input the comparison
+//! of all rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,16 +36,16 @@ use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
 use crate::verify::{Expected, Verified, verify};
 
-/// What a check of a release found.
+/// The result of checking a release.
 #[derive(Debug)]
 pub struct Checked {
     /// The release's record.
     pub public: PublicRecord,
-    /// What was counted.
+    /// The counts of the verification.
     pub verified: Verified,
-    /// Who is unique on all released columns together; rows are counted without the input.
+    /// The individuals that are unique on all released columns together; without the input, rows.
     pub unique: UniqueTogether,
-    /// Whether the input was compared.
+    /// Whether the release was compared with the input.
     pub with_input: bool,
 }
 
@@ -52,8 +53,8 @@ pub(super) fn refused(what: impl std::fmt::Display) -> Error {
     Error::unmet(format!("verification refused: {what}"))
 }
 
-/// Checks the release in `out`: its record, files and rows; with `input` also that the rows are those of the
-/// input under the policy (the one given, else the copy in the private record).
+/// Checks the release in `out`: its record, files and rows; with `input` also that the rows are
+/// those of the input under the policy (`policy` if given, else the copy in the private record).
 ///
 /// # Errors
 /// An unmet error that says what is wrong, a data error when it cannot be checked.
@@ -96,7 +97,7 @@ pub async fn check_release(
     if (verified.rows, verified.sizes.classes()) != (public.rows, public.classes) {
         return Err(refused("rows or classes are not those of the record"));
     }
-    // The rows alone do not tell whose they are.
+    // The rows alone do not name their individuals.
     if input.is_some() || public.individuals.is_none() {
         check_counts(&public, &verified)?;
         if public.unique != unique {
@@ -108,7 +109,7 @@ pub async fn check_release(
     Ok(Checked { public, verified, unique, with_input: input.is_some() })
 }
 
-/// Checks what a record says of sizes against what was counted.
+/// Checks the record's sizes against the counts.
 fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         risks.iter().map(|(name, value)| (name.clone(), record::recorded(*value))).collect()
@@ -129,7 +130,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     Ok(())
 }
 
-/// Checks what a record says in words that nothing counts, so that nothing else can be said there.
+/// Checks the words of a record that no count confirms, so that they cannot carry anything else.
 fn check_words(public: &PublicRecord) -> Result<()> {
     if public.format != 1 || public.tool != write::CREATED_BY {
         return Err(refused(format!("the record is not one of {}", write::CREATED_BY)));
@@ -147,7 +148,7 @@ fn check_words(public: &PublicRecord) -> Result<()> {
     Ok(())
 }
 
-/// Judges rows by themselves: the models of the record on the classes of the quasi-identifiers it names.
+/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers.
 async fn alone(
     run: &Run<'_>,
     out: &Path,
@@ -179,7 +180,7 @@ async fn alone(
     Ok((verified, unique))
 }
 
-/// Judges rows against the input's.
+/// Judges rows against the input's rows.
 async fn against(
     run: &Run<'_>,
     out: &Path,
@@ -220,7 +221,7 @@ async fn against(
     Ok((verified, unique))
 }
 
-/// The generalizers of the levels that the record names, padded as the released labels demand.
+/// Returns the generalizers of the levels in the record, padded as the released labels require.
 async fn recorded_generalizers(
     policy: &Policy,
     public: &PublicRecord,
@@ -241,7 +242,7 @@ async fn recorded_generalizers(
     Ok(generalizers)
 }
 
-/// The distinct values of a released column; `None` for a release without rows.
+/// Returns the distinct values of a released column; `None` for a release without rows.
 pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
     let doing = "reading the released labels";
     let labels = output.clone().select(vec![column(name)]).context(doing)?;
@@ -250,7 +251,7 @@ pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Op
     if labels.is_empty() { Ok(None) } else { concat(&labels).context(doing).map(Some) }
 }
 
-/// Checks what the record says of the columns.
+/// Checks the record's columns.
 fn check_columns(
     policy: &Policy,
     public: &PublicRecord,
@@ -297,7 +298,7 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
     Ok(models)
 }
 
-/// The schema that the record's columns say, with the types of the first file.
+/// Returns the schema of the record's columns, with the types of the first file.
 fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<Schema> {
     let first = parts.first().ok_or_else(|| refused("the record lists no file"))?;
     let (schema, _) = footer_of(&out.join(&first.name))?;
@@ -320,17 +321,17 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Checks that the folder holds the parts and nothing else but the record.
+/// Checks that the folder holds only the parts and the record.
 fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
     let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    // By the list and not by the set: a file that is listed twice would be counted twice.
+    // Iterates over the list, not the set: a file that is listed twice would be counted twice.
     for (index, Part { name, .. }) in parts.iter().enumerate() {
         if *name != format!("part-{index:05}.parquet") {
             return Err(refused("the files of the record are not numbered from part-00000.parquet"));
         }
         match fs::symlink_metadata(folder.join(name)) {
             Ok(facts) if facts.is_file() => {}
-            // A link, a folder or a pipe: whoever copies the release would publish something else.
+            // A link, a folder or a pipe: copying the release would publish something else.
             Ok(_) => return Err(refused(format!("{name} is no plain file"))),
             Err(_) => return Err(refused(format!("{name} is missing"))),
         }
@@ -373,8 +374,8 @@ pub(super) fn check_files(
     Ok(())
 }
 
-/// Checks that each file is, byte for byte, what our writer makes of the rows in it: nothing hides between its
-/// pages, in statistics or in dictionary entries that no row uses.
+/// Checks that each file is, byte for byte, our writer's output for its rows: nothing is hidden
+/// between its pages, in statistics or in unused dictionary entries.
 fn check_bytes(
     run: &Run<'_>,
     out: &Path,
@@ -400,7 +401,7 @@ struct Footer {
     created_by: Option<String>,
 }
 
-/// The schema and the facts of a Parquet footer.
+/// Returns the schema and the metadata of a Parquet footer.
 fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
     unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
         let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
@@ -415,7 +416,7 @@ fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
     let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).context(&place)?;
     let keys = facts.key_value_metadata().into_iter().flatten();
     let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
-    // A hidden column or a name that the Arrow schema covers up would show here.
+    // A hidden column, or a name that the Arrow schema conceals, would appear here.
     let names = facts.schema_descr().columns().iter().map(|c| c.path().string());
     if !names.eq(schema.fields().iter().map(|f| f.name().clone())) {
         return Err(refused("the columns of a file are not those of its schema"));
@@ -428,7 +429,7 @@ fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
     Ok((schema, footer))
 }
 
-/// The rows of a release as they were written: text without encodings, floats bit by bit.
+/// Reads the rows of a release as they were written: text without encodings, floats bit by bit.
 ///
 /// # Errors
 /// A data error when a file cannot be read.

@@ -1,4 +1,5 @@
-//! Watches a search for a run: tells how far it is, stops it, and says once that it takes long.
+//! Watches a search for a run: reports its progress, stops it, and shows one notice if it takes
+//! long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,16 +8,16 @@ use crate::engine::Run;
 use crate::method::Watch;
 use crate::plural::nodes_of;
 
-/// A search that takes longer is worth a notice, if its lattice has that many nodes: a smaller one ends.
+/// The duration after which a search gets a notice, unless its lattice is small: it will end soon.
 const LONG: Duration = Duration::from_secs(5);
 const MANY: u64 = 100_000;
 
 /// The [`Watch`] of a run.
 pub(super) struct Watcher<'a> {
     run: &'a Run<'a>,
-    /// The nodes of the lattice.
+    /// The number of nodes in the lattice.
     nodes: u64,
-    /// How the user may get an answer sooner; without it there is no notice.
+    /// How the user may get an answer sooner; `None` for no notice.
     advice: Option<&'static str>,
     started: Instant,
     long: Duration,
@@ -24,7 +25,7 @@ pub(super) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    /// Watches a search of so many nodes that begins now.
+    /// Watches a search over `nodes` nodes that begins now.
     pub(super) fn new(run: &'a Run<'a>, nodes: u64, advice: Option<&'static str>) -> Self {
         Self { run, nodes, advice, started: Instant::now(), long: LONG, has_told: AtomicBool::new(false) }
     }
@@ -66,7 +67,7 @@ mod tests {
         }
     }
 
-    /// The notices of a search that is asked three times whether it is stopped.
+    /// Returns the notices of a search that checks three times whether it is stopped.
     fn notices(nodes: u64, advice: Option<&'static str>, long: Duration) -> Vec<String> {
         let (heard, stop, resources) =
             (Heard::default(), CancelToken::default(), Resources::default_of_machine());

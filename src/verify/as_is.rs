@@ -1,13 +1,17 @@
-//! Columns that are released as they are: whether their values name people, alone or together with others.
+//! Columns released as they are: whether their values identify individuals, alone or in
+//! combination.
 //!
-//! Generalized quasi-identifiers protect nobody whose member number stands beside them. So the values of every column
-//! that is released as it is are judged by their holders among the released rows: the individuals, or the rows where
-//! none are counted. A column is refused when more than a tenth of them hold a value that fewer than q hold, where q
-//! is the largest class size that a requirement implies, and at least 2. The rest is shown and not refused:
-//! l-diversity wants values that stand alone in their class, and a column can be harmless in itself.
+//! Generalized quasi-identifiers do not protect an individual whose member number is released
+//! beside them. So the values of every column released as it is are judged by their holders among
+//! the released rows: the individuals, or the rows where none are counted. A column is refused when
+//! more than a tenth of the holders have a value that fewer than q hold, where q is the largest
+//! class size that a requirement implies, and at least 2. All other findings are shown, not
+//! refused: l-diversity needs values that are unique in their class, and a column can be harmless
+//! in itself.
 //!
-//! The rows that are looked at are those that a verification has just found right: of the output where rows are
-//! counted, of the input's released classes where individuals are, because only the input names them.
+//! The rows are those that a verification has just accepted: rows of the output where rows are
+//! counted, rows of the input's released classes where individuals are, because only the input
+//! names individuals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,78 +37,83 @@ use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 
-/// The part of the individuals that may hold a value of few: one in so many.
+/// One in `FEW_IN` of the individuals may hold a value that fewer than q hold.
 pub const FEW_IN: u64 = 10;
 
 const CLASS: &str = "kanon_class";
 const DOING: &str = "judging the columns that are released as they are";
 
-/// How many released individuals (rows, where none are counted) are unique on the quasi-identifiers together with
-/// all columns that are released as they are.
+/// How many released individuals (rows, where none are counted) are unique on the quasi-identifiers
+/// together with all columns released as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UniqueTogether {
-    /// The individuals who hold a released row that no other individual holds.
+    /// The individuals with a released row that no other individual holds.
     pub count: u64,
-    /// The individuals who were looked at.
+    /// The individuals examined.
     pub of: u64,
-    /// Where more than a tenth are unique: columns that, with the quasi-identifiers, are enough for that. Those with
-    /// the most distinct values come first.
+    /// If more than a tenth are unique: columns that suffice for that, together with the
+    /// quasi-identifiers. The columns with the most distinct values come first.
     pub columns: Vec<String>,
 }
 
 impl UniqueTogether {
-    /// Whether more than a tenth are unique.
+    /// Returns whether more than a tenth are unique.
     pub fn is_alarming(&self) -> bool {
         is_above_a_tenth(self.count, self.of)
     }
 }
 
-/// What is shown of a column that is released as it is. Counts are of individuals, or of rows where none are counted.
+/// Findings about a column released as it is. Counts are of individuals, or of rows where none are
+/// counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AsIsColumn {
     /// The column.
     pub column: String,
-    /// Those who hold a value that fewer than q hold.
+    /// The individuals with a value that fewer than q hold.
     pub of_few: u64,
-    /// Those who alone in their class hold their value.
+    /// The individuals with a value that no other individual of their class holds.
     pub alone_in_class: u64,
-    /// Those of whom several rows share a value that nobody else holds, which links these rows.
+    /// The individuals with several rows that share a value no other individual holds, which links
+    /// these rows.
     pub linked: u64,
-    /// The quasi-identifiers that the values give away finer than they are released.
+    /// The quasi-identifiers that the values reveal more finely than they are released.
     pub reveals: Vec<Reveal>,
 }
 
-/// A quasi-identifier that another column's values give away.
+/// A quasi-identifier that another column's values reveal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reveal {
     /// The quasi-identifier.
     pub column: String,
-    /// The finer level, as `kanon.generalized` says it.
+    /// The descriptor of the finer level, as in `kanon.generalized`.
     pub by: String,
-    /// The released rows whose value occurs, q times or more, with one label of that level only.
+    /// The released rows whose value occurs at least q times, always with the same label of that
+    /// level.
     pub rows: u64,
 }
 
-/// Whether `part` is more than a tenth of `all`.
+/// Returns whether `part` is more than a tenth of `all`.
 pub(crate) fn is_above_a_tenth(part: u64, all: u64) -> bool {
     u128::from(part) * u128::from(FEW_IN) > u128::from(all)
 }
 
-/// The released rows, after a verification.
+/// The released rows after a verification.
 pub(crate) struct ReleasedRows<'a> {
     expected: &'a Expected<'a>,
     counter: HolderCounter,
-    /// The released individuals and the rows without one, or all rows where no individuals are counted.
+    /// The released individuals and the rows without one, or all rows where no individuals are
+    /// counted.
     all: u64,
     /// The released rows without an individual.
     unowned_rows: u64,
 }
 
 impl<'a> ReleasedRows<'a> {
-    /// The rows of a release that `verified` was found of. Individuals are counted where the `input` is there.
+    /// Takes the rows of a release that passed as `verified`. Individuals are counted if `input` is
+    /// given.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
@@ -137,14 +146,15 @@ impl<'a> ReleasedRows<'a> {
         least_holders(self.expected.requirements)
     }
 
-    /// The holders of each column that is released as it is, in order.
+    /// Returns the holders of each column released as it is, in order.
     async fn columns(&self) -> Result<Vec<Holders>> {
         let q = self.least_holders();
         let questions: Vec<Question> = self.expected.as_is().map(|index| value_of(index, q)).collect();
         self.counter.count(&questions).await
     }
 
-    /// Returns, of each column that is released as it is, how many hold a value that fewer than q hold.
+    /// Returns for each column released as it is how many individuals hold a value that fewer than
+    /// q hold.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
@@ -154,17 +164,18 @@ impl<'a> ReleasedRows<'a> {
         Ok(names.zip(holders.iter().map(|holders| holders.few + holders.unowned)).collect())
     }
 
-    /// The released individuals and the rows without one, or all rows where no individuals are counted.
+    /// Returns the released individuals and the rows without one, or all rows where no individuals
+    /// are counted.
     pub(crate) fn all(&self) -> u64 {
         self.all
     }
 
-    /// The released rows without an individual.
+    /// Returns the released rows without an individual.
     pub(crate) fn unowned_rows(&self) -> u64 {
         self.unowned_rows
     }
 
-    /// Returns what is shown of each column, with nothing yet of what it reveals.
+    /// Returns the findings for each column, with `reveals` still empty.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
@@ -187,7 +198,7 @@ impl<'a> ReleasedRows<'a> {
         Ok(shown.collect())
     }
 
-    /// Who is unique on all released columns together, and the columns that do it.
+    /// Returns how many are unique on all released columns together, and the columns that cause it.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
@@ -201,7 +212,7 @@ impl<'a> ReleasedRows<'a> {
         let values: BTreeMap<usize, u64> =
             order.iter().copied().zip(self.columns().await?.iter().map(|holders| holders.values)).collect();
         order.sort_by_key(|index| std::cmp::Reverse(values.get(index).copied()));
-        // More columns separate more: the fewest that are enough are found by halving.
+        // More columns separate more rows: bisection finds the least number that suffices.
         let (mut too_few, mut enough) = (0, order.len());
         while enough - too_few > 1 {
             let middle = too_few + (enough - too_few) / 2;
@@ -213,7 +224,7 @@ impl<'a> ReleasedRows<'a> {
         Ok(unique)
     }
 
-    /// How many are unique on the quasi-identifiers and some of the other columns.
+    /// Counts the holders that are unique on the quasi-identifiers and some of the other columns.
     async fn unique_on(&self, others: &[usize]) -> Result<u64> {
         let others = others.iter().map(|index| column(column_name(*index)));
         let columns = std::iter::once(column(CLASS)).chain(others).collect();
@@ -222,16 +233,18 @@ impl<'a> ReleasedRows<'a> {
     }
 }
 
-/// The values of one column.
+/// Asks about the values of one column.
 fn value_of(index: usize, q: u64) -> Question {
     Question { columns: vec![column(column_name(index))], known: true, q }
 }
 
-/// A quasi-identifier, by its place among the released columns, and the generalizer of the level below the released.
+/// A quasi-identifier's index among the released columns, and the generalizer one level below the
+/// released one.
 pub(crate) type Finer = (usize, Arc<dyn Generalizer>);
 
-/// Adds to `shown` the quasi-identifiers that the values of a column give away at the level below the released one:
-/// the value occurs with one label there, and the released label stands for several.
+/// Adds to `shown` the quasi-identifiers that the values of a column reveal at the level below the
+/// released one: the value occurs with one label of that level, and the released label covers
+/// several.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -256,7 +269,7 @@ pub(crate) async fn reveals(
     let rows = released_input(session, output, input, expected, numbers.collect(), stop).await?;
     let mut held = Held::new(&budget);
 
-    // Of each released label the labels below it: the first and the last by number.
+    // For each released label the least and greatest number of the labels below it.
     let mut below: Vec<BTreeMap<u32, (u32, u32)>> = vec![BTreeMap::new(); finer.len()];
     let q = least_holders(expected.requirements);
     let class = Question { columns: vec![column(CLASS)], known: true, q };
@@ -299,8 +312,9 @@ fn finer_name(at: usize) -> String {
     format!("kanon_finer_{at}")
 }
 
-/// Shows `see` each value of each question, by its place: its rows, and of each quasi-identifier in `finer` the least
-/// released label and the least and greatest finer one, all as numbers.
+/// Calls `see` for each value of each question with the question's index, the value's rows, and for
+/// each quasi-identifier in `finer` the least released label and the least and greatest finer one,
+/// all as numbers.
 async fn spans(
     rows: &DataFrame,
     questions: &[Question],
@@ -326,11 +340,11 @@ async fn spans(
             stop.check()?;
             let batch = batch.context(DOING)?;
             let [values, sizes, labels @ ..] = batch.columns() else {
-                return Err(Error::internal("as_is: a GROUP BY without its columns"));
+                return Err(Error::internal("as_is: a GROUP BY lost its columns"));
             };
             let labels: Option<Vec<_>> =
                 labels.iter().map(|labels| labels.as_primitive_opt::<UInt32Type>()).collect();
-            let labels = labels.ok_or_else(|| Error::internal("as_is: labels without numbers"))?;
+            let labels = labels.ok_or_else(|| Error::internal("as_is: a label has no number"))?;
             let values = integers(values)?;
             for (row, size) in counted(sizes)?.into_iter().enumerate() {
                 of_value.clear();
@@ -344,8 +358,8 @@ async fn spans(
     Ok(())
 }
 
-/// The rows of the input whose class is in the output: the hash of the class, the columns of a release with labels as
-/// numbers, the individual where one is named, and `others`.
+/// Returns the input rows whose class is in the output: the hash of the class, the columns of a
+/// release with labels as numbers, the individual if a column names one, and `others`.
 async fn released_input(
     session: &SessionContext,
     output: DataFrame,
@@ -378,7 +392,7 @@ async fn released_input(
     only(input, CLASS, released, &carried)
 }
 
-/// The hash of the class of each row before its columns, those of a release and `others`.
+/// Puts the hash of each row's class before its columns: those of a release and `others`.
 fn classed(
     numbered: DataFrame,
     expected: &Expected<'_>,

@@ -1,4 +1,5 @@
-//! The one plan of a verification: `GROUP BY` over input and output together, labels as numbers.
+//! The single query plan of a verification: `GROUP BY` over input and output together, with labels
+//! as numbers.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,10 +22,10 @@ use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};
 
-/// The columns of the counting plan behind the quasi-identifiers.
+/// The columns of the counting plan after the quasi-identifiers.
 const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
 
-/// The one plan of a verification.
+/// Builds the query plan of a verification.
 pub(crate) fn counting_plan(
     output: DataFrame,
     input: Option<DataFrame>,
@@ -53,8 +54,8 @@ pub(crate) fn counting_plan(
     by_class(groups, &labels, [labels.clone(), values, counts].concat(), positions)
 }
 
-/// The columns of a release, under the names of [`column_name`]: numbers of labels, the others as they are. Values of
-/// the input are recoded before.
+/// Returns the columns of a release under the names of [`column_name`]: labels as numbers, other
+/// columns unchanged. Values of the input are recoded first.
 pub(crate) fn numbered(
     expected: &Expected<'_>,
     labels: &[Option<Arc<Labels>>],
@@ -73,8 +74,8 @@ pub(crate) fn numbered(
     columns.collect()
 }
 
-/// The number of the label of each value of the column `name`, recoded before where there is a generalizer;
-/// `function` is what plans show.
+/// Returns the number of the label of each value of the column `name`; `recode` generalizes the
+/// values first. Plans show `function`.
 pub(crate) fn number_of(
     function: &'static str,
     name: &str,
@@ -85,8 +86,8 @@ pub(crate) fn number_of(
     of_values(Arc::new(number), name, column(name))
 }
 
-/// One side of the comparison: labels, then the counts that this side contributes. Only the input, which has keys for
-/// its individuals, knows whose rows they are.
+/// Builds one side of the comparison: labels, then the counts that this side contributes. Only the
+/// input names the individual of a row, so only its side has the keys for it.
 fn side(
     table: DataFrame,
     expected: &Expected<'_>,
@@ -103,7 +104,7 @@ fn side(
         });
     }
     let rows = table.select(columns).context(doing)?;
-    // Within a class the labels are equal: what else a row holds is hashed.
+    // The labels of a class are equal, so only the other columns are hashed.
     let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
     let others: Vec<Expr> = others.map(|index| column(column_name(index))).collect();
     let hash = |key: [u64; 2]| row_hash(key, others.clone());
@@ -121,10 +122,11 @@ fn side(
     rows.select(columns).context(doing)
 }
 
-/// Numbers the labels of a quasi-identifier, so that integers are grouped and not texts. Values of the input are
-/// recoded by the naive generalizer before.
+/// Numbers the labels of a quasi-identifier, so that integers are grouped instead of texts. The
+/// naive generalizer recodes values of the input first.
 struct Number {
-    /// Two numberings of one column in one plan need two names: the engine takes calls that print alike for the same.
+    /// Two numberings of one column in one plan need two names: the engine merges calls that print
+    /// alike.
     name: &'static str,
     recode: Option<Arc<dyn Generalizer>>,
     labels: Arc<Labels>,
@@ -153,20 +155,20 @@ impl OfValues for Number {
     }
 }
 
-/// The labels of one quasi-identifier on both sides, in the order of arrival.
+/// The labels of one quasi-identifier on both sides, in order of arrival.
 pub(crate) struct Labels(Mutex<Known>);
 
 struct Known {
     labels: Vec<Value>,
-    /// The places of the labels, by their hash.
+    /// The indices of the labels, by their hash.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// The bytes of the texts.
+    /// The total bytes of the texts.
     texts: usize,
     held: Held,
 }
 
-/// A label by kind and bits: what is not the same to the last bit is another label.
+/// A label compared by kind and bits: labels that differ in one bit are different.
 #[derive(PartialEq, Eq, Hash)]
 enum Exact<'a> {
     Null,
@@ -195,14 +197,16 @@ impl<'a> Exact<'a> {
 }
 
 impl Labels {
-    /// None yet; memory comes out of `budget`.
+    /// An empty numbering; memory comes from `budget`.
     pub(crate) fn new(budget: &Arc<dyn Budget>) -> Self {
         let (index, hasher) = (HashTable::new(), DefaultHashBuilder::default());
         Self(Mutex::new(Known { labels: Vec::new(), index, hasher, texts: 0, held: Held::new(budget) }))
     }
 
     fn known(&self) -> Result<MutexGuard<'_, Known>> {
-        self.0.lock().map_err(|_| Error::internal("another thread panicked while it numbered labels"))
+        self.0
+            .lock()
+            .map_err(|_| Error::internal("counting: another thread panicked while it numbered labels"))
     }
 
     fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
@@ -212,7 +216,7 @@ impl Labels {
         numbers
     }
 
-    /// Whether each label so far is one of the generalizer's.
+    /// Returns for each label so far whether it is one of the generalizer's.
     pub(crate) fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
         Ok(self.known()?.labels.iter().map(|label| generalizer.is_label(label)).collect())
     }
@@ -243,7 +247,7 @@ impl Known {
     }
 }
 
-/// The column of a counting plan that holds the released column at `index`.
+/// Returns the counting plan's name for the released column at `index`.
 pub(crate) fn column_name(index: usize) -> String {
     format!("kanon_column_{index}")
 }

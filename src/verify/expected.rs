@@ -1,4 +1,4 @@
-//! What a release must be, as a verification is told.
+//! The properties that a verification expects of a release.
 
 use std::sync::Arc;
 
@@ -8,11 +8,12 @@ use crate::decimal::Decimal;
 use crate::generalize::Generalizer;
 use crate::model::Requirement;
 
-/// What a release must be.
+/// The properties that a verification expects of a release.
 pub struct Expected<'a> {
-    /// The released columns in order: name, and for a quasi-identifier the generalizer of its level.
+    /// The released columns in order: the name, and for a quasi-identifier the generalizer of its
+    /// level.
     pub columns: Vec<(String, Option<Arc<dyn Generalizer>>)>,
-    /// What every class must hold.
+    /// The requirements on every class.
     pub requirements: &'a [Requirement],
     /// The sensitive columns, which are released as they are.
     pub sensitive: Vec<String>,
@@ -23,23 +24,23 @@ pub struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    /// The places of the quasi-identifiers.
+    /// Returns the indices of the quasi-identifiers.
     pub(crate) fn quasi(&self) -> impl Iterator<Item = usize> {
         (0..self.columns.len()).filter(|index| self.columns[*index].1.is_some())
     }
 
-    /// A numbering of labels for each quasi-identifier.
+    /// Returns an empty numbering of labels for each quasi-identifier.
     pub(crate) fn labels(&self, budget: &Arc<dyn Budget>) -> Vec<Option<Arc<Labels>>> {
         let columns = self.columns.iter();
         columns.map(|(_, quasi)| quasi.as_ref().map(|_| Arc::new(Labels::new(budget)))).collect()
     }
 
-    /// The places of the columns that are released as they are.
+    /// Returns the indices of the columns released as they are.
     pub(crate) fn as_is(&self) -> impl Iterator<Item = usize> {
         (0..self.columns.len()).filter(|index| self.columns[*index].1.is_none())
     }
 
-    /// The places of the sensitive columns.
+    /// Returns the indices of the sensitive columns.
     pub(crate) fn sensitive(&self) -> Vec<usize> {
         let columns = self.columns.iter().enumerate();
         columns
@@ -49,7 +50,8 @@ impl Expected<'_> {
     }
 }
 
-/// The largest class size that a requirement implies, at least 2: a value that fewer individuals hold names people.
+/// Returns q: the largest class size that a requirement implies, at least 2. A value with fewer
+/// holders identifies individuals.
 pub(crate) fn least_holders(requirements: &[Requirement]) -> u64 {
     requirements.iter().map(|requirement| requirement.model.min_size()).fold(2, u64::max)
 }

@@ -1,14 +1,17 @@
-//! How many individuals hold each value: the count behind "a value that fewer than q individuals hold".
+//! The number of individuals that hold each value, for "a value that fewer than q individuals
+//! hold".
 //!
 //! ```text
 //! rows -> one row for each question, with the hash of the values that it looks at
-//! GROUP BY value                  -> rows; a value of (q - 1) * m rows or fewer may have fewer than q holders, where
-//!                                    no individual has more than m rows
-//! GROUP BY value, individual      -> of those values only, brought together by a spilling sort and counted one by one
+//! GROUP BY value                  -> rows; a value of (q - 1) * m rows or fewer may have fewer
+//!                                    than q holders, where no individual has more than m rows
+//! GROUP BY value, individual      -> of those values only, brought together by a spilling sort and
+//!                                    counted one by one
 //! ```
-//! Where rows are counted, each row is a holder, and the first GROUP BY answers. Where individuals are counted, a row
-//! without one is released all the same, so it is judged as a row: it holds its value beside the individuals. Up to
-//! [`QUESTIONS`] questions share one scan. Values are compared by 58 bits of a hash under a random key.
+//! Where rows are counted, each row is a holder, and the first GROUP BY suffices. Where individuals
+//! are counted, a row without one is released as well and judged as a row: it holds its value
+//! beside the individuals. Up to [`QUESTIONS`] questions share one scan. Values are compared by 58
+//! bits of a hash under a random key.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -34,35 +37,37 @@ use crate::engine::functions::{counted, random_keys, row_hashes};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 
-/// Columns whose values are looked at together.
+/// The columns whose values are examined together.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     /// The columns; NULL is a value.
     pub(crate) columns: Vec<Expr>,
-    /// Whether rows with a NULL in the last column are left out.
+    /// Whether rows with a NULL in the last column are skipped.
     pub(crate) known: bool,
-    /// q: holders are counted whose value fewer than so many hold.
+    /// q: counts the holders of values with fewer than q holders.
     pub(crate) q: u64,
 }
 
-/// What was counted of the values of one column, or of several together.
+/// The counts for the values of one column, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Holders {
-    /// The distinct values.
+    /// The number of distinct values.
     pub(crate) values: u64,
-    /// The individuals (rows, where none are counted) with a value that fewer than q individuals hold.
+    /// The individuals (rows, where none are counted) with a value that fewer than q individuals
+    /// hold.
     pub(crate) few: u64,
-    /// The rows without an individual whose value fewer than q individuals and such rows hold; 0 where rows are
-    /// counted.
+    /// The rows without an individual whose value is held by fewer than q individuals and such
+    /// rows; 0 where rows are counted.
     pub(crate) unowned: u64,
-    /// The individuals with at least two rows of a value that no other individual holds; 0 where rows are counted.
+    /// The individuals with at least two rows of a value that no other individual holds; 0 where
+    /// rows are counted.
     pub(crate) linked: u64,
 }
 
 /// A table whose values are counted by their holders.
 pub(crate) struct HolderCounter {
     table: DataFrame,
-    /// No individual has more rows than this; `None` where rows are counted.
+    /// The most rows of one individual; `None` where rows are counted.
     most_rows: Option<u64>,
     budget: Arc<dyn Budget>,
     stop: CancelToken,
@@ -74,21 +79,24 @@ const ROWS: &str = "kanon_rows";
 const OWNED: &str = "kanon_owned_rows";
 const DOING: &str = "counting who holds a value";
 
-/// The questions that one scan answers at most; their number is the lowest bits of a value. More would need lists too
-/// long for the memory that a thread takes unaccounted: 8 bytes a question for each row of a batch.
+/// The most questions that one scan answers; the question's index is the lowest bits of a value.
+/// More would need lists too long for a thread's unaccounted memory: 8 bytes per question and row
+/// of a batch.
 pub(crate) const QUESTIONS: usize = 1 << 6;
 
-/// Above this many values the second GROUP BY looks at all rows: a list of values would not be small any more.
+/// Above this many values the second GROUP BY reads all rows: a list of the values would be too
+/// large.
 const LISTED_VALUES: usize = 1 << 20;
 
-/// The place of the question that a value belongs to, within its scan.
+/// Returns the index within its scan of the question that a value belongs to.
 pub(crate) fn question_of(value: u64) -> usize {
     usize::try_from(value % QUESTIONS as u64).unwrap_or(0)
 }
 
 impl HolderCounter {
-    /// A counter over `table`, which has the columns of [`individual`](super::per_class::individual) where no
-    /// individual has more than `most_rows` rows.
+    /// Counts over `table`. If `most_rows` is given, it has the columns of
+    /// [`individual`](super::per_class::individual), and no individual has more than `most_rows`
+    /// rows.
     pub(crate) fn new(
         session: &SessionContext,
         table: DataFrame,
@@ -99,7 +107,7 @@ impl HolderCounter {
         Self { table, most_rows, budget, stop: stop.clone() }
     }
 
-    /// Counts the holders of the values that each question looks at.
+    /// Counts the holders of the values of each question.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
@@ -158,7 +166,7 @@ impl HolderCounter {
         Ok(all)
     }
 
-    /// Shows `see` each value of `rows` with the counts that `sizes` are.
+    /// Calls `see` for each value of `rows` with the counts in `sizes`.
     async fn sizes(
         &self,
         rows: DataFrame,
@@ -211,7 +219,8 @@ impl HolderCounter {
     }
 }
 
-/// For each row of `table` and each question a row: [`VALUE`], and the `others` as they are. At most [`QUESTIONS`].
+/// Returns a row for each row of `table` and each question, at most [`QUESTIONS`]: [`VALUE`], and
+/// the `others` unchanged.
 ///
 /// # Errors
 /// When the plan cannot be built.
@@ -226,11 +235,13 @@ pub(crate) fn exploded(table: &DataFrame, questions: &[Question], others: Vec<Ex
     rows.unnest_columns_with_options(&[VALUE], options).context(DOING)
 }
 
-/// A list for each row: of each question the hash of the values that it looks at, and in the lowest bits its place.
+/// A function that returns a list per row: for each question the hash of its values, with the
+/// question's index in the lowest bits.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Values {
     key: [u64; 2],
-    /// For each question the number of its columns, and whether the last must be known.
+    /// For each question the number of its columns, and whether rows with a NULL in the last are
+    /// skipped.
     layout: Vec<(usize, bool)>,
     signature: Signature,
 }
@@ -282,7 +293,7 @@ impl ScalarUDFImpl for Values {
 /// An individual as two hashes.
 type Individual = (u64, u64);
 
-/// Values one after the other, and what is known of the present one.
+/// A fold over values in order, with the counts of the current value.
 #[derive(Default)]
 struct Fold {
     value: Option<u64>,
@@ -290,11 +301,11 @@ struct Fold {
     holders: Vec<(Individual, u64)>,
     /// The rows without an individual.
     unowned: u64,
-    /// By question.
+    /// The counts per question.
     found: Vec<Found>,
 }
 
-/// What was found of a question.
+/// The counts of a question.
 #[derive(Default)]
 struct Found {
     q: u64,
@@ -317,7 +328,7 @@ impl Fold {
         }
     }
 
-    /// Ends the present value.
+    /// Ends the current value.
     fn end(&mut self) {
         let found = self.value.and_then(|value| self.found.get_mut(question_of(value)));
         if let Some(found) = found {
@@ -343,12 +354,14 @@ impl Fold {
     }
 }
 
-/// The hashes in an array.
+/// Returns the hashes in an array.
 ///
 /// # Errors
-/// An internal error when there are none.
+/// An internal error for an array of another type.
 pub(crate) fn integers(array: &ArrayRef) -> Result<&UInt64Array> {
-    array.as_primitive_opt::<UInt64Type>().ok_or_else(|| Error::internal("a hash that is no 64-bit integer"))
+    array
+        .as_primitive_opt::<UInt64Type>()
+        .ok_or_else(|| Error::internal("holders: a hash is not a 64-bit integer"))
 }
 
 #[cfg(test)]
@@ -362,7 +375,7 @@ mod tests {
 
     type Row = (Option<&'static str>, Option<i64>);
 
-    /// The obvious way.
+    /// The naive count.
     fn naive(rows: &[Row], individuals: bool, q: usize) -> Holders {
         let mut holders: BTreeMap<&str, BTreeMap<i64, u64>> = BTreeMap::new();
         let mut nameless: BTreeMap<&str, usize> = BTreeMap::new();

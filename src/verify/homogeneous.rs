@@ -1,25 +1,27 @@
-//! Homogeneous classes: whoever knows that a person is in one learns the sensitive value for sure.
+//! Homogeneous classes: a class reveals the sensitive value of each of its individuals with
+//! certainty.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::ValueCount;
 
-/// How many classes have one value of a sensitive column in common, and how many people are in them.
+/// The number of classes that share one value of a sensitive column, and the individuals in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Homogeneous {
     /// The sensitive column.
     pub column: String,
-    /// The classes all of whose individuals (rows, where none are counted) have one same value that is not NULL.
+    /// The classes in which all individuals (rows, where none are counted) share one non-NULL
+    /// value.
     pub classes: u64,
-    /// The distinct individuals in them, or their rows.
+    /// The distinct individuals in these classes, or their rows.
     pub individuals: u64,
 }
 
 /// Counts homogeneous classes, one sensitive column after the other.
 pub(crate) struct Counting {
     found: Vec<Homogeneous>,
-    /// For each column who is in a homogeneous class.
+    /// For each column which individuals are in a homogeneous class.
     who: Vec<Vec<bool>>,
 }
 
@@ -30,8 +32,8 @@ impl Counting {
         Self { who: vec![Vec::new(); found.len()], found }
     }
 
-    /// CountedColumns at a class of this size: the counts of its values, one list a column, and who is in it, where
-    /// individuals are counted.
+    /// Adds a class of this size: the counts of its values, one list per column, and its
+    /// individuals, where they are counted.
     pub(crate) fn add(&mut self, size: u64, values: &[Vec<ValueCount>], individuals: Option<&[u32]>) {
         for ((found, who), counts) in self.found.iter_mut().zip(&mut self.who).zip(values) {
             let shared = counts.iter().any(|count| count.value.is_some() && count.count == size);

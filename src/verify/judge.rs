@@ -1,4 +1,4 @@
-//! The judge of a verification: class after class, what was released of it against what it is in the input.
+//! The judge of a verification, which compares the release with the input class by class.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use crate::error::{Error, Result};
 use crate::model::{Class, Quantity, Requirement};
 use crate::plural::plural;
 
-/// What was counted in a release that passed.
+/// The counts of a release that passed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
     /// The released rows.
     pub rows: u64,
     /// The sizes of the released classes.
     pub sizes: ClassSizes,
-    /// For each sensitive column the released classes that are homogeneous.
+    /// The homogeneous released classes, per sensitive column.
     pub homogeneous: Vec<Homogeneous>,
-    /// The rows that are in the input and not in the release; `None` without the input.
+    /// The rows of the input that are not in the release; `None` without the input.
     pub suppressed_rows: Option<u64>,
-    /// The individuals, where they are counted and the input was there to count them.
+    /// The individuals, where they are counted and the input is given.
     pub individuals: Option<IndividualCounts>,
     /// The released rows without an individual; 0 where rows are counted.
     pub unowned_rows: u64,
-    /// Per model what was reached.
+    /// The value that each model reached.
     pub reached: Vec<Option<Quantity>>,
 }
 
 /// The individuals of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndividualCounts {
-    /// All.
+    /// All individuals.
     pub all: u64,
-    /// Those with at least one suppressed row.
+    /// The individuals with at least one suppressed row.
     pub suppressed: u64,
-    /// The most rows that one of them has.
+    /// The most rows of one individual.
     pub most_rows: u64,
 }
 
-/// Counts of classes by what is wrong with them.
+/// The number of classes with each violation.
 #[derive(Debug, Default)]
 struct Violations {
     fails_a_model: u64,
@@ -86,7 +86,7 @@ impl Violations {
     }
 }
 
-/// What was counted of one class, or of one of its groups.
+/// The counts of one class, or of one of its groups.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) in_rows: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The counts of one group, in the order of the counting plan.
+    /// Reads the counts of one group, in the order of the counting plan.
     pub(crate) fn read(counts: &[ArrayRef], row: usize) -> Self {
         let count = |index: usize| counts[index].as_primitive::<UInt64Type>().value(row);
         Self {
@@ -122,10 +122,10 @@ impl Counts {
     }
 }
 
-/// Judges class after class.
+/// Judges one class after the other.
 pub(crate) struct Judge<'a> {
     requirements: &'a [Requirement],
-    /// For each requirement the place of its column among the sensitive ones.
+    /// For each requirement the index of its column among the sensitive ones.
     looks_at: Vec<Option<usize>>,
     with_input: bool,
     wrong: Violations,
@@ -135,17 +135,17 @@ pub(crate) struct Judge<'a> {
     input_rows: u64,
     kept_rows: u64,
     unowned_rows: u64,
-    /// By the number of an individual.
+    /// The individuals, by their numbers.
     people: Vec<Person>,
     held: Held,
 }
 
-/// What is known of one individual.
+/// The facts about one individual.
 #[derive(Clone, Copy)]
 struct Person {
-    /// The size of the smallest released class with a row of theirs.
+    /// The size of the smallest released class with a row of the individual.
     smallest: Option<u64>,
-    /// Whether a row of theirs is suppressed.
+    /// Whether a row of the individual is suppressed.
     suppressed: bool,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Judges a class that ended.
+    /// Judges a class after its last group.
     ///
     /// # Errors
     /// A data error when memory runs out.
@@ -240,8 +240,8 @@ impl<'a> Judge<'a> {
         self.held.at_least(self.people.capacity() * size_of::<Person>())
     }
 
-    /// What was counted, when all is right; `individuals` are all of the input, where they are counted, and the most
-    /// rows of one of them.
+    /// Returns the counts if nothing is wrong; `individuals` are the number of all individuals of
+    /// the input, where they are counted, and the most rows of one of them.
     ///
     /// # Errors
     /// An unmet error that says what is wrong.

@@ -1,4 +1,4 @@
-//! Sets of hashes, and the rows of a table whose hash is in one.
+//! Sets of hashes, and the rows of a table whose hash is in a set.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -18,14 +18,14 @@ use crate::error::Result;
 
 const DOING: &str = "keeping the rows of some values";
 
-/// A set of hashes, and its memory.
+/// A set of hashes that accounts for its memory.
 pub(crate) struct Members {
     hashes: HashSet<u64>,
     held: Held,
 }
 
 impl Members {
-    /// None yet.
+    /// An empty set.
     pub(crate) fn new(budget: &Arc<dyn Budget>) -> Self {
         Self { hashes: HashSet::new(), held: Held::new(budget) }
     }
@@ -40,7 +40,8 @@ impl Members {
     }
 }
 
-/// The rows of `table` whose column `name`, a hash, is one of `members`: that column and the `others`.
+/// Returns the rows of `table` whose hash in the column `name` is one of `members`, with that
+/// column and the `others`.
 ///
 /// # Errors
 /// When the plan cannot be built.
@@ -53,8 +54,8 @@ pub(crate) fn only(table: DataFrame, name: &str, members: Members, others: &[Exp
     table.filter(column(name).is_not_null()).context(DOING)
 }
 
-/// A hash that is a member of a set; NULL for every other. Volatile, or a filter on it would compute it, and the
-/// hash below it, a second time.
+/// A function that keeps the hashes of a set and returns NULL for all others. It is volatile:
+/// otherwise a filter would evaluate it, and the hash below it, a second time.
 struct Member {
     members: Arc<Members>,
     signature: Signature,

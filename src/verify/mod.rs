@@ -1,18 +1,19 @@
-//! Verify: counts what was written, against the input, and trusts nothing that the method said.
+//! Verify: counts the written rows against the input, and trusts no claim of the method.
 //!
-//! Input and output are read anew in a session of their own, with statistics and all rules of ours off. The
-//! texts of untyped formats are read by `plain_values`, the input is recoded by the naive
-//! generalizers. One GROUP BY over both together gives per class its rows on
-//! either side and an order-free 128-bit sum of row hashes under a random key:
+//! Input and output are read anew in a separate session, with statistics and all our rules turned
+//! off. `plain_values` reads the texts of untyped formats; the naive generalizers recode the input.
+//! One GROUP BY over both together returns for each class its rows on either side and an order-free
+//! 128-bit sum of row hashes under a random key:
 //!
 //! ```text
 //! UNION ALL of (labels, 1, 0, hashes of what else must be released, 0)   from the input
 //!              (values, 0, 1, 0, hashes of what else was written)        from the output
 //! GROUP BY labels -> rows and hash sums on either side
 //! ```
-//! Where there are sensitive columns, their values are grouped by as well and the groups of a class are
-//! brought together by a sort; so are individuals, whom only the input names. A class that holds every model must be
-//! equal on both sides; one that fails must be absent from the output.
+//! If there are sensitive columns, the GROUP BY includes their values, and a sort brings the groups
+//! of a class together; the same holds for individuals, whom only the input names. A class that
+//! satisfies every model must be equal on both sides; a class that fails one must be absent from
+//! the output.
 
 pub mod as_is;
 mod counting;
@@ -40,10 +41,12 @@ use crate::verify::judge::{Counts, Judge};
 pub use crate::verify::judge::{IndividualCounts, Verified};
 use crate::verify::per_class::{PerClass, Position};
 
-/// Judges the rows of `output`, with `input` against the input's, without it by themselves.
+/// Judges the rows of `output`: against the rows of `input` if it is given, otherwise by
+/// themselves.
 ///
 /// # Errors
-/// An unmet error that says what is wrong; a data error when counting fails, which refuses as well.
+/// An unmet error that says what is wrong; a data error when counting fails, which also refuses the
+/// release.
 pub async fn verify(
     session: &SessionContext,
     output: DataFrame,
@@ -68,12 +71,12 @@ pub async fn verify(
             _ => Position::split(&batch).map(|(position, columns)| (Some(position), columns))?,
         };
         let (numbers, columns) = columns.split_at(expected.quasi().count());
-        // All rows were grouped before the first group came: every label is known.
+        // All rows are grouped before the first group arrives: every label is known.
         let wrong = wrong_labels(numbers, expected, &labels)?;
         let (values, counts) = columns.split_at(fold.width());
         let values = fold.values(values)?;
         for (row, wrong) in wrong.into_iter().enumerate() {
-            // Where nothing else was grouped by, every row is a class.
+            // Without further grouping columns, every row is a class.
             let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
             if begins && class.any() {
                 judge.judge(&std::mem::take(&mut class), &fold.take())?;
@@ -91,10 +94,10 @@ pub async fn verify(
     judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
 }
 
-/// Checks that a release and its verification read the columns of the input as the same types.
+/// Checks that a release and its verification read each input column as the same type.
 ///
 /// # Errors
-/// An unmet error that names the first column of two types.
+/// An unmet error that names the first column read as two types.
 pub(crate) fn same_types(released: &Schema, verified: &Schema) -> Result<()> {
     let mut fields = released.fields().iter().zip(verified.fields());
     let differs = fields.find(|(a, b)| (a.name(), a.data_type()) != (b.name(), b.data_type()));
@@ -107,7 +110,7 @@ pub(crate) fn same_types(released: &Schema, verified: &Schema) -> Result<()> {
     }
 }
 
-/// For each row of a batch whether one of its labels is none of its level.
+/// Returns for each row of a batch whether one of its labels does not belong to its level.
 fn wrong_labels(
     numbers: &[ArrayRef],
     expected: &Expected<'_>,
@@ -125,7 +128,7 @@ fn wrong_labels(
     Ok(wrong)
 }
 
-/// Whether a sum of hashes wraps in the engine is pinned by a test: a sum that failed would refuse, never pass.
+/// A test pins that sums of hashes wrap in the engine: a sum that failed would refuse, never pass.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
-//! Groups of one class brought together: from `GROUP BY labels, sensitive values, individual` to classes, the counts
-//! of their values and their distinct individuals, by a spilling sort on two hashes of the labels under a random key.
+//! The groups of each class, brought together: from `GROUP BY labels, sensitive values, individual`
+//! to classes with the counts of their values and their distinct individuals, by a spilling sort on
+//! two hashes of the labels under a random key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use crate::model::ValueCount;
 
 const POSITION: [&str; 2] = ["kanon_class_a", "kanon_class_b"];
 
-/// The rows of `table` with equal `labels` side by side: the position of the class, then `columns`.
+/// Sorts `table` so that rows with equal `labels` are adjacent: the position of the class, then
+/// `columns`.
 pub(crate) fn by_class(
     table: DataFrame,
     labels: &[Expr],
@@ -33,13 +35,13 @@ pub(crate) fn by_class(
     rows.sort(POSITION.map(|name| column(name).sort(true, true)).to_vec()).context(doing)
 }
 
-/// Which class each row of a batch belongs to.
+/// The class of each row of a batch.
 pub(crate) struct Position<'a>([&'a UInt64Array; 2]);
 
 impl<'a> Position<'a> {
-    /// The positions, and the columns behind them.
+    /// Splits a batch into positions and the columns after them.
     pub(crate) fn split(batch: &'a RecordBatch) -> Result<(Self, &'a [ArrayRef])> {
-        let wrong = || Error::internal("a class without a position");
+        let wrong = || Error::internal("per_class: a class has no position");
         let [a, b, rest @ ..] = batch.columns() else { return Err(wrong()) };
         let hash = |array: &'a ArrayRef| array.as_primitive_opt::<UInt64Type>().ok_or_else(wrong);
         Ok((Self([hash(a)?, hash(b)?]), rest))
@@ -50,10 +52,12 @@ impl<'a> Position<'a> {
     }
 }
 
-/// The columns of whose row it is: two hashes, the first NULL where the individual is.
+/// The columns that identify a row's individual: two hashes, the first NULL if the individual is
+/// NULL.
 pub(crate) const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individual_b"];
 
-/// An individual as two hashes under random keys, so that integers are grouped and not names.
+/// Returns an individual as two hashes under random keys, so that integers are grouped instead of
+/// names.
 ///
 /// # Errors
 /// When the plan cannot be built.
@@ -65,22 +69,22 @@ pub(crate) fn individual(who: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
     Ok(vec![known.alias(INDIVIDUAL[0]), hash(keys[1]).alias(INDIVIDUAL[1])])
 }
 
-/// Nobody, as two hashes.
+/// Returns the two hash columns of a row without an individual.
 pub(crate) fn nobody() -> Vec<Expr> {
     vec![lit(ScalarValue::UInt64(None)).alias(INDIVIDUAL[0]), lit(0u64).alias(INDIVIDUAL[1])]
 }
 
-/// The columns that [`individual`] makes.
+/// Returns the columns that [`individual`] makes.
 pub(crate) fn individual_columns() -> Vec<Expr> {
     INDIVIDUAL.map(column).to_vec()
 }
 
-/// Counts the sensitive values and the individuals of one class after the other.
+/// Counts the sensitive values and the individuals of each class in turn.
 pub(crate) struct PerClass {
     class: Option<(u64, u64)>,
     columns: Vec<Column>,
     people: Option<IndividualCounter>,
-    /// What the numbers of values take.
+    /// The memory of the numbered values.
     held: Held,
 }
 
@@ -88,19 +92,19 @@ pub(crate) struct PerClass {
 struct Column {
     converter: Option<RowConverter>,
     numbers: HashMap<Box<[u8]>, u32>,
-    /// The bytes of all values that have numbers.
+    /// The bytes of all numbered values.
     value_bytes: usize,
     counts: HashMap<Option<u32>, u64>,
-    /// Which individuals of the class have which value.
+    /// The pairs of value and individual in the class.
     known: HashSet<(Option<u32>, u32)>,
 }
 
-/// Everybody so far, and those of the class.
+/// All individuals so far, and the individuals of the class.
 struct IndividualCounter {
     numbers: HashMap<(u64, u64), u32>,
-    /// The class in which each was seen last.
+    /// The class in which each individual was last seen.
     last_class: Vec<u32>,
-    /// The rows of each.
+    /// The rows of each individual.
     rows: Vec<u64>,
     class: u32,
     here: Vec<u32>,
@@ -109,32 +113,33 @@ struct IndividualCounter {
     held: Held,
 }
 
-/// The sensitive values of a batch, and whose rows they are.
+/// The sensitive values and the individuals of the rows of a batch.
 pub(crate) struct Values {
     sensitive: Vec<(Rows, ArrayRef)>,
     who: Option<[UInt64Array; 2]>,
 }
 
-/// What was counted of a class that ended.
+/// The counts of a completed class.
 #[derive(Debug, Default)]
 pub(crate) struct ClassSummary {
-    /// For each sensitive column the individuals with each value, or the rows where none are counted.
+    /// For each sensitive column the individuals with each value, or the rows where none are
+    /// counted.
     pub(crate) values: Vec<Vec<ValueCount>>,
-    /// The numbers of its individuals, each once; `None` where rows are counted.
+    /// The numbers of its distinct individuals; `None` where rows are counted.
     pub(crate) individuals: Option<Vec<u32>>,
     /// Its rows without an individual; 0 where rows are counted.
     pub(crate) unowned_rows: u64,
 }
 
 impl ClassSummary {
-    /// The size of a class with so many rows.
+    /// Returns the size of a class with this many rows.
     pub(crate) fn size(&self, rows: u64) -> u64 {
         self.individuals.as_ref().map_or(rows, |individuals| individuals.len() as u64)
     }
 }
 
 impl PerClass {
-    /// For so many sensitive columns; memory comes out of `budget`.
+    /// Counts this many sensitive columns; memory comes from `budget`.
     pub(crate) fn new(columns: usize, counts_individuals: bool, budget: &Arc<dyn Budget>) -> Self {
         let people = counts_individuals.then(|| IndividualCounter {
             numbers: HashMap::new(),
@@ -149,27 +154,28 @@ impl PerClass {
         Self { class: None, columns, people, held: Held::new(budget) }
     }
 
-    /// How many columns of a batch [`values`](Self::values) takes.
+    /// Returns how many columns of a batch [`values`](Self::values) takes.
     pub(crate) fn width(&self) -> usize {
         self.columns.len() + if self.people.is_some() { INDIVIDUAL.len() } else { 0 }
     }
 
-    /// How many individuals were seen; `None` where rows are counted.
+    /// Returns how many individuals were seen; `None` where rows are counted.
     pub(crate) fn individuals(&self) -> Option<u64> {
         self.people.as_ref().map(|people| people.numbers.len() as u64)
     }
 
-    /// The most rows that one individual has.
+    /// Returns the most rows of one individual.
     pub(crate) fn most_rows(&self) -> u64 {
         self.people.iter().flat_map(|people| &people.rows).copied().max().unwrap_or(0)
     }
 
-    /// Whether a new class begins here, after another one.
+    /// Returns whether a new class begins here, after another one.
     pub(crate) fn begins(&mut self, class: (u64, u64)) -> bool {
         self.class.replace(class).is_some_and(|before| before != class)
     }
 
-    /// The values of a batch, one array a sensitive column, then those of the individual.
+    /// Takes the values of a batch: one array per sensitive column, then the arrays of the
+    /// individual.
     pub(crate) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
         let doing = "counting sensitive values";
         self.held.at_least(self.columns.iter().map(Column::bytes).sum())?;
@@ -190,7 +196,9 @@ impl PerClass {
         let who = match (&self.people, who) {
             (None, _) => None,
             (Some(_), [a, b]) => hashes(a).zip(hashes(b)).map(|(a, b)| [a, b]),
-            (Some(_), _) => return Err(Error::internal("nobody to count")),
+            (Some(_), _) => {
+                return Err(Error::internal("per_class: the individual does not have two hash columns"));
+            }
         };
         Ok(Values { sensitive, who })
     }
@@ -224,7 +232,7 @@ impl PerClass {
         Ok(())
     }
 
-    /// The counts of the class that ended.
+    /// Returns the counts of the completed class.
     pub(crate) fn take(&mut self) -> ClassSummary {
         let take = |column: &mut Column| {
             let counts = column.counts.drain().map(|(value, count)| ValueCount { value, count });
@@ -244,7 +252,7 @@ impl PerClass {
 }
 
 impl IndividualCounter {
-    /// The number of an individual, who has `rows` more rows, all in this class.
+    /// Returns the number of an individual that has `rows` more rows, all in this class.
     fn number(&mut self, hashes: (u64, u64), rows: u64) -> Result<u32> {
         let next = u32::try_from(self.numbers.len()).map_err(|_| Error::data("too many individuals"))?;
         let number = *self.numbers.entry(hashes).or_insert(next);
@@ -277,7 +285,7 @@ impl Column {
         if let Some(number) = self.numbers.get(value) {
             return *number;
         }
-        // More values than numbers would be told apart no more, which can only refuse.
+        // Values beyond the range of numbers share one, which can only refuse.
         let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         self.value_bytes += value.len();
         self.numbers.insert(value.into(), number);

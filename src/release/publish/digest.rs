@@ -1,4 +1,4 @@
-//! Digests: SHA-256 of what is public, keyed (HMAC) of what is private.
+//! Digests: SHA-256 for public data, keyed (HMAC) for private data.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 
-/// The SHA-256 of bytes, in hexadecimal.
+/// Returns the SHA-256 of bytes, in hexadecimal.
 pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The SHA-256 of a file, in hexadecimal: what `sha256sum` prints.
+/// Returns the SHA-256 of a file in hexadecimal, as `sha256sum` prints it.
 ///
 /// # Errors
 /// A data error when the file cannot be read.
@@ -25,14 +25,14 @@ pub fn of_file(path: &Path) -> Result<String> {
     Ok(hex(&digest.finalize()))
 }
 
-/// The HMAC-SHA-256 of a file under a key. Without the key it does not tell whether a guessed file was the
-/// input.
+/// Returns the HMAC-SHA-256 of a file under a key. Without the key it does not reveal whether a
+/// guessed file was the input.
 ///
 /// # Errors
 /// A data error when the file cannot be read.
 pub fn keyed(path: &Path, key: &[u8]) -> Result<String> {
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::internal("a digest key of no length"))?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(key)
+        .map_err(|_| Error::internal("digest: the key has an invalid length"))?;
     read(path, &mut |bytes| mac.update(bytes))?;
     Ok(hex(&mac.finalize().into_bytes()))
 }
@@ -49,7 +49,7 @@ fn read(path: &Path, update: &mut dyn FnMut(&[u8])) -> Result<()> {
     }
 }
 
-/// The SHA-256 of all that is written to it, which is kept nowhere.
+/// A writer that computes the SHA-256 of its input and discards the bytes.
 #[derive(Default)]
 pub(crate) struct Sink(Sha256);
 
@@ -70,7 +70,7 @@ impl std::io::Write for Sink {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Returns bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A kind of step, for tests that choose which of them fails.
+/// The kinds of steps, for tests that choose which one fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Create,
@@ -20,7 +20,7 @@ fn before(_step: Step) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails where a test pretends that the system can neither exchange names nor refuse to replace one.
+/// Fails if a test pretends that the system can neither exchange names nor refuse to replace one.
 #[cfg(not(test))]
 fn rename_knows_flags() -> io::Result<()> {
     Ok(())
@@ -29,7 +29,7 @@ fn rename_knows_flags() -> io::Result<()> {
 #[cfg(test)]
 use fault::{before, rename_knows_flags};
 
-/// Whether the device is waited for: unit tests try thousands of steps.
+/// Returns whether to wait for the device: unit tests run thousands of steps.
 fn waits() -> bool {
     !cfg!(test)
 }
@@ -49,7 +49,7 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens a lock file, which is created where nothing is. It keeps its content; a link is not followed.
+/// Opens a lock file, creating it if absent. Its content is kept; a link is not followed.
 pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     before(Step::Create)?;
     let mut options = OpenOptions::new();
@@ -62,8 +62,8 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Returns the owner that files of this process get in a folder, read from an unnamed temporary file.
-/// On a network file system that maps root to nobody it is not the user of the process.
+/// Returns the owner of files that this process creates in a folder, read from an unnamed temporary
+/// file. On a network file system that maps root to `nobody`, it is not the user of the process.
 #[cfg(unix)]
 pub(crate) fn own_uid(folder: &Path) -> io::Result<u32> {
     before(Step::Create)?;
@@ -76,13 +76,13 @@ pub(crate) fn set_permissions(path: &Path, permissions: fs::Permissions) -> io::
     fs::set_permissions(path, permissions)
 }
 
-/// Writes a file that does not exist yet, down to the device.
+/// Writes a new file and waits until it is on the device.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     before(Step::Create)?;
     write_down(File::create_new(path)?, text)
 }
 
-/// Writes a file that only its owner may read, down to the device.
+/// Writes a file that only its owner may read, and waits until it is on the device.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     before(Step::Create)?;
     write_down(private_file(path)?, text)
@@ -98,14 +98,14 @@ fn write_down(mut file: File, text: &str) -> io::Result<()> {
 /// Creates or empties a file that only its owner may read.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path)?;
-    // A file that was there before keeps its mode.
+    // An existing file keeps its mode otherwise.
     #[cfg(unix)]
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     Ok(file)
@@ -124,7 +124,8 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Gives a file or a folder a name that nothing has; an error of the kind `AlreadyExists` where something has it.
+/// Gives a file or a folder an unused name; an error of the kind `AlreadyExists` if the name is in
+/// use.
 pub(crate) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     before(Step::Rename)?;
     #[cfg(target_os = "linux")]
@@ -132,14 +133,15 @@ pub(crate) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
         done => return done,
     }
-    // Not in one step, but the plain rename of a folder replaces at most an empty folder.
+    // This takes two steps, but the plain rename of a folder replaces at most an empty folder.
     if fs::symlink_metadata(to).is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     fs::rename(from, to)
 }
 
-/// Exchanges the names of two files or folders in one step; an error of the kind `Unsupported` where the system cannot.
+/// Exchanges the names of two files or folders in one step; an error of the kind `Unsupported` if
+/// the system cannot.
 #[cfg(target_os = "linux")]
 pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     rename_knows_flags()?;
@@ -147,7 +149,7 @@ pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     rename_with(one, other, rustix::fs::RenameFlags::EXCHANGE)
 }
 
-/// Exchanges the names of two files or folders, which this system cannot.
+/// Fails: this system cannot exchange the names of two files or folders.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     rename_knows_flags()?;
@@ -164,7 +166,7 @@ fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Re
     })
 }
 
-/// Removes a file, or a folder with all that it holds.
+/// Removes a file, or a folder with its content.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         before(Step::Remove)?;
@@ -176,13 +178,13 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     remove_empty(path)
 }
 
-/// Removes a folder that holds nothing.
+/// Removes an empty folder.
 pub(crate) fn remove_empty(path: &Path) -> io::Result<()> {
     before(Step::Remove)?;
     fs::remove_dir(path)
 }
 
-/// Makes steps of this thread fail.
+/// Faults in the steps of this thread.
 #[cfg(test)]
 pub(crate) mod fault {
     use std::cell::{Cell, RefCell};
@@ -190,7 +192,7 @@ pub(crate) mod fault {
 
     use super::Step;
 
-    /// Which steps fail.
+    /// The steps that fail.
     #[derive(Debug, Clone, Copy, Default)]
     pub(in super::super) struct Faults {
         /// The number of the first step that fails, counted from 1; 0 for none.
@@ -209,12 +211,12 @@ pub(crate) mod fault {
 
     type Act = Box<dyn FnOnce()>;
 
-    /// Acts as another process might, right before the `nth` of the following renames and exchanges.
+    /// Acts like another process, right before the `nth` of the following renames and exchanges.
     pub(in super::super) fn meanwhile(nth: usize, act: impl FnOnce() + 'static) {
         MEANWHILE.set(Some((nth, Box::new(act))));
     }
 
-    /// Runs with faults; returns whether one was met as well.
+    /// Runs with faults; also returns whether a fault occurred.
     pub(in super::super) fn with<T>(faults: Faults, run: impl FnOnce() -> T) -> (T, bool) {
         FAULTS.set(faults);
         STEPS.set(0);

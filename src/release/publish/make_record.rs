@@ -1,4 +1,4 @@
-//! What a run writes into its two records.
+//! Builds the two records of a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,22 +19,22 @@ use crate::release::released_recoding::Chosen;
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 
-/// The input as it is.
+/// The input before recoding.
 pub(crate) struct Before {
     pub(crate) sizes: ClassSizes,
     pub(crate) rows: u64,
-    /// Where individuals are counted.
+    /// The number of individuals, where they are counted.
     pub(crate) individuals: Option<u64>,
-    /// L, how many individuals or rows may be suppressed.
+    /// L, the number of individuals or rows that may be suppressed.
     pub(crate) limit: u64,
-    /// Rows that are copies of another.
+    /// The rows that are copies of another row.
     pub(crate) duplicates: u64,
 }
 
-/// Every risk measure of a table with these classes, with default constants.
+/// Returns every risk measure of a table with these classes, with default constants.
 ///
 /// # Errors
-/// An internal error when a default is not valid.
+/// An internal error if a default is not valid.
 pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
     let mut all = BTreeMap::new();
     for row in RISKS {
@@ -45,7 +45,7 @@ pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
     Ok(all)
 }
 
-/// The chosen level of each quasi-identifier, in policy order.
+/// Returns the chosen level of each quasi-identifier, in policy order.
 pub(crate) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
     let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
     levels
@@ -57,12 +57,12 @@ pub(crate) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord
         .collect()
 }
 
-/// What models and risks count, as records say it.
+/// Returns the unit that models and risks count, in the words of a record.
 pub(crate) fn counted_in(individuals: bool) -> &'static str {
     if individuals { "individuals" } else { "rows" }
 }
 
-/// What everybody may know.
+/// Builds the public record.
 pub(crate) fn public_record(
     policy: &Policy,
     chosen: &Chosen,
@@ -105,7 +105,7 @@ pub(crate) fn public_record(
     .sealed()
 }
 
-/// What stays with its maker.
+/// Builds the private record, for the publisher only.
 #[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
 pub(crate) fn private_record(
     source: &PolicySource<'_>,

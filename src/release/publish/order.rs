@@ -1,5 +1,5 @@
-//! The order of a release's rows: by class, then by a hash of what else is released, across all files. So the order
-//! says nothing of the input's; rows in another order could.
+//! The order of a release's rows across all files: by class, then by a hash of the other released
+//! values. So the order reveals nothing about the order of the input; any other order could.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,16 +20,16 @@ use crate::release::publish::write::Part;
 
 /// The quasi-identifiers by which classes are ordered.
 pub(crate) enum Classes<'a> {
-    /// In policy order: classes ascend.
+    /// In policy order; classes ascend.
     InOrder(Vec<&'a str>),
-    /// In an order that only the policy knows: each class stands in one place.
+    /// In an order that only the policy knows; the rows of each class are adjacent.
     Together(Vec<&'a str>),
 }
 
-/// Checks that the rows of all parts stand in the order in which kanon writes them.
+/// Checks that the rows of all parts are in the order in which kanon writes them.
 ///
 /// # Errors
-/// An unmet error when they do not, a data error when they cannot be read.
+/// An unmet error if they are not, a data error if they cannot be read.
 pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes<'_>, stop: &CancelToken) -> Result<()> {
     let doing = "reading the release";
     let mut last: Option<(OwnedRow, u64)> = None;
@@ -70,7 +70,7 @@ fn out_of_order() -> Error {
     Error::unmet("verification refused: the rows do not stand in the order in which kanon writes them")
 }
 
-/// The class of each row, comparable, and the hash of what else is released of it.
+/// Returns the class of each row, comparable, and the hash of its other released values.
 fn keys(
     batch: &RecordBatch,
     classes: &Classes<'_>,
@@ -79,7 +79,10 @@ fn keys(
     let doing = "reading the release";
     let (Classes::InOrder(names) | Classes::Together(names)) = classes;
     let column = |name: &&str| {
-        batch.column_by_name(name).cloned().ok_or_else(|| Error::internal("a released column is gone"))
+        batch
+            .column_by_name(name)
+            .cloned()
+            .ok_or_else(|| Error::internal("order: a part lacks a released column"))
     };
     let quasi: Vec<ArrayRef> = names.iter().map(column).collect::<Result<_>>()?;
     let schema = batch.schema();

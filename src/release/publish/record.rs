@@ -1,8 +1,8 @@
-//! The two records of a release: what everybody may know, and what stays with its maker.
+//! The two records of a release: one public, one for the publisher only.
 //!
-//! [`PublicRecord`] is `OUT/_kanon.json`. Nothing in it is true of suppressed rows only. [`PrivateRecord`]
-//! lies beside OUT, readable by its owner alone; it holds raw facts and all that `kanon verify --input` needs
-//! to judge the release again.
+//! [`PublicRecord`] is `OUT/_kanon.json`. It states no fact about suppressed rows alone.
+//! [`PrivateRecord`] lies beside OUT, readable by its owner alone; it holds raw facts and
+//! everything that `kanon verify --input` needs to judge the release again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,10 +21,10 @@ use crate::verify::homogeneous::Homogeneous;
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
 
-/// The last part of OUT's path.
+/// Returns the last part of OUT's path.
 ///
 /// # Errors
-/// A policy error when OUT has none.
+/// A policy error if OUT has none.
 pub fn name_of(out: &Path) -> Result<String> {
     match out.file_name().and_then(|name| name.to_str()) {
         Some(name) => Ok(name.to_owned()),
@@ -32,28 +32,31 @@ pub fn name_of(out: &Path) -> Result<String> {
     }
 }
 
-/// Says how a release was made: `OUT/_kanon.json`.
+/// The public record of how a release was made: `OUT/_kanon.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicRecord {
-    /// The version of this record's form.
+    /// The version of the record's format.
     pub format: u32,
     /// The program and its version.
     pub tool: String,
-    /// What was required and reached.
+    /// The models, with their required and reached values.
     pub models: Vec<ModelRecord>,
-    /// What models and risks count: `individuals`, or `rows` where the policy names no individual column.
+    /// The unit that models and risks count: `individuals`, or `rows` if the policy names no
+    /// individual column.
     pub counted_in: String,
     /// The released columns in order.
     pub columns: Vec<ColumnRecord>,
     /// The released rows.
     pub rows: u64,
-    /// The distinct individuals behind them, where individuals are counted. The rows do not tell whose they are.
+    /// The number of distinct individuals behind the rows, where individuals are counted. The rows
+    /// do not name them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub individuals: Option<u64>,
     /// The released classes.
     pub classes: u64,
-    /// Who is unique on the quasi-identifiers together with all columns that are released as they are.
+    /// The individuals that are unique on the quasi-identifiers together with all columns released
+    /// as they are.
     pub unique: UniqueTogether,
     /// For each sensitive column the released classes that share one value of it.
     pub homogeneous: Vec<Homogeneous>,
@@ -74,10 +77,10 @@ pub struct ModelRecord {
     pub model: String,
     /// Its parameters as decimals.
     pub parameters: BTreeMap<String, String>,
-    /// The sensitive column that it looks at.
+    /// The sensitive column of the model.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sensitive: Option<String>,
-    /// The bound that was required.
+    /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
     /// The worst value of all released classes.
@@ -86,7 +89,7 @@ pub struct ModelRecord {
 }
 
 impl ModelRecord {
-    /// The model and its column, for people: `l_diversity of diagnosis`.
+    /// Returns the model and its column in words: `l_diversity of diagnosis`.
     pub fn text(&self) -> String {
         match &self.sensitive {
             Some(column) => format!("{} of {column}", self.model),
@@ -95,8 +98,8 @@ impl ModelRecord {
     }
 }
 
-/// A number as records hold it: whole, or of 12 significant digits, so that reading it and writing it again
-/// gives the same text.
+/// Rounds a number as records hold it: whole, or with 12 significant digits, so that reading and
+/// writing it again gives the same text.
 pub fn recorded(value: f64) -> f64 {
     if value.fract() == 0.0 { value } else { format!("{value:.11e}").parse().unwrap_or(value) }
 }
@@ -124,10 +127,10 @@ pub struct ColumnRecord {
     /// Its type.
     #[serde(rename = "type")]
     pub data_type: String,
-    /// For a column of days since another column's date that column's name.
+    /// For days since another column's date, the name of that column.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub days_since: Option<String>,
-    /// For a quasi-identifier its level and what it means.
+    /// For a quasi-identifier, its level and the meaning of the level.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub generalized: Option<LevelRecord>,
 }
@@ -136,11 +139,11 @@ pub struct ColumnRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LevelRecord {
-    /// The level, 0 being the value as is.
+    /// The level; 0 leaves values as they are.
     pub level: usize,
     /// The top level of its hierarchy.
     pub of: usize,
-    /// The generalizer, as at the end of the field's `kanon.generalized`.
+    /// The descriptor of the generalizer, as at the end of the field's `kanon.generalized`.
     pub by: String,
 }
 
@@ -159,10 +162,10 @@ pub struct FileRecord {
 }
 
 impl FileRecord {
-    /// The record of a file as it is.
+    /// Returns the record of an existing file.
     ///
     /// # Errors
-    /// A data error when it cannot be read.
+    /// A data error if the file cannot be read.
     pub fn of(folder: &Path, name: &str, rows: u64) -> Result<Self> {
         let path = folder.join(name);
         let bytes = fs::metadata(&path).context("reading the release")?.len();
@@ -171,7 +174,7 @@ impl FileRecord {
 }
 
 impl PublicRecord {
-    /// The record with its own digest set.
+    /// Returns the record with its own digest set.
     ///
     /// # Errors
     /// An internal error when it cannot be serialized.
@@ -185,13 +188,13 @@ impl PublicRecord {
         Ok(digest::of_bytes(open.to_json()?.as_bytes()))
     }
 
-    /// The record as it is written.
+    /// Returns the record's text as it is written.
     ///
     /// # Errors
     /// An internal error when it cannot be serialized.
     pub fn to_json(&self) -> Result<String> {
-        let mut text =
-            serde_json::to_string_pretty(self).map_err(|_| Error::internal("a record without a form"))?;
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|_| Error::internal("record: a record cannot be serialized"))?;
         text.push('\n');
         Ok(text)
     }
@@ -199,7 +202,7 @@ impl PublicRecord {
     /// Reads and checks the record of a release.
     ///
     /// # Errors
-    /// A data error when there is none, an unmet error when it was edited or is no plain file.
+    /// A data error if there is none, an unmet error if it was edited or is not a plain file.
     pub fn read(out: &Path) -> Result<Self> {
         let path = out.join(RECORD);
         if fs::symlink_metadata(&path).is_ok_and(|facts| !facts.is_file()) {
@@ -211,7 +214,7 @@ impl PublicRecord {
         let edited =
             || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
         let record: Self = serde_json::from_str(&text).map_err(|_| edited())?;
-        // The text itself, so that not even its white space can carry anything.
+        // Compares the text itself, so that not even white space can carry information.
         if record.expected_digest()? != record.digest || record.to_json()? != text {
             return Err(edited());
         }
@@ -219,11 +222,12 @@ impl PublicRecord {
     }
 }
 
-/// Raw facts about a release, for its maker only. Its `Debug` shows none of them.
+/// The private record of a release: raw facts, for the publisher only. Its `Debug` shows none of
+/// them.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivateRecord {
-    /// The version of this record's form.
+    /// The version of the record's format.
     pub format: u32,
     /// The digest of the public record of the same release.
     pub release: String,
@@ -247,11 +251,11 @@ pub struct PrivateRecord {
     pub suppressed_rows: u64,
     /// The individuals with a suppressed row, where they are counted.
     pub suppressed_individuals: Option<u64>,
-    /// How many individuals might be suppressed; rows, where no individuals are counted.
+    /// L, the number of individuals that may be suppressed; rows, where no individuals are counted.
     pub suppression_limit: u64,
-    /// The risk measures of the input as it is.
+    /// The risk measures of the input before recoding.
     pub risk_before: BTreeMap<String, f64>,
-    /// What the columns that are released as they are say of people.
+    /// The findings about the columns released as they are.
     pub as_is: Vec<AsIsColumn>,
     /// The search.
     pub search: SearchRecord,
@@ -275,15 +279,15 @@ pub struct InputRecord {
 pub struct SearchRecord {
     /// The method that ran.
     pub method: String,
-    /// What it minimized.
+    /// The measure that it minimized.
     pub objective: String,
-    /// All nodes of the lattice.
+    /// The number of nodes in the lattice.
     pub nodes: u64,
-    /// The nodes whose classes were computed.
+    /// The number of nodes whose classes were computed.
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,
-    /// No anonymous node loses less.
+    /// A lower bound on the loss of every anonymous node.
     pub bound: Option<f64>,
     /// The best nodes' levels and losses, best first.
     pub best: Vec<(Vec<usize>, f64)>,
@@ -296,25 +300,25 @@ impl std::fmt::Debug for PrivateRecord {
 }
 
 impl PrivateRecord {
-    /// Where the private record of OUT lies.
+    /// Returns the path of OUT's private record.
     ///
     /// # Errors
-    /// A policy error when OUT has no name.
+    /// A policy error if OUT has no name.
     pub fn path(out: &Path) -> Result<PathBuf> {
         Ok(out.with_file_name(format!("{}.private.json", name_of(out)?)))
     }
 
-    /// Reads the private record that belongs to a public one; `None` when there is none, or when it belongs
-    /// to another release.
+    /// Reads the private record that belongs to a public one; `None` if there is none, or if it
+    /// belongs to another release.
     ///
     /// # Errors
-    /// A data error when it cannot be read.
+    /// A data error if it cannot be read.
     pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
         let path = Self::path(out)?;
         let place = format!("private record {}", path.display());
         match fs::metadata(&path) {
             Err(_) => return Ok(None),
-            // Opening a pipe would block for ever.
+            // Opening a pipe would block forever.
             Ok(facts) if !facts.is_file() => {
                 let found = kind_of(facts.file_type());
                 return Err(Error::data(format!("expected a plain file, found {found}")).at(place));
@@ -326,24 +330,24 @@ impl PrivateRecord {
         Ok(record.filter(|record| record.release == public.digest))
     }
 
-    /// The record as it is written.
+    /// Returns the record's text as it is written.
     ///
     /// # Errors
     /// An internal error when it cannot be serialized.
     pub fn to_json(&self) -> Result<String> {
-        let mut text =
-            serde_json::to_string_pretty(self).map_err(|_| Error::internal("a record without a form"))?;
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|_| Error::internal("record: a record cannot be serialized"))?;
         text.push('\n');
         Ok(text)
     }
 }
 
-/// The models as a text: `k_anonymity(5)`.
+/// Lists the models in words: `k_anonymity(5)`.
 pub(crate) fn models_text(requirements: &[Requirement]) -> String {
     requirements.iter().map(Requirement::text).collect::<Vec<_>>().join(", ")
 }
 
-/// The parameters of a model as a record says them.
+/// Returns the parameters of a model as a record writes them.
 pub(crate) fn parameters_text(model: &dyn ClassModel) -> BTreeMap<String, String> {
     model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
 }

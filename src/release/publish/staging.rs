@@ -1,7 +1,8 @@
-//! Staging: one work directory beside OUT, and the steps that make a release appear whole or not at all.
+//! Staging: one work directory beside OUT, and the steps that make a release appear whole or not at
+//! all.
 //!
-//! `.NAME.kanon-work` (mode 0700, same file system as OUT) holds the staged release, its private record and the engine's
-//! spill files. A lock in it tells a running run from a killed one.
+//! `.NAME.kanon-work` (mode 0700, same file system as OUT) holds the staged release, its private
+//! record and the engine's spill files. Its lock distinguishes a running run from a killed one.
 //!
 //! # What a killed run leaves
 //!
@@ -12,19 +13,20 @@
 //! | 3. the private record gets its name | the new release | the old private record | the new private record, the old release |
 //! | 4. the work directory is removed | the new release | its private record | rubbish |
 //!
-//! Where nothing or an empty folder is at OUT, step 2 moves the staged release there. Where the system cannot exchange names,
-//! the old release is moved to `old` in the work directory first; killed before the new one is moved, nothing is at OUT. The
-//! next run to the same place clears away what a killed one left: it puts `old` back, and gives the private record its name.
-//! Until then `kanon verify OUT` says where things are. Nothing is published twice: a run that fails at one of these steps
-//! undoes those before it, and from step 4 on errors are warnings.
+//! If OUT is absent or an empty folder, step 2 moves the staged release there. If the system cannot
+//! exchange names, the run first moves the old release to `old` in the work directory; a run killed
+//! before it moves the new one leaves nothing at OUT. The next run to the same OUT cleans up after
+//! a killed one: it puts `old` back, and gives the private record its name. Until then
+//! `kanon verify OUT` says where things are. Nothing is published twice: a run that fails at one of
+//! these steps undoes the steps before it, and from step 4 on errors are warnings.
 //!
-//! # What other programs put there
+//! # Files of other programs
 //!
-//! Step 2 replaces only what the run may replace. A move to a free name fails once something has
-//! it, and a folder replaces another one only if that is empty. After an exchange the run looks at
-//! what it took away, and exchanges it back unless it is an empty folder or a release. A run that is
-//! killed before leaves it in the work directory. A run refuses, and changes nothing, if it finds
-//! anything in the work directory that kanon did not make.
+//! Step 2 replaces only what the run may replace. A move to a free name fails if the name is taken,
+//! and a folder replaces another one only if that is empty. After an exchange the run checks what
+//! it took away, and exchanges it back unless it is an empty folder or a release. A run killed
+//! before that check leaves it in the work directory. A run refuses, and changes nothing, if it
+//! finds anything in the work directory that kanon did not make.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -42,28 +44,29 @@ use crate::release::publish::target::{
 };
 use crate::release::publish::work_folder::WorkFolder;
 
-/// The work directory of one run. Dropped, it is removed with all that kanon made in it.
+/// The work directory of one run. Dropping it removes the directory with everything that kanon made
+/// in it.
 #[derive(Debug)]
 pub struct Staging {
     out: PathBuf,
     overwrite: bool,
     work: WorkFolder,
-    /// Whether the work directory stays: it holds what belongs to OUT, or could not be removed.
+    /// Whether the work directory stays: it holds a part of OUT's release, or could not be removed.
     keeps_work: bool,
     _lock: File,
     parents: Parents,
 }
 
-/// How a release took its place.
+/// How a release was placed at OUT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Placed {
-    /// It exchanged names with what was there.
+    /// It exchanged names with the old release.
     Exchanged,
-    /// It was moved to where nothing was.
+    /// It was moved to an unused name.
     Moved,
-    /// It was moved over an empty folder with these permissions.
+    /// It replaced an empty folder with these permissions.
     MovedOver(Permissions),
-    /// It was moved to where a release was, which was moved aside.
+    /// It was moved to OUT after the old release was moved aside.
     MovedAside,
 }
 
@@ -71,8 +74,8 @@ impl Staging {
     /// Claims OUT and makes the work directory.
     ///
     /// # Errors
-    /// A policy error when OUT exists and may not be replaced, or when the work directory is not kanon's; a data error when
-    /// another run works on OUT.
+    /// A policy error if OUT exists and may not be replaced, or if the work directory is not
+    /// kanon's; a data error if another run works on OUT.
     pub fn begin(out: &Path, overwrite: bool, input: &Input) -> Result<Self> {
         let out = absolute(out)?;
         check_apart(&out, input)?;
@@ -82,7 +85,7 @@ impl Staging {
         let parents = Parents::make(&out)?;
         let lock = work.create()?;
         let staging = Self { out, overwrite, work, keeps_work: false, _lock: lock, parents };
-        // Another run may have published since: the lock keeps all others out from here on.
+        // Another run may have published since; from here on the lock excludes all others.
         check_free(&staging.out, overwrite)?;
         let place = format!("work directory {}", staging.work.path().display());
         disk::create_folder(&staging.release()).context(&place)?;
@@ -90,12 +93,12 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Where the release is staged.
+    /// Returns the folder of the staged release.
     pub fn release(&self) -> PathBuf {
         self.work.release()
     }
 
-    /// Where the engine spills.
+    /// Returns the folder for the engine's spill files.
     pub fn spill(&self) -> PathBuf {
         self.work.spill()
     }
@@ -108,11 +111,12 @@ impl Staging {
         disk::write_new(&self.release().join(RECORD), &record.to_json()?).context("writing the record")
     }
 
-    /// Publishes the staged release and its private record. Returns warnings: what could not be done afterwards.
+    /// Publishes the staged release and its private record. Returns warnings about later steps that
+    /// failed.
     ///
     /// # Errors
-    /// A data error; what was at OUT before is then still there, unless the error says where it is. A policy error when
-    /// something appeared at OUT meanwhile.
+    /// A data error; OUT is then as it was, unless the error says where its content is. A policy
+    /// error if something appeared at OUT meanwhile.
     pub fn publish(mut self, record: &PrivateRecord) -> Result<Vec<String>> {
         let doing = "publishing the release";
         disk::write_private(&self.work.private(), &record.to_json()?).context(doing)?;
@@ -128,13 +132,13 @@ impl Staging {
         Ok(self.finish(&placed))
     }
 
-    /// Puts the staged release to OUT, where `found` was just now.
+    /// Moves the staged release to OUT, where `found` was just now.
     fn place(&mut self, found: AtOut) -> Result<Placed> {
         let (moved, placed) = match found {
             AtOut::Nothing => (disk::rename_to_free(&self.release(), &self.out), Placed::Moved),
             AtOut::EmptyFolder => {
                 let permissions = fs::metadata(&self.out).map_err(refused)?.permissions();
-                // The system replaces a folder by another one only where it is empty.
+                // The system lets a folder replace another only if that one is empty.
                 (disk::rename(&self.release(), &self.out), Placed::MovedOver(permissions))
             }
             AtOut::Release => return self.replace(),
@@ -146,7 +150,7 @@ impl Staging {
         }
     }
 
-    /// Puts the staged release to OUT in the place of a release.
+    /// Replaces the release at OUT by the staged one.
     fn replace(&mut self) -> Result<Placed> {
         let (staged, aside) = (self.release(), self.work.old());
         match disk::exchange(&staged, &self.out) {
@@ -176,7 +180,7 @@ impl Staging {
         check_replaceable(&self.out, taken, self.overwrite).is_ok()
     }
 
-    /// Makes OUT what it was before the release was placed.
+    /// Restores OUT to its state before the release was placed.
     fn take_back(&self, placed: &Placed) -> io::Result<()> {
         if *placed == Placed::Exchanged {
             return disk::exchange(&self.release(), &self.out);
@@ -192,7 +196,7 @@ impl Staging {
         }
     }
 
-    /// Returns the error of a step after the steps before it were undone, or were not.
+    /// Returns the error of a failed step; `undone` tells whether the steps before it were undone.
     fn undone(&mut self, error: &io::Error, undone: io::Result<()>) -> Error {
         let why = of_file(error);
         let Err(also) = undone else { return Error::data(why) };
@@ -206,7 +210,8 @@ impl Staging {
         ))
     }
 
-    /// Returns the error for something that appeared at OUT, after `taken` was put back there, or was not.
+    /// Returns the error for something that appeared at OUT; `put_back` tells whether `taken` was
+    /// put back there.
     fn appeared(&mut self, taken: &Path, put_back: io::Result<()>) -> Error {
         let Err(error) = put_back else { return appeared(&self.out) };
         self.keeps_work = true;
@@ -217,7 +222,7 @@ impl Staging {
         ))
     }
 
-    /// Tidies up after a release that is published.
+    /// Cleans up after the release is published.
     fn finish(mut self, placed: &Placed) -> Vec<String> {
         let mut warnings = Vec::new();
         for folder in self.parents.hold_names(&self.out) {
@@ -230,8 +235,8 @@ impl Staging {
             }
         }
         let aside = match placed {
-            // A run that is killed while it removes it must not leave half of it under the name from which releases are
-            // put back.
+            // A run killed during the removal must not leave half of it under the name from which
+            // releases are put back.
             Placed::MovedAside => disk::rename(&self.work.old(), &self.work.replaced()),
             Placed::Exchanged | Placed::Moved | Placed::MovedOver(_) => Ok(()),
         };
@@ -253,13 +258,13 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.keeps_work {
-            // What cannot be removed now is removed by the next run, or named by it.
+            // The next run removes anything that cannot be removed now, or names it.
             let _ = self.work.remove();
         }
     }
 }
 
-/// Returns the error for something at OUT that was not there before.
+/// Returns the error for something that appeared at OUT.
 fn appeared(out: &Path) -> Error {
     let out = out.display();
     Error::policy(format!(
@@ -271,13 +276,14 @@ fn refused(error: io::Error) -> Error {
     Error::data(of_file(&error))
 }
 
-/// Returns whether a folder could not be moved because something has the name.
+/// Returns whether moving a folder failed because the name is taken.
 fn is_occupied(error: &io::Error) -> bool {
     use ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
 }
 
-/// Says that a run to OUT did not end, and what to do; `None` where no work directory lies beside OUT.
+/// Returns a text that a run to OUT did not end, and what to do; `None` without a work directory
+/// beside OUT.
 pub(crate) fn unfinished(out: &Path) -> Option<String> {
     let work = WorkFolder::of(out).ok().filter(|work| is_folder(work.path()))?;
     let old =
@@ -289,15 +295,15 @@ pub(crate) fn unfinished(out: &Path) -> Option<String> {
     ))
 }
 
-/// Returns whether the private record in a file is that of the release at OUT.
+/// Returns whether the private record in a file belongs to the release at OUT.
 fn belongs(private: &Path, out: &Path) -> bool {
     let text = private.is_file().then(|| fs::read_to_string(private).ok()).flatten();
     let record = text.and_then(|text| serde_json::from_str::<PrivateRecord>(&text).ok());
     record.is_some_and(|record| PublicRecord::read(out).is_ok_and(|public| public.digest == record.release))
 }
 
-/// Removes the work directory of a killed run. A release that it had moved aside is put back, a private
-/// record that it had not yet moved is moved.
+/// Removes the work directory of a killed run. A release that it moved aside is put back; a private
+/// record that it did not yet move is moved.
 fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
     work.check()?;
     if !work.wait_for_lock() {
@@ -312,10 +318,11 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
         } else if is_empty_folder(out) {
             disk::rename(&aside, out).context(&place)?;
         } else if !is_release(out) {
-            // The release that was moved aside is kept until it can come back.
+            // The release that was moved aside is kept until it can be put back.
             return Err(no_release(out));
         } else if !belongs(&work.private(), out) && !belongs(&PrivateRecord::path(out)?, out) {
-            // Another program put it there, so the one that was moved aside is not replaced.
+            // Another program put it there, so the release that was moved aside does not replace
+            // it.
             return Err(Error::policy(format!(
                 "--to {}: a release is there, and the one that it should have replaced lies in {}; move one of them away",
                 out.display(),

@@ -1,5 +1,5 @@
-//! A fault at each step of a release, and a kill before each: what lies at OUT is then nothing, the old release or the new
-//! one, and the next run puts everything right.
+//! A fault at each step of a release, and a kill before each: OUT is then absent, the old release
+//! or the new one, and the next run repairs everything.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn private(release: &str) -> PrivateRecord {
     }
 }
 
-/// A whole run that publishes the release of this number.
+/// Runs from start to end and publishes the release of this number.
 pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<Vec<String>> {
     let staging = Staging::begin(out, overwrite, &nothing())?;
     fs::write(staging.release().join(PART), format!("rows of {number}")).context("writing")?;
@@ -69,7 +69,7 @@ pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<
     staging.publish(&private(&public.digest))
 }
 
-/// The number of the release at OUT, which must be whole.
+/// Returns the number of the release at OUT, which must be whole.
 pub(in super::super) fn there(out: &Path) -> Option<u64> {
     if is_absent(out) {
         return None;
@@ -80,7 +80,8 @@ pub(in super::super) fn there(out: &Path) -> Option<u64> {
     Some(public.rows)
 }
 
-/// Whether the private record beside OUT is that of the release there; `None` where there is none.
+/// Returns whether the private record beside OUT belongs to the release there; `None` without a
+/// record.
 pub(in super::super) fn belongs(out: &Path) -> Option<bool> {
     let path = PrivateRecord::path(out).unwrap();
     let text = fs::read_to_string(path).ok()?;
@@ -95,7 +96,8 @@ pub(in super::super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// One run with faults and the run after it, which is whole or refused; whether a fault was met.
+/// Runs with faults, then runs again, which succeeds or is refused; returns whether a fault
+/// occurred.
 fn faulty(old: bool, faults: Faults, deep: bool, next_overwrites: bool) -> bool {
     let case = format!("old {old}, {faults:?}, deep {deep}, next {next_overwrites}");
     let folder = tempfile::tempdir().unwrap();
@@ -114,14 +116,14 @@ fn faulty(old: bool, faults: Faults, deep: bool, next_overwrites: bool) -> bool 
         }
         (Err(_), Some(1)) => assert!(old, "{case}"),
         (Err(_), None) => assert!(!old || faults.no_exchange && is_release(&aside), "{case}"),
-        // What undoes a publication failed as well; the error says so.
+        // Undoing the publication failed as well; the error says so.
         (Err(error), Some(2)) => {
             assert!(faults.dead && error.to_string().contains("undoing it failed too"), "{case}: {error}");
         }
         (Err(_), Some(_)) => panic!("{case}"),
     }
     if let (Err(error), false) = (&done, faults.dead) {
-        // One fault is undone by the steps that follow it.
+        // The following steps undo a single fault.
         assert_eq!((found, belongs(&out)), (old.then_some(1), old.then_some(true)), "{case}: {error}");
         if deep && !old {
             assert!(
@@ -133,7 +135,7 @@ fn faulty(old: bool, faults: Faults, deep: bool, next_overwrites: bool) -> bool 
     let next = run(&out, next_overwrites, 3);
     let expected = match (next_overwrites, found) {
         (false, Some(number)) => Some(number),
-        // Put back, and so in the way.
+        // The old release was put back, so it is in the way.
         (false, None) if old => Some(1),
         _ => Some(3),
     };
@@ -177,7 +179,7 @@ fn a_release_comes_back_to_an_empty_folder_only() {
     assert_eq!((there(&out), belongs(&out), work.exists()), (Some(1), Some(true), false));
 }
 
-/// Somebody else's release appears while this one is made.
+/// Another program's release that appears during a run is not replaced.
 #[test]
 fn a_release_that_appeared_meanwhile_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
@@ -201,7 +203,7 @@ fn an_empty_folder_stays_when_the_private_record_cannot_take_its_place() {
     assert!(is_empty_folder(&out));
 }
 
-/// Every path below a folder, with the text of each file and the target of each link.
+/// Returns every path below a folder, with the text of each file and the target of each link.
 #[cfg(unix)]
 pub(in super::super) fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<String>> {
     let mut found = BTreeMap::new();
@@ -223,7 +225,7 @@ pub(in super::super) fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<String>>
     found
 }
 
-/// Things that another process might put at OUT.
+/// Entries that another process might put at OUT.
 #[cfg(unix)]
 const APPEARING: [fn(&Path); 6] = [
     |out| fs::create_dir(out).unwrap(),
@@ -243,8 +245,8 @@ const APPEARING: [fn(&Path); 6] = [
     },
 ];
 
-/// Publishes while `act` replaces OUT right before the `nth` rename. Returns the error of the run, and
-/// whether everything outside the work directory is as `act` left it.
+/// Publishes while `act` replaces OUT right before the `nth` rename. Returns the error of the run,
+/// and whether everything outside the work directory is as `act` left it.
 #[cfg(unix)]
 fn disturbed(out: &Path, overwrite: bool, faults: Faults, nth: usize, act: fn(&Path)) -> (Error, bool) {
     let staged = Staging::begin(out, overwrite, &nothing()).unwrap();
@@ -276,7 +278,7 @@ fn whatever_appears_at_out_meanwhile_is_left() {
         for no_exchange in [false, true] {
             let faults = Faults { no_exchange, ..Faults::default() };
             for begin in ["nothing", "an empty folder", "a release"] {
-                // An empty folder and a release may take the place of the release that is replaced.
+                // An empty folder or a release may take the place of the replaced release.
                 if case == 0 && begin != "nothing" || case == 1 && begin == "a release" {
                     continue;
                 }
@@ -298,7 +300,7 @@ fn whatever_appears_at_out_meanwhile_is_left() {
     }
 }
 
-/// Where names cannot be exchanged, something may appear while the old release lies aside.
+/// If names cannot be exchanged, another entry may appear while the old release is moved aside.
 #[cfg(unix)]
 #[test]
 fn whatever_appears_while_the_old_release_lies_aside_is_left() {
@@ -344,7 +346,7 @@ fn an_empty_folder_at_out_is_what_it_was_when_a_step_fails() {
     }
 }
 
-/// The next run after the one above: it throws away neither of the two releases.
+/// The run after the test above removes neither of the two releases.
 #[cfg(unix)]
 #[test]
 fn a_release_that_lies_aside_is_kept_while_a_foreign_one_is_at_out() {
@@ -362,7 +364,7 @@ fn a_release_that_lies_aside_is_kept_while_a_foreign_one_is_at_out() {
     assert_eq!((there(&out), belongs(&out)), (Some(1), Some(true)));
 }
 
-/// Opening a pipe would block for ever.
+/// Opening a pipe would block forever.
 #[cfg(unix)]
 #[test]
 fn records_that_are_no_files_are_not_opened() {

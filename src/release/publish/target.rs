@@ -13,7 +13,7 @@ use crate::release::publish::record::{PrivateRecord, RECORD, name_of};
 /// Returns OUT as an absolute path. Folders above it need not exist yet.
 ///
 /// # Errors
-/// A policy error when the nearest folder above it that exists cannot be used.
+/// A policy error if the nearest existing folder above it cannot be used.
 pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
     let here = Path::new(".");
     let above = |path: &'_ Path| path.parent().map(Path::to_path_buf);
@@ -32,7 +32,7 @@ pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
             Ok(_) => return Err(unusable("it is a file")),
             Err(error) => error,
         };
-        // A link that leads nowhere is there.
+        // A link that leads nowhere still exists.
         let is_missing = error.kind() == ErrorKind::NotFound && fs::symlink_metadata(&folder).is_err();
         match (folder.file_name(), above(&folder)) {
             (Some(name), Some(parent)) if is_missing => {
@@ -77,12 +77,12 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     Ok(())
 }
 
-/// Whether a folder holds a release.
+/// Returns whether a folder holds a release.
 pub(crate) fn is_release(out: &Path) -> bool {
     out.join(RECORD).is_file()
 }
 
-/// Returns whether an entry is a file as releases hold them.
+/// Returns whether an entry is a file that belongs to releases.
 pub(crate) fn is_of_a_release(entry: &DirEntry) -> io::Result<bool> {
     let name = entry.file_name();
     let name = name.to_string_lossy();
@@ -90,17 +90,17 @@ pub(crate) fn is_of_a_release(entry: &DirEntry) -> io::Result<bool> {
     Ok(is_named && entry.file_type()?.is_file())
 }
 
-/// Returns whether a path is a folder and no link to one.
+/// Returns whether a path is a folder rather than a link to one.
 pub(crate) fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
 }
 
-/// Returns whether a path is a folder, no link to one, and holds nothing.
+/// Returns whether a path is an empty folder rather than a link to one.
 pub(crate) fn is_empty_folder(out: &Path) -> bool {
     is_folder(out) && fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns in words what kind of thing a path is.
+/// Names the kind of a directory entry.
 pub(crate) fn kind_of(kind: FileType) -> &'static str {
     if kind.is_symlink() {
         "a symbolic link"
@@ -113,17 +113,17 @@ pub(crate) fn kind_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Whether nothing at all has this name.
+/// Returns whether no entry has this name.
 pub(crate) fn is_absent(out: &Path) -> bool {
     fs::symlink_metadata(out).is_err()
 }
 
-/// Returns the error for an OUT that holds something else.
+/// Returns the error for an OUT that is not a release.
 pub(crate) fn no_release(out: &Path) -> Error {
     Error::policy(format!("--to {}: exists and is no release of kanon; choose another name", out.display()))
 }
 
-/// What lies at OUT where a release may appear.
+/// The state of OUT where a release may appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtOut {
     Nothing,
@@ -132,7 +132,7 @@ pub(crate) enum AtOut {
     Release,
 }
 
-/// Checks that a release may appear at OUT. Returns what is there.
+/// Checks that a release may appear at OUT. Returns the state of OUT.
 ///
 /// # Errors
 /// A policy error that says what is in the way.
@@ -146,11 +146,11 @@ pub(crate) fn check_free(out: &Path, overwrite: bool) -> Result<AtOut> {
     if is_absent(out) { Ok(AtOut::Nothing) } else { check_replaceable(out, out, overwrite) }
 }
 
-/// Checks that a release may replace `found`, which lies at OUT or lay there until now: an empty folder, or a release where
-/// the run may overwrite.
+/// Checks that a release may replace `found`, which is or was at OUT: an empty folder, or a release
+/// if the run may overwrite.
 ///
 /// # Errors
-/// A policy error that says why not.
+/// A policy error that gives the reason.
 pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Result<AtOut> {
     let shown = out.display();
     let facts = fs::symlink_metadata(found).context(&format!("--to {shown}"))?;
@@ -180,12 +180,12 @@ pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Re
     Ok(AtOut::Release)
 }
 
-/// The folders above OUT that a run made, topmost first. Dropped, those that hold nothing are removed.
+/// The folders above OUT that a run made, topmost first. Dropping it removes the empty ones.
 #[derive(Debug, Default)]
 pub(crate) struct Parents(Vec<PathBuf>);
 
 impl Parents {
-    /// Makes the folders above OUT that do not exist.
+    /// Makes the missing folders above OUT.
     ///
     /// # Errors
     /// A data error; nothing is left behind.
@@ -195,7 +195,7 @@ impl Parents {
         for folder in missing.into_iter().rev() {
             match disk::create_folder(folder) {
                 Ok(()) => made.0.push(folder.to_path_buf()),
-                // Another run makes them too.
+                // Another run also made it.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 error => error.context(&format!("making the folder {}", folder.display()))?,
             }
@@ -203,7 +203,7 @@ impl Parents {
         Ok(made)
     }
 
-    /// The folders in which the names of OUT and of the folders that were made stand.
+    /// Returns the folders that contain OUT and the new folders.
     pub(crate) fn hold_names<'a>(&'a self, out: &'a Path) -> impl Iterator<Item = &'a Path> {
         let made = self.0.iter().rev().map(PathBuf::as_path);
         std::iter::once(out).chain(made).filter_map(Path::parent)
@@ -212,7 +212,7 @@ impl Parents {
 
 impl Drop for Parents {
     fn drop(&mut self) {
-        // One that holds the release, or a work directory that could not be removed, stays.
+        // A folder that holds the release, or a work directory that could not be removed, stays.
         for folder in self.0.iter().rev() {
             if disk::remove_empty(folder).is_err() {
                 return;

@@ -1,5 +1,5 @@
-//! The work directory of a run: its place beside OUT, its lock, and the checks that keep a run from following,
-//! emptying or removing anything that kanon did not make.
+//! The work directory of a run: its place beside OUT, its lock, and the checks that keep a run from
+//! following, emptying or removing anything that kanon did not make.
 
 use std::fs::{self, DirEntry, File};
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use crate::release::publish::disk;
 use crate::release::publish::record::name_of;
 use crate::release::publish::target::{is_absent, is_folder, is_of_a_release, kind_of};
 
-/// How many times 10 ms pass before a work directory without a lock is one of a killed run.
+/// The number of 10 ms waits before a work directory without a lock counts as left by a killed run.
 const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };
 
 const RELEASE: &str = "release";
@@ -22,10 +22,10 @@ const SPILL: &str = "spill";
 const PRIVATE: &str = "private.json";
 const LOCK: &str = "lock";
 
-/// The folders that hold a release, or a part of one.
+/// The folders that hold a release or a part of one.
 const RELEASES: [&str; 3] = [RELEASE, OLD, REPLACED];
 
-/// `.NAME.kanon-work` beside an OUT of this name.
+/// `.NAME.kanon-work` beside an OUT called NAME.
 #[derive(Debug)]
 pub(crate) struct WorkFolder {
     out: PathBuf,
@@ -33,41 +33,43 @@ pub(crate) struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// The work directory of runs to OUT.
+    /// Returns the work directory of runs to OUT.
     ///
     /// # Errors
-    /// A policy error when OUT has no name.
+    /// A policy error if OUT has no name.
     pub(crate) fn of(out: &Path) -> Result<Self> {
         let path = out.with_file_name(format!(".{}.kanon-work", name_of(out)?));
         Ok(Self { out: out.to_path_buf(), path })
     }
 
-    /// Where it lies.
+    /// Returns the path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the release is staged. Once it has exchanged names with OUT, the replaced release lies here.
+    /// Returns the folder of the staged release. After it exchanges names with OUT, the replaced
+    /// release lies here.
     pub(crate) fn release(&self) -> PathBuf {
         self.path.join(RELEASE)
     }
 
-    /// Where the engine spills.
+    /// Returns the folder for the engine's spill files.
     pub(crate) fn spill(&self) -> PathBuf {
         self.path.join(SPILL)
     }
 
-    /// Where the private record is staged.
+    /// Returns the path of the staged private record.
     pub(crate) fn private(&self) -> PathBuf {
         self.path.join(PRIVATE)
     }
 
-    /// Where the release at OUT is moved when names cannot be exchanged.
+    /// Returns the path to which the release at OUT is moved if names cannot be exchanged.
     pub(crate) fn old(&self) -> PathBuf {
         self.path.join(OLD)
     }
 
-    /// Where `old` is moved before it is removed, so that no half of it has the name from which releases are put back.
+    /// Returns the path to which `old` is moved before its removal, so that no half of it has the
+    /// name from which releases are put back.
     pub(crate) fn replaced(&self) -> PathBuf {
         self.path.join(REPLACED)
     }
@@ -87,7 +89,7 @@ impl WorkFolder {
     /// Makes the work directory and locks it.
     ///
     /// # Errors
-    /// A data error when another run works there, or when the folder cannot be made.
+    /// A data error if another run works there, or if the folder cannot be made.
     pub(crate) fn create(&self) -> Result<File> {
         disk::create_private_folder(&self.path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => self.another_run(),
@@ -96,8 +98,8 @@ impl WorkFolder {
         self.claim()
     }
 
-    /// Waits for the lock of a run that begins or ends: for a moment its directory is there without one. Returns whether
-    /// the directory is still there.
+    /// Waits for the lock of a run that begins or ends: for a moment its directory has none.
+    /// Returns whether the directory still exists.
     pub(crate) fn wait_for_lock(&self) -> bool {
         for _ in 0..PATIENCE {
             if is_absent(&self.path) {
@@ -114,7 +116,8 @@ impl WorkFolder {
     /// Checks and locks the work directory.
     ///
     /// # Errors
-    /// That of [`Self::check`]; a data error when another run holds the lock, or has just removed it.
+    /// Errors of [`Self::check`]; a data error if another run holds the lock, or has just removed
+    /// it.
     pub(crate) fn claim(&self) -> Result<File> {
         self.check()?;
         let lock = disk::open_lock(&self.lock()).map_err(|error| match error.kind() {
@@ -122,7 +125,8 @@ impl WorkFolder {
             _ => Error::data(of_file(&error)).at(self.place()),
         })?;
         lock.try_lock().map_err(|_| self.another_run())?;
-        // The lock may have been removed before it was taken; then it does not guard what is there now.
+        // The lock may have been removed before it was taken; it then does not guard the present
+        // directory.
         if !is_at(&lock, &self.lock()) {
             return Err(self.another_run());
         }
@@ -130,21 +134,21 @@ impl WorkFolder {
         Ok(lock)
     }
 
-    /// Checks that kanon made the work directory and all that lies in it. One that is not there passes.
+    /// Checks that kanon made the work directory and everything in it. A missing directory passes.
     ///
     /// # Errors
-    /// A policy error that says what was found, a data error when the folder cannot be read.
+    /// A policy error that names the foreign entry, a data error if the folder cannot be read.
     pub(crate) fn check(&self) -> Result<()> {
         match self.find_foreign() {
             Ok(None) => Ok(()),
             Ok(Some(found)) => Err(Error::policy(format!("{found}; move it away")).at(self.place())),
-            // Another run has just removed it, or something in it.
+            // Another run has just removed the directory or an entry in it.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             error => error.map(drop).context(&self.place()),
         }
     }
 
-    /// Says what there is that kanon did not make.
+    /// Describes an entry that kanon did not make.
     fn find_foreign(&self) -> io::Result<Option<String>> {
         let facts = fs::symlink_metadata(&self.path)?;
         if !facts.is_dir() {
@@ -164,8 +168,8 @@ impl WorkFolder {
         Ok(None)
     }
 
-    /// Removes the work directory with all that kanon made there, its lock last. Anything else stays, and is an error.
-    /// A directory that is not there is no error.
+    /// Removes the work directory with everything that kanon made there, its lock last. Any other
+    /// entry stays and is an error. A missing directory is not an error.
     pub(crate) fn remove(&self) -> io::Result<()> {
         if is_absent(&self.path) {
             return Ok(());
@@ -188,7 +192,8 @@ impl WorkFolder {
     }
 }
 
-/// Returns the name below the work directory of an entry that kanon did not make, or of one in it.
+/// Returns the name, below the work directory, of an entry that kanon did not make: `entry` or one
+/// in it.
 fn foreign_name(entry: &DirEntry) -> io::Result<Option<String>> {
     let (name, kind) = (entry.file_name().to_string_lossy().into_owned(), entry.file_type()?);
     let is_ours = match name.as_str() {
@@ -210,7 +215,7 @@ fn foreign_name(entry: &DirEntry) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Removes the files of a release, and their folder where nothing else lies in it.
+/// Removes the files of a release, and their folder if it is then empty.
 fn remove_release(folder: &Path) -> io::Result<()> {
     if !is_folder(folder) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Work directories that kanon did not make, or that hold what kanon did not make: refused, and left as they are.
+//! Work directories that kanon did not make, or that hold foreign entries: refused, and left as
+//! they are.
 
 use super::*;
 use crate::release::publish::disk::fault;
@@ -9,7 +10,7 @@ use crate::release::publish::staging::faults::{pipe, tree};
 
 const PART: &str = "part-00000.parquet";
 
-/// A folder of somebody else's files under names that kanon uses too.
+/// Fills a folder with foreign files under names that kanon also uses.
 #[cfg(unix)]
 fn precious(folder: &Path) {
     fs::create_dir_all(folder.join("release")).unwrap();
@@ -17,7 +18,8 @@ fn precious(folder: &Path) {
     fs::write(folder.join("lock"), "combination: 1234").unwrap();
 }
 
-/// Asserts that a run to OUT is refused with a policy error that says `parts`, and that it touches nothing.
+/// Asserts that a run to OUT is refused with a policy error that contains `parts`, and changes
+/// nothing.
 #[cfg(unix)]
 #[track_caller]
 fn refused_untouched(folder: &Path, parts: &[&str]) {
@@ -115,7 +117,7 @@ fn a_foreign_file_in_the_work_directory_outlives_the_run() {
         fs::rename(&thesis, &other).unwrap();
         run(&out, false, 1).unwrap();
 
-        // After the release is published it is a warning.
+        // After the release is published, the failure is a warning.
         let (work, from) = (folder.path().join(".out.kanon-work"), other.clone());
         fault::meanwhile(2, move || {
             fs::rename(from, work.join(foreign)).unwrap();

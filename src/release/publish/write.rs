@@ -1,4 +1,4 @@
-//! Our own Parquet writer: fixed names, fixed settings, the same bytes for the same rows.
+//! Our Parquet writer: fixed names and settings, the same bytes for the same rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -24,15 +24,16 @@ use crate::policy::Policy;
 use crate::release::publish::digest;
 use crate::release::released_recoding::{Chosen, KeptClasses};
 
-/// Rows per batch, per row group and bytes after which a new file begins. All fixed: they shape the bytes.
+/// The rows per batch, the rows per row group and the bytes after which a new file begins. All are
+/// fixed: they shape the bytes.
 const BATCH_ROWS: usize = 8_192;
 const GROUP_ROWS: usize = 262_144;
 const FILE_BYTES: usize = 512 << 20;
 
-/// What a released file says of its writer.
+/// The writer's name in a released file.
 pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
 
-/// A file that was written.
+/// A written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Its name in the release.
@@ -41,7 +42,7 @@ pub struct Part {
     pub rows: u64,
 }
 
-/// What every released file says in its footer besides the schema.
+/// Returns the key-value metadata of every released file's footer besides the schema.
 pub fn footer(models: &str) -> Vec<(String, String)> {
     vec![("kanon.models".to_owned(), models.to_owned())]
 }
@@ -86,8 +87,8 @@ pub async fn write(
     parts.finish()
 }
 
-/// The SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in their order; `None` when it would
-/// have ended the file elsewhere.
+/// Returns the SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in
+/// their order; `None` if the writer would have ended the file elsewhere.
 pub(crate) fn digest_again(
     path: &Path,
     schema: &SchemaRef,
@@ -117,7 +118,7 @@ pub(crate) fn digest_again(
     Ok(Some(writer.into_inner().context(doing)?.finish()))
 }
 
-/// The settings of every released file.
+/// Returns the settings of every released file.
 fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
     let footer = footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
     Ok(WriterProperties::builder()
@@ -129,38 +130,39 @@ fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
         .build())
 }
 
-/// Checks that class number and hash only ascend, from `last` on; returns the last of the batch. A plan that lost
-/// its sort would publish the order of the input.
+/// Checks that class number and hash never descend, starting from `last`; returns the last pair of
+/// the batch. A plan that lost its sort would publish the order of the input.
 fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
-    let lost = || Error::internal("the plan of the release lost a column");
+    let lost = || Error::internal("write: the plan of the release lost a column");
     let number = |column: usize| batch.column(column).as_primitive_opt::<UInt64Type>().ok_or_else(lost);
     for next in number(0)?.values().iter().copied().zip(number(1)?.values().iter().copied()) {
         if next < last {
-            return Err(Error::internal("the plan of the release lost the order of the rows"));
+            return Err(Error::internal("write: the plan of the release lost the order of the rows"));
         }
         last = next;
     }
     Ok(last)
 }
 
-/// The labels of the kept classes in the types that are written, one array a quasi-identifier in policy order.
+/// Returns the labels of the kept classes in the written types, one array per quasi-identifier in
+/// policy order.
 pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<ArrayRef>> {
     let typed = policy.quasi.iter().zip(&kept.labels).map(|(quasi, labels)| {
         let field = chosen.schema.field_with_name(&quasi.name);
-        let field = field.map_err(|_| Error::internal("a released column is gone"))?;
+        let field = field.map_err(|_| Error::internal("write: the schema lacks a released column"))?;
         cast(labels, field.data_type()).context("writing the release")
     });
     typed.collect()
 }
 
-/// The released batch: labels by class number, the other columns as they came.
+/// Builds the released batch: labels by class number, other columns unchanged.
 pub(crate) fn labelled(
     batch: &RecordBatch,
     policy: &Policy,
     chosen: &Chosen,
     labels: &[ArrayRef],
 ) -> Result<RecordBatch> {
-    let lost = || Error::internal("the plan of the release lost a column");
+    let lost = || Error::internal("write: the plan of the release lost a column");
     let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
     let mut as_is = batch.columns().iter().skip(2);
     let columns = policy
@@ -186,7 +188,7 @@ struct Parts<'a> {
     footer: &'a [(String, String)],
     open: Option<(ArrowWriter<File>, Part)>,
     done: Vec<Part>,
-    /// The buffers of the open row group.
+    /// The memory of the open row group's buffers.
     held: Held,
 }
 
@@ -216,7 +218,7 @@ impl Parts<'_> {
     }
 
     fn end(&mut self, mut writer: ArrowWriter<File>, part: Part) -> Result<()> {
-        // `into_inner` would drop the reason of an error.
+        // `into_inner` would drop the reason for an error.
         writer.finish().context("writing the release")?;
         writer.inner().sync_all().context("writing the release")?;
         self.done.push(part);
