@@ -54,13 +54,18 @@
 //! # Layers (upper may use lower, never the reverse)
 //!
 //! ```text
-//! 6  cli                                          said -> resolved -> done
-//! 5  sql        functions, rule, table functions} only these two import datafusion,
-//! 4  release    profile apply verify write      } behind the feature `engine` (default)
-//! 3  policy     file -> typed, resolved Policy
-//! 2  method     choose a recoding
-//! 1  class  model  measure                        classes | are they safe | loss and risk
-//! 0  generalize   error doc decimal role papers plural
+//! cli                            the command line, behind the feature `cli` (default)
+//! sql      linkage   propose     functions and rule | the linkage attack | a first policy
+//! release                        profile, apply, publish: the pipeline
+//! input    verify                files as canonical columns | output judged against input
+//! engine                         sessions, cancellation, class keys
+//!                                above: DataFusion, behind the feature `engine`; below: Arrow only
+//! policy                         text -> policy spec -> resolved policy
+//! method                         chooses levels
+//! measure                        loss and risk
+//! class    model                 the class table | is a class safe
+//! generalize                     coarser values
+//! error doc decimal role papers plural
 //! ```
 //!
 //! # The attacker, and what is not protected
@@ -81,7 +86,8 @@
 )]
 
 pub mod class;
-#[cfg(feature = "engine")]
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 pub mod decimal;
 pub mod doc;

@@ -9,9 +9,9 @@ use super::source::{Columns, parse_requirement};
 use crate::engine::{Phase, Run};
 use crate::error::{Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
-use crate::measure::plain_number;
 use crate::model::{Class, Quantity, Requirement, k_anonymity::KAnonymity};
 use crate::release::profile::{SeenAll, SeenClass, for_every_class};
+use crate::release::publish::record::plain_number;
 
 /// Check whether a table as it is satisfies privacy models.
 #[derive(Debug, Args)]

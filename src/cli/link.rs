@@ -13,9 +13,10 @@ use crate::engine::{Phase, Run};
 use crate::error::Result;
 use crate::input::Input;
 use crate::linkage::{Attack, Linked, link};
-use crate::measure::{plain_number, ratio};
+use crate::measure::ratio;
 use crate::policy::Files;
 use crate::release::publish::record::RECORD;
+use crate::release::publish::record::plain_number;
 
 /// Attack a table or a release: link a list of people with it.
 #[derive(Debug, Args)]

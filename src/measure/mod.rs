@@ -156,10 +156,3 @@ pub const RISKS: &[RiskRow] = &[
 fn rounded_down(bound: f64) -> f64 {
     bound - bound.abs() * 1e-12
 }
-
-/// A number for JSON: whole ones without a point.
-#[cfg(feature = "engine")]
-#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
-pub(crate) fn plain_number(value: f64) -> serde_json::Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
-}

@@ -268,8 +268,8 @@ fn nodes_are_right(asked: &Asked) -> Result<(), TestCaseError> {
         let mut people: Vec<(u64, Vec<(Option<u32>, u64)>)> = node
             .all()
             .map(|(class, rows, _)| {
-                let by_value = node.having(class, 0).iter().map(|count| (count.value, count.count));
-                (node.size(class, rows), having.collect())
+                let by_value = node.by_value(class, 0).iter().map(|count| (count.value, count.count));
+                (node.size(class, rows), by_value.collect())
             })
             .collect();
         let having = |rows: &[usize]| {

@@ -105,14 +105,14 @@ pub fn recorded(value: f64) -> f64 {
 }
 
 fn plainly<S: serde::Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    crate::measure::plain_number(recorded(*value)).serialize(serializer)
+    plain_number(recorded(*value)).serialize(serializer)
 }
 
 fn all_plainly<S: serde::Serializer>(
     values: &BTreeMap<String, f64>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
-    let plain = |value: &f64| crate::measure::plain_number(recorded(*value));
+    let plain = |value: &f64| plain_number(recorded(*value));
     serializer.collect_map(values.iter().map(|(name, value)| (name, plain(value))))
 }
 
@@ -350,4 +350,10 @@ pub(crate) fn models_text(requirements: &[Requirement]) -> String {
 /// Returns the parameters of a model as a record writes them.
 pub(crate) fn parameters_text(model: &dyn ClassModel) -> BTreeMap<String, String> {
     model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+}
+
+/// A number for JSON: whole ones without a point.
+#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+pub(crate) fn plain_number(value: f64) -> serde_json::Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
