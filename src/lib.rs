@@ -1,9 +1,9 @@
 //! Anonymize tables where they already are: in Parquet, through SQL, on Apache DataFusion.
 //!
-//! A table that names nobody still names people when age, ZIP code and sex together single a person out.
-//! This crate generalizes such *quasi-identifiers* until every combination is shared by at least k people,
-//! drops the few rows for which that would cost too much, and publishes the result only after counting it
-//! again, from the input, by code that does not trust the search.
+//! A table without names still identifies people when age, ZIP code and sex together single a
+//! person out. This crate generalizes such *quasi-identifiers* until at least k people share every
+//! combination, drops the few rows for which that would cost too much, and publishes the result
+//! only after counting it again, from the input, by code that does not trust the search.
 //!
 //! ```
 //! use datafusion_kanon::input::{PolicySource, Input};
@@ -54,7 +54,7 @@
 //! # Layers (upper may use lower, never the reverse)
 //!
 //! ```text
-//! 6  cli                                          said -> resolved -> done
+//! 6  cli                                          spec -> resolved -> done
 //! 5  sql        functions, rule, table functions} only these two import datafusion,
 //! 4  release    profile apply verify write      } behind the feature `engine` (default)
 //! 3  policy     file -> typed, resolved Policy
@@ -65,10 +65,11 @@
 //!
 //! # The attacker, and what is not protected
 //!
-//! The attacker knows the quasi-identifiers of a person and looks for the person's row. k-anonymity bounds
-//! the chance of picking it by 1/k. It does not protect against background knowledge, against learning a
-//! sensitive value that a whole class shares, against knowing that a person is in the data, against several
-//! releases of the same people, or against columns that were wrongly called insensitive. See the README.
+//! The attacker knows the quasi-identifiers of a person and looks for the person's row. k-anonymity
+//! bounds the chance of picking it by 1/k. It does not protect against background knowledge,
+//! against learning a sensitive value that a whole class shares, against learning that a person is
+//! in the data, against several releases of the same people, or against columns wrongly declared
+//! insensitive. See the README.
 
 #![cfg_attr(
     test,
