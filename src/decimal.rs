@@ -1,4 +1,4 @@
-//! Exact decimals: a parameter means what was written, never the nearest binary fraction.
+//! Exact decimals: a parameter means the number as written, never the nearest binary fraction.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,16 +12,16 @@ pub struct Decimal {
     scale: u32,
 }
 
-/// Digits beyond this would overflow the exact comparisons.
+/// More digits would overflow the exact comparisons.
 const MAX_DIGITS: usize = 18;
 
 impl Decimal {
-    /// An integer.
+    /// Creates a decimal from an integer.
     pub const fn integer(value: i64) -> Self {
         Self { digits: value as i128, scale: 0 }
     }
 
-    /// `digits / 10^scale`, for constants: neither may have trailing zeros after the point.
+    /// Creates `digits / 10^scale` for constants, which have no trailing zeros after the point.
     pub(crate) const fn new_const(digits: i64, scale: u32) -> Self {
         Self { digits: digits as i128, scale }
     }
@@ -29,10 +29,10 @@ impl Decimal {
     /// Reads `12`, `-0.05`, `1e-3`.
     ///
     /// # Errors
-    /// A policy error when the text is no decimal number, or has more than 18 digits.
+    /// A policy error when the text is not a decimal number or has more than 18 digits.
     pub fn parse(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| match text.parse::<f64>() {
-            // Text such as `inf` is a float, too.
+            // Rust also parses texts such as `inf` as floats.
             Ok(_) if text.contains(|c: char| c.is_ascii_digit()) => Error::policy(format!(
                 "expected a number of at most {MAX_DIGITS} digits, at most {MAX_DIGITS} of them after the point"
             )),
@@ -84,7 +84,7 @@ impl Decimal {
         (digits.unsigned_abs() < 10u128.pow(limit)).then_some(Self { digits, scale })
     }
 
-    /// The decimal that a float prints as.
+    /// Converts a float to the decimal that it prints as.
     ///
     /// # Errors
     /// A policy error for NaN, infinities and numbers beyond 18 digits.
@@ -92,48 +92,48 @@ impl Decimal {
         Self::parse(&format!("{value}"))
     }
 
-    /// The numerator over [`Self::denominator`].
+    /// Returns the numerator over [`Self::denominator`].
     pub fn numerator(self) -> i128 {
         self.digits
     }
 
-    /// A power of ten.
+    /// Returns the denominator, a power of ten.
     pub fn denominator(self) -> i128 {
         10i128.pow(self.scale)
     }
 
-    /// Digits after the point.
+    /// Returns the number of digits after the point.
     pub fn scale(self) -> u32 {
         self.scale
     }
 
-    /// The number in units of `10^-scale`; `scale` is at least the number's own.
+    /// Returns the number in units of `10^-scale`; `scale` is at least the number's own.
     pub(crate) fn units(self, scale: u32) -> i128 {
         self.digits * 10i128.pow(scale.saturating_sub(self.scale))
     }
 
-    /// The least integer not below the number.
+    /// Returns the least integer not below the number.
     pub(crate) fn ceil(self) -> i128 {
         -(-self.digits).div_euclid(self.denominator())
     }
 
-    /// The nearest float.
+    /// Returns the nearest float.
     pub fn to_f64(self) -> f64 {
-        // Rust reads decimal text to the nearest float.
+        // Rust parses decimal text to the nearest float.
         self.to_string().parse().unwrap_or(f64::NAN)
     }
 
-    /// Whether the number is above zero.
+    /// Returns whether the number is above zero.
     pub fn is_positive(self) -> bool {
         self.digits > 0
     }
 
-    /// The integer, if it is one that fits.
+    /// Returns the number as an integer, if it is one that fits.
     pub fn to_u64(self) -> Option<u64> {
         (self.scale == 0).then(|| u64::try_from(self.digits).ok()).flatten()
     }
 
-    /// Whether `self` is `other` times an integer.
+    /// Returns whether `self` is `other` times an integer.
     pub fn is_multiple_of(self, other: Self) -> bool {
         match (self.digits.checked_mul(other.denominator()), other.digits.checked_mul(self.denominator())) {
             (Some(a), Some(b)) => b != 0 && a % b == 0,
@@ -141,7 +141,8 @@ impl Decimal {
         }
     }
 
-    /// `floor(self * n)` for a share `self` between 0 and 1, exactly: the suppression limit in rows.
+    /// Returns `floor(self * n)` for a share `self` between 0 and 1, exactly: the suppression limit
+    /// in rows.
     pub fn floor_of(self, n: u64) -> u64 {
         let (whole, rest) = (i128::from(n) / self.denominator(), i128::from(n) % self.denominator());
         let floor = whole
@@ -174,14 +175,14 @@ impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
         let floors = |d: &Self| (d.digits.div_euclid(d.denominator()), d.digits.rem_euclid(d.denominator()));
         let ((a, x), (b, y)) = (floors(self), floors(other));
-        // The fractions are compared at the larger of the two scales, where both are below 10^30.
+        // Compares the fractions at the larger of the two scales, where both are below 10^30.
         let scale = self.scale.max(other.scale);
         let at = |rest: i128, own: u32| rest * 10i128.pow(scale - own);
         a.cmp(&b).then_with(|| at(x, self.scale).cmp(&at(y, other.scale)))
     }
 }
 
-/// `a / b` as the nearest float, 0 for 0/0.
+/// Returns `a / b` as the nearest float, 0 for 0/0.
 #[expect(clippy::cast_precision_loss, reason = "the one place where counts become a share")]
 pub fn ratio(a: u128, b: u128) -> f64 {
     if a == 0 { 0.0 } else { a as f64 / b as f64 }

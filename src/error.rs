@@ -1,29 +1,31 @@
-//! One error type for the whole crate: a kind, which decides the exit code, and a message for a person.
+//! One error type for the whole crate: a kind, which decides the exit code, and a message for the
+//! user.
 //!
-//! A message names the place (column, key, file), what was expected and what to do. It never contains a
-//! cell of the data: errors of Arrow, Parquet, CSV and DataFusion quote cells, so the release
-//! layer maps them: their kind is kept, their text dropped.
+//! A message names the place (column, key, file), what was expected and what to do. It never
+//! contains a cell of the data. Errors of Arrow, Parquet, CSV and DataFusion quote cells, so the
+//! release layer maps them: it keeps their kind and drops their text.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
 
-/// What went wrong, as the exit codes of `kanon` tell it apart.
+/// The kinds of error, one per exit code of `kanon`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A requirement does not hold, nothing fulfils it, or two things that must agree do not (exit 1).
+    /// A requirement does not hold, no recoding satisfies it, or two things that must agree do not
+    /// (exit 1).
     Unmet,
     /// The command line or the policy is wrong (exit 2).
     Policy,
     /// The data cannot be read, written or held: I/O, types, limits (exit 3).
     Data,
-    /// A mistake of ours (exit 4).
+    /// A bug in this crate (exit 4).
     Internal,
     /// The user asked to stop (exit 130).
     Interrupted,
 }
 
 impl Kind {
-    /// The process exit code.
+    /// Returns the process exit code.
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Unmet => 1,
@@ -43,36 +45,37 @@ pub struct Error {
     message: String,
 }
 
-/// The result of everything that can fail here.
+/// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// A requirement that does not hold (exit 1).
+    /// Creates the error of a requirement that does not hold (exit 1).
     pub fn unmet(message: impl Display) -> Self {
         Self::new(Kind::Unmet, message)
     }
 
-    /// A wrong command line or policy (exit 2).
+    /// Creates the error of a wrong command line or policy (exit 2).
     pub fn policy(message: impl Display) -> Self {
         Self::new(Kind::Policy, message)
     }
 
-    /// Data that cannot be read, written or held (exit 3).
+    /// Creates the error of data that cannot be read, written or held (exit 3).
     pub fn data(message: impl Display) -> Self {
         Self::new(Kind::Data, message)
     }
 
-    /// A mistake of ours (exit 4).
+    /// Creates the error of a bug in this crate; `message` names the place and the broken invariant
+    /// (exit 4).
     pub fn internal(message: impl Display) -> Self {
         Self::new(Kind::Internal, message)
     }
 
-    /// The user asked to stop (exit 130).
+    /// Creates the error of a user's request to stop (exit 130).
     pub fn interrupted() -> Self {
         Self::new(Kind::Interrupted, "interrupted; nothing was published")
     }
 
-    /// The user asked to stop what publishes nothing by itself (exit 130).
+    /// Creates the error of a user's request to stop a query that publishes nothing (exit 130).
     pub fn interrupted_query() -> Self {
         Self::new(Kind::Interrupted, "interrupted; a file that COPY was writing may be incomplete")
     }
@@ -81,32 +84,33 @@ impl Error {
         Self { kind, message: message.to_string() }
     }
 
-    /// What kind of error this is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// A data error as a policy error: what the policy says does not fit the data. Other kinds stay.
+    /// Turns a data error into a policy error, for a policy that does not fit the data. Other kinds
+    /// stay.
     #[must_use]
     pub fn of_policy(self) -> Self {
         if self.kind == Kind::Data { Self::policy(self.message) } else { self }
     }
 
-    /// The same error with more text behind it.
+    /// Appends text to the message.
     #[must_use]
     pub fn and(self, more: &str) -> Self {
         Self { kind: self.kind, message: self.message + more }
     }
 
-    /// The same error with its place in front: `place: message`.
+    /// Prefixes the message with its place: `place: message`.
     #[must_use]
     pub fn at(self, place: impl Display) -> Self {
         Self { kind: self.kind, message: format!("{place}: {}", self.message) }
     }
 }
 
-/// Returns in words why an operation on a file failed: only the error's kind and number are looked at, because its text may be
-/// a library's and quote what was read.
+/// Describes why an operation on a file failed. It only reads the error's kind and number, because
+/// the text may be a library's and quote cells.
 pub fn of_file(error: &io::Error) -> String {
     of_system(error).unwrap_or_else(|| match error.kind() {
         ErrorKind::Other => "it failed".to_owned(),
@@ -114,7 +118,7 @@ pub fn of_file(error: &io::Error) -> String {
     })
 }
 
-/// Returns in words the error of the operating system that caused an error; `None` where it has another cause.
+/// Describes the operating system's error that caused an error; `None` if the cause is another one.
 pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -132,7 +136,7 @@ pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     None
 }
 
-/// The words for the kinds that people meet.
+/// Returns the words for the kinds that users meet.
 fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::NotFound => "there is no such file or folder",
@@ -155,7 +159,7 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// ` (did you mean "x"?)` when one of `valid` is close to `said`, else the list of all valid names.
+/// Returns "did you mean `x`?" if one of `valid` is close to `found`, else all valid names.
 pub fn nearest(found: &str, valid: &[&str]) -> String {
     let close = valid
         .iter()
@@ -198,7 +202,7 @@ mod tests {
             assert_eq!(of_system(&io::Error::other(io::Error::other(error()))).as_deref(), Some(found));
         }
         assert!(of_file(&io::Error::from_raw_os_error(5)).contains('5'));
-        // A library's text may quote what it read.
+        // A library's error text may quote the data.
         let quotes = io::Error::other("the value 999-00000007");
         assert_eq!(of_file(&quotes), "it failed");
         assert_eq!(

@@ -1,9 +1,10 @@
-//! The literature that the features implement, cited once.
+//! The literature behind the features, cited once.
 
 /// P. Samarati, L. Sweeney: "Protecting privacy when disclosing information: k-anonymity and its
 /// enforcement through generalization and suppression", SRI-CSL-98-04, 1998.
 pub const SAMARATI_SWEENEY_1998: &str = "Samarati & Sweeney 1998";
-/// L. Sweeney: "Datafly: a system for providing anonymity in medical data", Database Security XI, 1998.
+/// L. Sweeney: "Datafly: a system for providing anonymity in medical data", Database Security XI,
+/// 1998.
 pub const SWEENEY_1998: &str = "Sweeney 1998";
 /// P. Samarati: "Protecting respondents' identities in microdata release", IEEE TKDE 13(6), 2001.
 pub const SAMARATI_2001: &str = "Samarati 2001";
@@ -14,27 +15,27 @@ pub const IYENGAR_2002: &str = "Iyengar 2002";
 /// F. Dankar, K. El Emam: "A method for evaluating marketer re-identification risk", PAIS 2010
 /// (prosecutor, journalist and marketer risk).
 pub const DANKAR_EL_EMAM_2010: &str = "Dankar & El Emam 2010";
-/// F. Kohlmayer et al.: "The cost of quality: implementing generalization and suppression for anonymizing
-/// biomedical data with minimal information loss", J. Biomedical Informatics 58, 2015 (bounds on losses that
-/// suppression makes non-monotone).
+/// F. Kohlmayer et al.: "The cost of quality: implementing generalization and suppression for
+/// anonymizing biomedical data with minimal information loss", J. Biomedical Informatics 58, 2015
+/// (bounds on losses that suppression makes non-monotone).
 pub const KOHLMAYER_2015: &str = "Kohlmayer et al. 2015";
 /// A. Machanavajjhala et al.: "l-diversity: privacy beyond k-anonymity", ICDE 2006.
 pub const MACHANAVAJJHALA_2006: &str = "Machanavajjhala et al. 2006";
-/// L. Sweeney: "Achieving k-anonymity privacy protection using generalization and suppression", IJUFKS 10(5),
-/// 2002 (the precision metric).
+/// L. Sweeney: "Achieving k-anonymity privacy protection using generalization and suppression",
+/// IJUFKS 10(5), 2002 (the precision metric).
 pub const SWEENEY_2002_PRECISION: &str = "Sweeney 2002 (precision)";
-/// R. Bayardo, R. Agrawal: "Data privacy through optimal k-anonymization", ICDE 2005 (the discernibility
-/// metric; k-optimize, a search by bounds).
+/// R. Bayardo, R. Agrawal: "Data privacy through optimal k-anonymization", ICDE 2005 (the
+/// discernibility metric; k-optimize, a search by bounds).
 pub const BAYARDO_AGRAWAL_2005: &str = "Bayardo & Agrawal 2005";
-/// K. El Emam et al.: "A globally optimal k-anonymity method for the de-identification of health data",
-/// JAMIA 16(5), 2009 (discernibility without the penalty of suppression).
+/// K. El Emam et al.: "A globally optimal k-anonymity method for the de-identification of health
+/// data", JAMIA 16(5), 2009 (discernibility without the penalty of suppression).
 pub const EL_EMAM_2009: &str = "El Emam et al. 2009";
-/// K. LeFevre, D. DeWitt, R. Ramakrishnan: "Mondrian multidimensional k-anonymity", ICDE 2006 (average class
-/// size).
+/// K. LeFevre, D. DeWitt, R. Ramakrishnan: "Mondrian multidimensional k-anonymity", ICDE 2006
+/// (average class size).
 pub const LEFEVRE_2006: &str = "LeFevre et al. 2006";
 /// A. Gionis, T. Tassa: "k-anonymization with minimal loss of information", IEEE TKDE 21(2), 2009
 /// (non-uniform entropy).
 pub const GIONIS_TASSA_2009: &str = "Gionis & Tassa 2009";
-/// R. Motwani, Y. Xu: "Efficient algorithms for masking and finding quasi-identifiers", VLDB 2007 workshop on
-/// secure data management (distinct and separation ratios, greedy search).
+/// R. Motwani, Y. Xu: "Efficient algorithms for masking and finding quasi-identifiers", VLDB 2007
+/// workshop on secure data management (distinct and separation ratios, greedy search).
 pub const MOTWANI_XU_2007: &str = "Motwani & Xu 2007";

@@ -1,18 +1,18 @@
-//! Counts with their nouns, as messages and results show them.
+//! Formats counts with their nouns for messages and results.
 
-/// The count with its noun: `1 row`, `2 rows`, `1,234 rows`.
+/// Formats the count with its noun: `1 row`, `2 rows`, `1,234 rows`.
 pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// The number of nodes of a lattice; `u64::MAX` stands for all numbers that do not fit.
+/// Formats the number of nodes of a lattice; `u64::MAX` stands for all numbers that do not fit.
 #[cfg(feature = "engine")]
 pub(crate) fn nodes_of(nodes: u64) -> String {
     let text = plural(nodes, "node", "nodes");
     if nodes == u64::MAX { format!("more than {text}") } else { text }
 }
 
-/// The number with its digits in groups of three: `1,234,567`.
+/// Formats the number with its digits in groups of three: `1,234,567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();

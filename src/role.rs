@@ -1,15 +1,17 @@
-//! What a column is to a release.
+//! The roles of columns in a release.
 
-/// The role of a column. Every column has one (policy `[columns]`), or is dropped with `others = "drop"`.
+/// The role of a column. Every column has one (policy `[columns]`) or is dropped
+/// (`others = "drop"`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Names a person; never written.
+    /// Identifies a person; never written.
     Identifier,
     /// Could be known to an attacker; generalized.
     Quasi,
     /// What an attacker wants to learn; written as is.
     Sensitive,
-    /// Tells whose row it is, where people have several rows; never written. Sizes count its distinct values.
+    /// Identifies the individual of a row, where individuals have several rows; never written.
+    /// Sizes count its distinct values.
     Individual,
     /// Free text; never written.
     Text,
@@ -18,7 +20,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles with the word of the policy.
+    /// All roles with the policy's word for each.
     pub const ALL: [(Role, &str); 6] = [
         (Role::Identifier, "identifier"),
         (Role::Quasi, "quasi"),
@@ -28,10 +30,10 @@ impl Role {
         (Role::Insensitive, "insensitive"),
     ];
 
-    /// The role that a policy calls `word`, or the valid words as an error text.
+    /// Returns the role that a policy calls `word`.
     ///
     /// # Errors
-    /// What to write instead.
+    /// A text that names the valid words.
     pub fn parse(word: &str) -> Result<Self, String> {
         let words = Self::ALL.map(|(_, w)| w);
         match Self::ALL.iter().find(|(_, w)| *w == word) {
@@ -43,7 +45,7 @@ impl Role {
         }
     }
 
-    /// The word of the policy.
+    /// Returns the policy's word for the role.
     pub fn word(self) -> &'static str {
         match self {
             Role::Identifier => "identifier",
@@ -55,7 +57,7 @@ impl Role {
         }
     }
 
-    /// Whether columns of this role are in a release.
+    /// Returns whether columns of this role are released.
     pub fn is_released(self) -> bool {
         matches!(self, Role::Quasi | Role::Sensitive | Role::Insensitive)
     }

@@ -1,4 +1,4 @@
-//! From the batches of a GROUP BY to a [`ClassTable`].
+//! Builds a [`ClassTable`] from the batches of a GROUP BY.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,27 +16,29 @@ use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, Value};
 use crate::model::ValueCount;
 
-/// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers, the sensitive columns whose
-/// values are counted and the individual column where there is one, in any order.
+/// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers, the counted
+/// sensitive columns and the individual column, if there is one. Batches may come in any order.
 pub struct ClassTableBuilder {
     columns: Vec<QuasiColumn>,
     sensitive: Vec<String>,
     counts_individuals: bool,
-    /// Quasi-identifiers, then sensitive columns, then the individual.
+    /// The encodings of the quasi-identifiers, then of the sensitive columns, then of the
+    /// individual.
     coding: Vec<Coding>,
     rows: Vec<u64>,
     held: Held,
     show_values: bool,
 }
 
-/// One column on its way to codes.
+/// One column while its values are being encoded.
 struct Coding {
     coder: Encoder,
     codes: Vec<u32>,
 }
 
 impl Coding {
-    /// The distinct values in their order; the codes are then their places. `None` without a row.
+    /// Returns the distinct values in order and turns each code into its value's position in that
+    /// order; `None` without a row.
     fn finish(&mut self) -> Result<Option<ArrayRef>> {
         let Some((values, ranks)) = self.coder.finish()? else { return Ok(None) };
         self.codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
@@ -45,10 +47,11 @@ impl Coding {
 }
 
 impl ClassTableBuilder {
-    /// An empty table over these quasi-identifiers, counting the values of these sensitive columns.
+    /// Creates an empty table over these quasi-identifiers that counts the values of these
+    /// sensitive columns.
     ///
     /// # Errors
-    /// A policy error when there is no quasi-identifier.
+    /// A policy error without a quasi-identifier.
     pub fn new(columns: Vec<QuasiColumn>, sensitive: Vec<String>, budget: &Arc<dyn Budget>) -> Result<Self> {
         if columns.is_empty() {
             return Err(Error::policy("no quasi-identifier: give at least one column the role `quasi`"));
@@ -60,7 +63,7 @@ impl ClassTableBuilder {
         Ok(Self { columns, sensitive, counts_individuals: false, coding, rows, held, show_values: false })
     }
 
-    /// Counts individuals instead of rows: their column is the last of every batch.
+    /// Counts individuals instead of rows; the individual column is the last of every batch.
     #[must_use]
     pub fn counting_individuals(mut self) -> Self {
         self.coding.push(Coding { coder: Encoder::new(self.held.budget()), codes: Vec::new() });
@@ -68,21 +71,22 @@ impl ClassTableBuilder {
         self
     }
 
-    /// Whether an error may name the values that a hierarchy does not cover; no cell is named otherwise.
+    /// Sets whether an error may show the values that a hierarchy does not cover; no other error
+    /// shows a cell.
     #[must_use]
     pub fn showing_values(mut self, show_values: bool) -> Self {
         self.show_values = show_values;
         self
     }
 
-    /// What codes the values for [`add_coded`](Self::add_coded): one a quasi-identifier, then one a sensitive
-    /// column, in order, then the one of the individual.
+    /// Returns the encoders for [`add_coded`](Self::add_coded): one per quasi-identifier, then one
+    /// per sensitive column, in order, then the individual's.
     pub fn coders(&self) -> Vec<Encoder> {
         self.coding.iter().map(|coding| coding.coder.clone()).collect()
     }
 
-    /// Adds groups: one array a quasi-identifier and then one a sensitive column, in order, then the individual's,
-    /// and the rows of each group. No group may come twice.
+    /// Adds groups: one array per quasi-identifier, then one per sensitive column, in order, then
+    /// the individual's, and the number of rows of each group. Every group must be added only once.
     ///
     /// # Errors
     /// A data error when memory runs out or a type cannot be grouped.
@@ -92,13 +96,14 @@ impl ClassTableBuilder {
         self.add_coded(&coded.iter().map(Vec::as_slice).collect::<Vec<_>>(), rows)
     }
 
-    /// As [`add`](Self::add), with the codes of the [`coders`](Self::coders) in place of values.
+    /// Adds groups as [`add`](Self::add) does, given the codes of the [`coders`](Self::coders)
+    /// instead of values.
     ///
     /// # Errors
     /// A data error when memory runs out.
     pub fn add_coded(&mut self, codes: &[&[u32]], rows: &[u64]) -> Result<()> {
         if codes.len() != self.coding.len() || codes.iter().any(|codes| codes.len() != rows.len()) {
-            return Err(Error::internal("a class table batch of another shape"));
+            return Err(Error::internal("class table: a batch with the wrong number of columns or codes"));
         }
         self.coding.iter_mut().zip(codes).for_each(|(coding, codes)| coding.codes.extend_from_slice(codes));
         self.rows.extend_from_slice(rows);
@@ -106,11 +111,11 @@ impl ClassTableBuilder {
         self.held.at_least(coded + self.rows.capacity() * size_of::<u64>())
     }
 
-    /// Codes every level and packs the base classes.
+    /// Encodes every level and packs the base classes.
     ///
     /// # Errors
-    /// Those of the generalizers (values not covered, overflow), named with their column; a data error when
-    /// memory runs out.
+    /// The errors of the generalizers (values not covered, overflow), each with its column's name;
+    /// a data error when memory runs out.
     pub fn finish(mut self) -> Result<ClassTable> {
         let budget = Arc::clone(self.held.budget());
         let mut codes_held = Held::new(&budget);
@@ -127,7 +132,7 @@ impl ClassTableBuilder {
                 if self.show_values { uncovered(&column.hierarchy, &values)? } else { String::new() };
             let coded = EncodedColumn::new(column, values, &frequency, heaviest, &budget)
                 .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")).and(&uncovered))?;
-            // A base class stands at level 0, whose labels need not sort like the values: "10" < "9".
+            // Base classes are at level 0, whose labels need not sort like the values: "10" < "9".
             let level_0 = coded.level(0).of_value();
             coding.codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);
             columns.push(coded);
@@ -149,20 +154,22 @@ impl ClassTableBuilder {
         Ok(ClassTable { columns, sensitive, packing, base, total_rows, individuals, _codes: codes_held })
     }
 
-    /// Who is in each group, where individuals are counted.
+    /// Returns the individual of each group, if individuals are counted.
     fn who(&mut self) -> Result<Option<Who>> {
         if !self.counts_individuals {
             return Ok(None);
         }
-        let Some(mut coding) = self.coding.pop() else { return Err(Error::internal("no individual column")) };
+        let Some(mut coding) = self.coding.pop() else {
+            return Err(Error::internal("class table: individuals are counted without their column"));
+        };
         let Some(values) = coding.finish()? else { return Ok(Some(Who::default())) };
         let null = u32::from(values.null_count() > 0);
         let all = u32::try_from(values.len()).map_err(|_| too_many_classes())? - null;
         Ok(Some(Who { all, of_group: coding.codes.iter().map(|code| code.checked_sub(null)).collect() }))
     }
 
-    /// The base classes: the groups, merged where only sensitive values or individuals tell them apart, or where level
-    /// 0 `merges`.
+    /// Returns the base classes: the groups, merged where they differ only in sensitive values or
+    /// individuals, or where level 0 `merges` values.
     fn base(
         &mut self,
         packing: &Packing,
@@ -184,9 +191,9 @@ impl ClassTableBuilder {
                 field.put(entry, code);
             }
         }
-        // In the order of their keys, so that a roll-up finds again what it has just touched.
+        // Sorted by key, so that a roll-up touches entries that are still in the cache.
         let of_groups = 2 * entries.len() * size_of::<u64>() + groups * size_of::<(u128, u32)>();
-        // For each sensitive column its counts; where individuals are counted, the members of each group as well.
+        // Each sensitive column has counts; with individuals, each group also has members.
         let counts = (self.coding.len() - quasi) * groups * (size_of::<ValueCount>() + size_of::<usize>());
         let members = who.map_or(0, |_| (1 + self.coding.len() - quasi) * groups * 2 * size_of::<u64>());
         held.at_least(of_groups + counts + members)?;
@@ -222,7 +229,7 @@ impl ClassTableBuilder {
         sensitive.resize(self.sensitive.len(), Histograms::default());
         let groups = Classes { entries, words, sensitive, people, held }.accounted()?;
         let merged = roll_up(&groups, &vec![u64::MAX; words], &[], usize::MAX, &mut Scratch::new(budget))?;
-        merged.ok_or_else(|| Error::internal("base classes without a bound"))
+        merged.ok_or_else(|| Error::internal("class table: an unbounded roll-up hit a bound"))
     }
 }
 
@@ -234,7 +241,7 @@ fn codes_of(columns: &[EncodedColumn]) -> usize {
 #[derive(Default)]
 struct Who {
     of_group: Vec<Option<u32>>,
-    /// All numbers of individuals are below this.
+    /// All individual numbers are below this.
     all: u32,
 }
 
@@ -253,8 +260,8 @@ impl Who {
         Individuals { count: u64::from(self.all), by_rows, unowned_rows }
     }
 
-    /// Which individual has which value: numbers the pairs that occur. Groups are taken in `order`; their values
-    /// are coded with `null` (0 or 1) codes for NULL before the others.
+    /// Numbers the pairs of an individual and a value that occur. Groups are taken in `order`; the
+    /// codes of their values begin with `null` (0 or 1) codes for NULL.
     fn by_value(&self, codes: &[u32], null: u32, order: &[u32], values: u32) -> Result<IndividualsByValue> {
         let pair = |group: u32| {
             let (who, code) = (self.of_group[group as usize]?, codes[group as usize]);
@@ -277,7 +284,7 @@ impl Who {
     }
 }
 
-/// The groups in the order of the two highest words of their keys.
+/// Returns the groups ordered by the two highest words of their keys.
 fn in_order(entries: &[u64], words: usize) -> Result<Vec<u32>> {
     let key = |entry: &[u64]| {
         let below = if words > 1 { entry[words - 2] } else { 0 };
@@ -291,7 +298,7 @@ fn in_order(entries: &[u64], words: usize) -> Result<Vec<u32>> {
     Ok(order.into_iter().map(|(_, group)| group).collect())
 }
 
-/// The values that no level covers, for an error of a user who asked to see them.
+/// Lists the values that no level covers, for the error of a user who asked to see them.
 fn uncovered(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<String> {
     for level in hierarchy.levels() {
         let places = level.uncovered(values)?;

@@ -1,12 +1,13 @@
-//! The sizes of a table's classes, and the smallest class of everyone in it: what risk measures look at.
+//! The sizes of a table's classes and the smallest class of each individual: the input of risk
+//! measures.
 
 use std::collections::BTreeMap;
 
 use super::{ClassTable, Classes};
 use crate::decimal::ratio;
 
-/// How many classes have each size, and how many individuals are in no smaller class than that. A person with rows in
-/// several classes is as easy to find as in the smallest of them.
+/// Counts the classes of each size, and the individuals whose smallest class has that size. An
+/// individual with rows in several classes is as easy to find as in the smallest of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassSizes(BTreeMap<u64, OfSize>);
 
@@ -17,7 +18,7 @@ struct OfSize {
 }
 
 impl ClassSizes {
-    /// The sizes of classes of a table.
+    /// Counts the classes of a table by size.
     pub fn of(table: &ClassTable, classes: &Classes) -> Self {
         let mut all = Self::default();
         let mut smallest = vec![u64::MAX; usize::try_from(table.total_individuals()).unwrap_or(0)];
@@ -37,64 +38,65 @@ impl ClassSizes {
         all
     }
 
-    /// Counts one class of individuals who are in no other.
+    /// Adds one class of `size` individuals who are in no other class.
     pub fn add(&mut self, size: u64) {
         self.add_many(size, 1);
     }
 
-    /// Counts classes of this size, each of individuals who are in no other.
+    /// Adds `classes` disjoint classes of `size` individuals each.
     pub fn add_many(&mut self, size: u64, classes: u64) {
         let of_size = self.0.entry(size).or_default();
         of_size.classes += classes;
         of_size.individuals += size * classes;
     }
 
-    /// Counts one class, and nobody in it; returns its size.
+    /// Adds one class without its individuals; returns its size.
     pub fn add_class(&mut self, size: u64) -> u64 {
         self.0.entry(size).or_default().classes += 1;
         size
     }
 
-    /// Counts individuals whose smallest class has this size, and that there is such a class.
+    /// Adds individuals whose smallest class has this size, and makes sure that such a class is
+    /// counted.
     pub fn add_individuals(&mut self, smallest: u64, individuals: u64) {
         let of_size = self.0.entry(smallest).or_default();
         of_size.classes = of_size.classes.max(1);
         of_size.individuals += individuals;
     }
 
-    /// Counts one individual whose smallest class has this size.
+    /// Adds one individual whose smallest class has this size.
     pub fn add_individual(&mut self, smallest: u64) {
         self.0.entry(smallest).or_default().individuals += 1;
     }
 
-    /// Size, number of classes of that size and individuals whose smallest class it is, ascending; classes without
-    /// an individual are left out.
+    /// Returns, in ascending order, each size, the number of classes of that size and the number of
+    /// individuals whose smallest class has it. Classes without an individual are left out.
     pub fn histogram(&self) -> impl DoubleEndedIterator<Item = (u64, u64, u64)> + '_ {
         self.0.iter().filter(|(size, _)| **size > 0).map(|(size, of)| (*size, of.classes, of.individuals))
     }
 
-    /// The number of classes.
+    /// Returns the number of classes.
     pub fn classes(&self) -> u64 {
         self.histogram().map(|(_, classes, _)| classes).sum()
     }
 
-    /// The number of individuals, each once.
+    /// Returns the number of individuals, each counted once.
     pub fn individuals(&self) -> u64 {
         self.histogram().map(|(_, _, individuals)| individuals).sum()
     }
 
-    /// The smallest class, k.
+    /// Returns the size of the smallest class, k.
     pub fn min(&self) -> Option<u64> {
         self.histogram().next().map(|(size, ..)| size)
     }
 
-    /// The largest class.
+    /// Returns the size of the largest class.
     pub fn max(&self) -> Option<u64> {
         self.histogram().next_back().map(|(size, ..)| size)
     }
 
-    /// The chances to find each individual in their smallest class, summed: the number of classes, where nobody
-    /// is in two.
+    /// Sums each individual's chance of being found in their smallest class: the number of classes,
+    /// if no individual is in two.
     pub fn expected_matches(&self) -> f64 {
         self.histogram().map(|(size, _, of)| ratio(u128::from(of), u128::from(size))).sum()
     }

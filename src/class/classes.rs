@@ -1,30 +1,30 @@
-//! The classes of one node: packed codes, rows, and how often each sensitive value occurs.
+//! The classes of one node: packed codes, rows, and the frequency of each sensitive value.
 
 use super::Held;
 use super::individuals::ClassIndividuals;
 use super::packing::Packing;
 use crate::model::ValueCount;
 
-/// The classes of one node, in no order that means anything. The memory comes out of the table's budget.
+/// The classes of one node, in arbitrary order. Their memory comes out of the table's budget.
 pub struct Classes {
-    /// One stretch a class: the words of its key, then its rows.
+    /// One run of words per class: its key, then its number of rows.
     pub(super) entries: Vec<u64>,
     pub(super) words: usize,
-    /// One for each sensitive column of the table.
+    /// One entry per sensitive column of the table.
     pub(super) sensitive: Vec<Histograms>,
-    /// Where individuals are counted.
+    /// The individuals of every class, if individuals are counted.
     pub(super) people: Option<ClassIndividuals>,
     pub(super) held: Held,
 }
 
-/// For each class how many rows or individuals have each value of a sensitive column, values in their order, NULL
-/// first.
+/// The number of rows or individuals of each class that have each value of a sensitive column,
+/// ordered by value, NULL first.
 #[derive(Default, Clone)]
 pub(super) struct Histograms {
-    /// Where each class's counts begin, and where the last one's end.
+    /// The start of each class's counts, then the end of the last one's.
     pub(super) starts: Vec<usize>,
     pub(super) counts: Vec<ValueCount>,
-    /// The numbers of values are below this.
+    /// All value numbers are below this.
     pub(super) values: u32,
 }
 
@@ -35,33 +35,36 @@ impl std::fmt::Debug for Classes {
 }
 
 impl Classes {
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub fn len(&self) -> usize {
         self.entries.len() / (self.words + 1)
     }
 
-    /// Whether there is no class.
+    /// Returns whether there are no classes.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The rows of each class.
+    /// Returns the number of rows of each class.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.entries.chunks_exact(self.words + 1).map(|entry| entry[self.words])
     }
 
-    /// The size of a class with so many rows: its individuals, or the rows where none are counted.
+    /// Returns the size of a class with `rows` rows: its individuals, or `rows` if none are
+    /// counted.
     pub fn size(&self, class: usize, rows: u64) -> u64 {
         self.people.as_ref().map_or(rows, |people| people.individuals.of(class).len() as u64)
     }
 
-    /// The numbers of the individuals of a class, each once, in no order; `None` where rows are counted.
+    /// Returns the numbers of the individuals of a class, each once, in arbitrary order; `None` if
+    /// rows are counted.
     pub fn individuals(&self, class: usize) -> Option<&[u32]> {
         self.people.as_ref().map(|people| people.individuals.of(class))
     }
 
-    /// How many individuals (rows, where none are counted) of a class have each value of a sensitive column (by
-    /// its place among the table's), values in their order, NULL first.
+    /// Returns how many individuals of a class (rows, if none are counted) have each value of a
+    /// sensitive column, ordered by value, NULL first. `column` is the position among the table's
+    /// sensitive columns.
     pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
         match &self.people {
             Some(people) => people.by_value.get(column).map_or(&[], |by_value| by_value.counts.of(class)),
@@ -69,18 +72,18 @@ impl Classes {
         }
     }
 
-    /// How many rows of a class have each value of a sensitive column (by its place among the table's), values in
-    /// their order, NULL first.
+    /// Returns how many rows of a class have each value of a sensitive column, ordered by value,
+    /// NULL first. `column` is the position among the table's sensitive columns.
     pub fn sensitive(&self, class: usize, column: usize) -> &[ValueCount] {
         self.sensitive.get(column).map_or(&[], |histograms| histograms.of(class))
     }
 
-    /// The label code of a class in one column.
+    /// Returns the label code of a class in one column.
     pub(super) fn code(&self, class: usize, column: usize, packing: &Packing) -> u32 {
         packing.field(column).get(&self.entries[class * (self.words + 1)..][..self.words])
     }
 
-    /// The bytes this takes.
+    /// Returns the bytes that the classes take.
     pub fn bytes(&self) -> usize {
         let sensitive: usize = self.sensitive.iter().map(Histograms::bytes).sum();
         let people = self.people.as_ref().map_or(0, ClassIndividuals::bytes);
@@ -89,7 +92,7 @@ impl Classes {
 }
 
 impl Histograms {
-    /// The counts of one class.
+    /// Returns the counts of one class.
     pub(super) fn of(&self, class: usize) -> &[ValueCount] {
         match self.starts.get(class..class + 2) {
             Some([from, to]) => &self.counts[*from..*to],

@@ -1,4 +1,4 @@
-//! A quasi-identifier in codes: its distinct values, and its labels at every level.
+//! An encoded quasi-identifier: its distinct values, and its labels at every level.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::decimal::ratio;
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
 
-/// A column's distinct values and labels as codes. A code is the place of a label in the order of labels,
-/// NULL first. Its `Debug` shows no cell.
+/// A column's distinct values and labels as codes. A code is the position of a label in the order
+/// of labels, NULL first. Its `Debug` shows no cell.
 pub struct EncodedColumn {
     name: String,
     hierarchy: Hierarchy,
@@ -22,7 +22,7 @@ pub struct EncodedColumn {
     leaves: u64,
 }
 
-/// One level of a [`EncodedColumn`]. Its `Debug` shows no cell.
+/// One level of an [`EncodedColumn`]. Its `Debug` shows no cell.
 pub struct EncodedLevel {
     labels: ArrayRef,
     of_value: Vec<u32>,
@@ -53,30 +53,30 @@ impl fmt::Debug for EncodedLevel {
 }
 
 impl EncodedLevel {
-    /// The labels in code order.
+    /// Returns the labels in code order.
     pub fn labels(&self) -> &ArrayRef {
         &self.labels
     }
 
-    /// The leaves below each label, by code.
+    /// Returns the number of leaves below each label, by code.
     pub fn leaves(&self) -> &[u64] {
         &self.leaves
     }
 
-    /// The rows of the input with each label, by code.
+    /// Returns the number of input rows with each label, by code.
     pub fn rows(&self) -> &[u64] {
         &self.rows
     }
 
-    /// The label code of each level-0 code.
+    /// Returns the label code of each level-0 code.
     pub fn of_value(&self) -> &[u32] {
         &self.of_value
     }
 }
 
 impl EncodedColumn {
-    /// Generalizes the distinct `values` to every level and codes the labels.
-    /// `frequency` holds the rows of each value.
+    /// Generalizes the distinct `values` to every level and encodes the labels. `frequency` holds
+    /// the number of rows of each value.
     pub(super) fn new(
         column: QuasiColumn,
         values: ArrayRef,
@@ -85,7 +85,7 @@ impl EncodedColumn {
         budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
         let QuasiColumn { name, hierarchy, weight } = column;
-        // Until the caller accounts for the finished column.
+        // Accounts for the codes until the caller accounts for the finished column.
         let mut held = Held::new(budget);
         let mut bytes = 0;
         let mut coded: Vec<(ArrayRef, Vec<u32>)> = Vec::new();
@@ -96,13 +96,13 @@ impl EncodedColumn {
             held.at_least(bytes + labels.get_array_memory_size())?;
             coded.push((distinct, codes));
         }
-        // For each pair of levels a map of label codes, and per label its leaves and rows.
+        // A map of label codes for each pair of levels, and the leaves and rows of each label.
         let maps = coded
             .iter()
             .zip(1..)
             .map(|((labels, _), levels)| labels.len() * (levels * size_of::<u32>() + 40));
         held.at_least(bytes + maps.sum::<usize>() + values.len() * size_of::<u64>())?;
-        // A leaf is a label of level 0: values that a clip makes one are one leaf.
+        // A leaf is a level-0 label: values that a clip merges are one leaf.
         let leaf_count = coded.first().map_or(0, |(leaves, _)| leaves.len());
         let of_leaf = |level: usize| map_codes(&coded[0].1, &coded[level].1, leaf_count);
         let of_leaf = (0..coded.len()).map(of_leaf).collect::<Result<Vec<_>>>()?;
@@ -138,68 +138,69 @@ impl EncodedColumn {
         Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total })
     }
 
-    /// The column's name.
+    /// Returns the column's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The column's hierarchy.
+    /// Returns the column's hierarchy.
     pub fn hierarchy(&self) -> &Hierarchy {
         &self.hierarchy
     }
 
-    /// The column's weight, divided by the largest weight.
+    /// Returns the column's weight, divided by the largest weight.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// The distinct values of the input in their order, NULL first: what level-0 codes stand for.
+    /// Returns the distinct input values in order, NULL first: one per level-0 code.
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }
 
-    /// H, the number of the top level.
+    /// Returns H, the number of the top level.
     pub fn height(&self) -> usize {
         self.levels.len() - 1
     }
 
-    /// The codes of one level.
+    /// Returns the codes of one level.
     pub fn level(&self, level: usize) -> &EncodedLevel {
         &self.levels[level]
     }
 
-    /// How many distinct values the input has at level 0, NULL being one.
+    /// Returns the number of distinct level-0 labels in the input; NULL counts as one.
     pub fn distinct(&self) -> usize {
         self.levels[0].labels.len()
     }
 
-    /// Whether level 0 makes one of values that differ in the input.
+    /// Returns whether level 0 merges distinct input values.
     pub(super) fn merges_values(&self) -> bool {
         self.distinct() < self.values.len()
     }
 
-    /// The sum over all rows of the leaves below the row's label at `level`.
+    /// Returns the sum over all rows of the number of leaves below the row's label at `level`.
     pub fn covered(&self, level: usize) -> u128 {
         self.levels[level].covered
     }
 
-    /// The most leaves below any label of `level` that occurs.
+    /// Returns the largest number of leaves below a label of `level` that occurs.
     pub fn most_leaves(&self, level: usize) -> u64 {
         self.levels[level].most_leaves
     }
 
-    /// The bits that `level` takes from the column: `-sum_x f(x) log2(f(x) / F(label of x))` over the distinct
-    /// values x of level 0, f and F counting rows.
+    /// Returns the bits of information that `level` removes from the column:
+    /// `-sum_x f(x) log2(f(x) / F(label of x))` over the distinct level-0 values x, where f and F
+    /// count rows.
     pub fn entropy(&self, level: usize) -> f64 {
         self.levels[level].entropy
     }
 
-    /// D, the leaves of the hierarchy.
+    /// Returns D, the number of leaves of the hierarchy.
     pub fn leaves(&self) -> u64 {
         self.leaves
     }
 
-    /// The bytes that the codes take.
+    /// Returns the bytes that the codes take.
     pub(super) fn bytes(&self) -> usize {
         let of_level = |level: &EncodedLevel| {
             let maps: usize = level.to_coarser.iter().map(|map| map.capacity() * size_of::<u32>()).sum();
@@ -210,15 +211,15 @@ impl EncodedColumn {
         self.values.get_array_memory_size() + self.levels.iter().map(of_level).sum::<usize>()
     }
 
-    /// From label codes at level `from` to label codes at level `to`.
+    /// Returns the map of label codes at level `from` to label codes at level `to`.
     pub(super) fn map(&self, from: usize, to: usize) -> Result<&[u32]> {
-        let at = to.checked_sub(from).ok_or_else(|| Error::internal("a roll-up cannot go down"))?;
+        let at = to.checked_sub(from).ok_or_else(|| Error::internal("roll-up: the target is finer"))?;
         let map = self.levels.get(from).and_then(|level| level.to_coarser.get(at));
-        map.map(Vec::as_slice).ok_or_else(|| Error::internal("no such level"))
+        map.map(Vec::as_slice).ok_or_else(|| Error::internal("roll-up: there is no such level"))
     }
 }
 
-/// The distinct labels in order and the code of each label given.
+/// Returns the distinct labels in order and the code of each given label.
 fn code(labels: &ArrayRef, budget: &Arc<dyn Budget>) -> Result<(ArrayRef, Vec<u32>)> {
     let coder = Encoder::new(budget);
     let mut codes = coder.code(labels)?;
@@ -227,32 +228,32 @@ fn code(labels: &ArrayRef, budget: &Arc<dyn Budget>) -> Result<(ArrayRef, Vec<u3
     Ok((distinct, codes))
 }
 
-/// For each label code at a level its code at a coarser level; levels that do not nest are our mistake here,
-/// because the policy was checked.
+/// Maps each label code of a level to its code at a coarser level. Levels that do not nest are an
+/// internal error here, because the policy was checked.
 fn map_codes(finer: &[u32], coarser: &[u32], labels: usize) -> Result<Vec<u32>> {
     let mut map = vec![u32::MAX; labels];
     for (from, to) in finer.iter().zip(coarser) {
         let slot = &mut map[*from as usize];
         if *slot != u32::MAX && *slot != *to {
-            return Err(Error::internal("a level is not a function of the level below it"));
+            return Err(Error::internal("encoded column: a level is not a function of the level below it"));
         }
         *slot = *to;
     }
     Ok(map)
 }
 
-/// See [`EncodedColumn::entropy`]; summed in the order of level-0 codes.
+/// Computes [`EncodedColumn::entropy`], summed in the order of level-0 codes.
 fn entropy(of_leaf: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
     let bits = of_leaf.iter().zip(frequency).filter(|(_, rows)| **rows > 0).map(|(label, rows)| {
         let rows = u128::from(*rows);
         -ratio(rows, 1) * ratio(rows, u128::from(below[*label as usize])).log2()
     });
-    // From +0.0: an empty sum of floats is -0.0.
+    // Starts from +0.0 because an empty sum of floats is -0.0.
     bits.fold(0.0, |sum, bits| sum + bits)
 }
 
-/// The leaves below each label of each level, and D, all leaves: rows of the hierarchy file where there is one
-/// (NULL, if it occurs, is one leaf more), else the distinct labels of level 0.
+/// Counts the leaves below each label of each level, and all leaves (D): the rows of the hierarchy
+/// file, if there is one (plus one for NULL, if it occurs), else the distinct level-0 labels.
 fn leaf_counts(
     hierarchy: &Hierarchy,
     coded: &[(ArrayRef, Vec<u32>)],

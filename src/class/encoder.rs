@@ -1,5 +1,5 @@
-//! Distinct values to codes, for any column type, through Arrow's row format (whose bytes sort like the
-//! values, NULL first).
+//! Encodes the distinct values of a column of any type through Arrow's row format, whose bytes sort
+//! like the values, NULL first.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ struct Interner {
     hasher: DefaultHashBuilder,
 }
 
-/// The codes of one column's values, shared by all who code them.
+/// The codes of one column's values, shared by all threads that encode them.
 #[derive(Clone)]
 pub struct Encoder(Arc<Mutex<(Interner, Held)>>);
 
@@ -30,36 +30,36 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// No code yet; memory comes out of `budget`.
+    /// Creates an empty encoder whose memory comes out of `budget`.
     pub fn new(budget: &Arc<dyn Budget>) -> Self {
         Self(Arc::new(Mutex::new((Interner::default(), Held::new(budget)))))
     }
 
-    /// The code of each value: a new one for a value that was never seen.
+    /// Returns the code of each value, and adds a code for each new value.
     ///
     /// # Errors
     /// A data error when memory runs out or the type cannot be grouped.
     pub fn code(&self, values: &ArrayRef) -> Result<Vec<u32>> {
-        let mut coder = self.0.lock().map_err(|_| Error::internal("a thread failed while it coded"))?;
+        let mut coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
         let (interner, held) = &mut *coder;
         let codes = interner.add(values)?;
         held.at_least(interner.bytes())?;
         Ok(codes)
     }
 
-    /// The code of each value, `None` for a value that was never seen.
+    /// Returns the code of each value, `None` for an unknown value.
     ///
     /// # Errors
-    /// An internal error when the type is another one.
+    /// An internal error when the values are of another type.
     pub fn find(&self, values: &ArrayRef) -> Result<Vec<Option<u32>>> {
-        let coder = self.0.lock().map_err(|_| Error::internal("a thread failed while it coded"))?;
+        let coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
         coder.0.find(values)
     }
 
-    /// The distinct values in their order, NULL first, and for each code its place in that order; `None` when
-    /// no value was coded. The coder is then empty.
+    /// Returns the distinct values in order, NULL first, and the position of each code in that
+    /// order; `None` if no value was encoded. Leaves the encoder empty.
     pub(super) fn finish(&self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
-        let mut coder = self.0.lock().map_err(|_| Error::internal("a thread failed while it coded"))?;
+        let mut coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
         std::mem::take(&mut coder.0).finish()
     }
 }
@@ -123,8 +123,8 @@ impl Interner {
         }
         let sorted = order.iter().map(|code| distinct.row(*code as usize));
         let mut columns =
-            converter.convert_rows(sorted).map_err(|_| Error::internal("codes back to values"))?;
-        let values = columns.pop().ok_or_else(|| Error::internal("no column in the row format"))?;
+            converter.convert_rows(sorted).map_err(|_| Error::internal("encoder: codes have no values"))?;
+        let values = columns.pop().ok_or_else(|| Error::internal("encoder: rows without a column"))?;
         Ok(Some((values, ranks)))
     }
 }
@@ -132,5 +132,5 @@ impl Interner {
 fn converted(converter: &RowConverter, values: &ArrayRef) -> Result<Rows> {
     converter
         .convert_columns(std::slice::from_ref(values))
-        .map_err(|_| Error::internal("a column changed its type between batches"))
+        .map_err(|_| Error::internal("encoder: a column changed its type between batches"))
 }

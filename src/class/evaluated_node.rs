@@ -1,10 +1,10 @@
-//! A node's classes after judgement: which are kept, and what follows from it.
+//! A node whose classes are evaluated: which classes are kept, and what that implies.
 
 use super::individuals::Marked;
 use super::{ClassTable, Classes};
 use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
 
-/// A node whose classes were judged by all class models: what loss measures look at.
+/// A node whose classes were checked against all class models: the input of loss measures.
 #[derive(Debug)]
 pub struct EvaluatedNode<'a> {
     table: &'a ClassTable,
@@ -19,29 +19,29 @@ pub struct EvaluatedNode<'a> {
     squares: u128,
 }
 
-/// The individuals with a row in a failing class.
+/// Counts the individuals with a row in a failing class.
 #[derive(Debug, Clone, Copy)]
 struct Suppressed {
-    /// Here.
+    /// At this node.
     here: u64,
     /// At every node below.
     surely: u64,
 }
 
-/// Verdicts on sizes below this are kept: most classes are small.
+/// Verdicts on sizes below this are cached: most classes are small.
 const SMALL: usize = 64;
 
-/// What the requirements say of a class.
+/// The verdict of the requirements on a class.
 #[derive(Clone, Copy)]
 struct Verdict {
-    /// All hold.
+    /// Whether all models hold.
     holds: bool,
-    /// All that survive any merging hold, and the class is as large as they imply.
+    /// Whether all models that survive any merging hold and the class is as large as they imply.
     may_hold_below: bool,
 }
 
 impl<'a> EvaluatedNode<'a> {
-    /// Judges the `classes` of the node `levels`: a class is kept iff every model holds.
+    /// Evaluates the `classes` of the node `levels`: a class is kept iff every model holds.
     pub fn new(
         table: &'a ClassTable,
         levels: &'a [usize],
@@ -68,7 +68,7 @@ impl<'a> EvaluatedNode<'a> {
             .map(|r| {
                 let name = r.sensitive.as_ref();
                 let at = table.sensitive.iter().position(|column| Some(column) == name);
-                // A column that was not counted has no values, by which no class holds.
+                // A column that was not counted has no values, so no class holds.
                 (r, at.unwrap_or(usize::MAX))
             })
             .collect();
@@ -132,78 +132,80 @@ impl<'a> EvaluatedNode<'a> {
         }
     }
 
-    /// The table the node belongs to.
+    /// Returns the table that the node belongs to.
     pub fn table(&self) -> &'a ClassTable {
         self.table
     }
 
-    /// One level a column.
+    /// Returns the node's levels, one per column.
     pub fn levels(&self) -> &'a [usize] {
         self.levels
     }
 
-    /// K, the rows of kept classes.
+    /// Returns K, the number of rows in kept classes.
     pub fn kept_rows(&self) -> u64 {
         self.kept_rows
     }
 
-    /// S, the rows of failing classes.
+    /// Returns S, the number of rows in failing classes.
     pub fn suppressed_rows(&self) -> u64 {
         self.table.total_rows - self.kept_rows
     }
 
-    /// Rows that every node below suppresses too: those of classes that fail a model which survives any
-    /// merging, or that are smaller than a model implies. At most [`suppressed_rows`](Self::suppressed_rows).
+    /// Returns the number of rows that every node below suppresses too: those of classes that fail
+    /// a model which survives any merging, or that are smaller than a model implies. At most
+    /// [`suppressed_rows`](Self::suppressed_rows).
     pub fn surely_suppressed_rows(&self) -> u64 {
         self.surely_suppressed
     }
 
-    /// The individuals with at least one row in a failing class; rows where none are counted.
+    /// Returns the number of individuals with at least one row in a failing class; rows if no
+    /// individuals are counted.
     pub fn suppressed_individuals(&self) -> u64 {
         self.individuals.here
     }
 
-    /// Individuals with a row that every node below suppresses too. At most
+    /// Returns the number of individuals with a row that every node below suppresses too. At most
     /// [`suppressed_individuals`](Self::suppressed_individuals).
     pub fn surely_suppressed_individuals(&self) -> u64 {
         self.individuals.surely
     }
 
-    /// How many classes there are, kept or not.
+    /// Returns the number of classes, kept or not.
     pub fn classes(&self) -> u64 {
         self.kept.len() as u64
     }
 
-    /// How many classes are kept.
+    /// Returns the number of kept classes.
     pub fn kept_classes(&self) -> u64 {
         self.kept_classes
     }
 
-    /// The size of the smallest kept class, in individuals.
+    /// Returns the size of the smallest kept class, in individuals.
     pub fn min_class(&self) -> Option<u64> {
         self.min_class
     }
 
-    /// The sum of the squares of the rows of all classes, kept or not.
+    /// Returns the sum of the squared row counts of all classes, kept or not.
     pub fn squares(&self) -> u128 {
         self.squares
     }
 
-    /// The kept classes: number and rows.
+    /// Returns the number and the row count of each kept class.
     pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.all().filter(|(_, _, kept)| *kept).map(|(class, rows, _)| (class, rows))
     }
 
-    /// The failing classes: number and rows.
+    /// Returns the number and the row count of each failing class.
     pub fn suppressed(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.all().filter(|(_, _, kept)| !*kept).map(|(class, rows, _)| (class, rows))
     }
 
-    /// For each column the suppressed rows by label code.
+    /// Returns the suppressed rows of each column by label code.
     pub fn suppressed_by_label(&self) -> Vec<Vec<u64>> {
         let columns = self.table.columns.iter().zip(self.levels);
         let rows = columns.map(|(column, level)| column.level(*level).rows().to_vec());
-        // The rows of the fewer classes are looked at.
+        // Only the smaller of the two sets of classes is read.
         if self.kept_classes * 2 > self.classes() {
             return self.rows_by_label(false);
         }
@@ -214,7 +216,7 @@ impl<'a> EvaluatedNode<'a> {
         rows.zip(kept).map(without).collect()
     }
 
-    /// For each column the rows of kept or of failing classes by label code.
+    /// Returns the rows of the kept or of the failing classes, per column by label code.
     fn rows_by_label(&self, of_kept: bool) -> Vec<Vec<u64>> {
         let columns = self.table.columns.iter().zip(self.levels);
         let mut rows: Vec<Vec<u64>> =
@@ -227,28 +229,30 @@ impl<'a> EvaluatedNode<'a> {
         rows
     }
 
-    /// All classes: number, rows, and whether the class is kept.
+    /// Returns each class's number, its row count and whether it is kept.
     pub fn all(&self) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
         self.classes.rows().zip(&self.kept).enumerate().map(|(class, (rows, kept))| (class, rows, *kept))
     }
 
-    /// The label code of `class` in `column`.
+    /// Returns the label code of `class` in `column`.
     pub fn code(&self, class: usize, column: usize) -> u32 {
         self.table.code(self.classes, class, column)
     }
 
-    /// The size of a class with so many rows: its individuals, or the rows where none are counted.
+    /// Returns the size of a class with `rows` rows: its individuals, or `rows` if none are
+    /// counted.
     pub fn size(&self, class: usize, rows: u64) -> u64 {
         self.classes.size(class, rows)
     }
 
-    /// How many individuals (rows, where none are counted) of `class` have each value of a sensitive column.
+    /// Returns how many individuals of `class` (rows, if none are counted) have each value of a
+    /// sensitive column.
     pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
         self.classes.by_value(class, column)
     }
 
-    /// How many rows of `class` have each value of a sensitive column; `None` when the table does not count
-    /// that column.
+    /// Returns how many rows of `class` have each value of a sensitive column; `None` if the table
+    /// does not count that column.
     pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {
         (column < self.table.sensitive.len()).then(|| self.classes.sensitive(class, column))
     }

@@ -1,47 +1,47 @@
-//! The individuals of classes, where a person can have many rows: in one class or in several, so that sizes are
-//! not added but counted again after every roll-up.
+//! The individuals of classes. An individual can have many rows, in one class or in several, so
+//! sizes are not added but counted again after every roll-up.
 
 use std::sync::Arc;
 
 use super::classes::Histograms;
 use crate::model::ValueCount;
 
-/// The individuals of every class, and which of them have which sensitive value. A row without an individual
-/// (NULL) counts nobody and is in no list.
+/// The individuals of every class, and which of them have which sensitive value. A row without an
+/// individual (NULL) is in no list.
 pub(super) struct ClassIndividuals {
     pub(super) individuals: MemberLists,
-    /// One for each sensitive column of the table.
+    /// One entry per sensitive column of the table.
     pub(super) by_value: Vec<IndividualsByValue>,
 }
 
-/// For each class the numbers of its members, each once, in no order that means anything.
+/// The distinct member numbers of each class, in arbitrary order.
 #[derive(Default)]
 pub(super) struct MemberLists {
-    /// Where each class's members begin, and where the last one's end.
+    /// The start of each class's members, then the end of the last one's.
     starts: Vec<usize>,
     items: Vec<u32>,
-    /// All numbers are below this.
+    /// All member numbers are below this.
     all: u32,
 }
 
-/// Which individuals of each class have which value of a sensitive column.
+/// The individuals of each class that have each value of a sensitive column.
 pub(super) struct IndividualsByValue {
-    /// The numbers of pairs of an individual and a value.
+    /// The members are pairs of an individual and a value.
     pairs: MemberLists,
-    /// The value of each pair, `None` being NULL.
+    /// The value of each pair; `None` is NULL.
     value_of: Arc<[Option<u32>]>,
-    /// How many individuals have each value.
+    /// The number of individuals with each value.
     pub(super) counts: Histograms,
 }
 
-/// Source classes by the class that they went into.
+/// The source classes grouped by the class that they are merged into.
 pub(super) struct Grouping {
     ends: Vec<usize>,
     sources: Vec<u32>,
 }
 
 impl Grouping {
-    /// `target` has for each source class the class it went into, one of so many.
+    /// Groups the source classes; `target` maps each of them to one of `classes` classes.
     pub(super) fn new(target: &[u32], classes: usize) -> Self {
         let mut ends = vec![0usize; classes + 1];
         target.iter().for_each(|class| ends[*class as usize + 1] += 1);
@@ -56,19 +56,19 @@ impl Grouping {
         Self { ends, sources }
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub(super) fn classes(&self) -> usize {
         self.ends.len() - 1
     }
 
-    /// The sources of a class.
+    /// Returns the source classes of a class.
     pub(super) fn of(&self, class: usize) -> &[u32] {
         &self.sources[self.ends[class]..self.ends[class + 1]]
     }
 }
 
 impl MemberLists {
-    /// Of groups with one member each, or none; members are below `all`.
+    /// Stores one optional member number (below `all`) per group.
     pub(super) fn of_groups(members: impl Iterator<Item = Option<u32>>, all: u32) -> Self {
         let (mut starts, mut items) = (vec![0], Vec::new());
         for member in members {
@@ -78,7 +78,7 @@ impl MemberLists {
         Self { starts, items, all }
     }
 
-    /// The members of a class.
+    /// Returns the members of a class.
     pub(super) fn of(&self, class: usize) -> &[u32] {
         match self.starts.get(class..class + 2) {
             Some([from, to]) => &self.items[*from..*to],
@@ -86,9 +86,9 @@ impl MemberLists {
         }
     }
 
-    /// The members of the classes that these classes went into; `seen` is memory to use.
+    /// Returns the members of the merged classes; `seen` is scratch memory.
     fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
-        // No class has the number that stands for never seen: there are too few.
+        // `u32::MAX` stands for "never seen": there are too few classes to reach it.
         seen.clear();
         seen.resize(self.all as usize, u32::MAX);
         let mut starts = Vec::with_capacity(groups.classes() + 1);
@@ -116,7 +116,8 @@ impl MemberLists {
 }
 
 impl IndividualsByValue {
-    /// Of groups with one pair each, or none where nobody is; `value_of` has the value of each pair, below `values`.
+    /// Stores one optional pair number per group; `value_of` has the value of each pair, below
+    /// `values`.
     pub(super) fn of_groups(
         pairs: impl Iterator<Item = Option<u32>>,
         value_of: Vec<Option<u32>>,
@@ -128,7 +129,7 @@ impl IndividualsByValue {
         Self { pairs, value_of: value_of.into(), counts }.counted()
     }
 
-    /// With the individuals of every class counted by value.
+    /// Counts the individuals of every class by value.
     fn counted(mut self) -> Self {
         let classes = self.pairs.starts.len() - 1;
         // NULL has a place of its own.
@@ -161,7 +162,7 @@ impl IndividualsByValue {
 }
 
 impl ClassIndividuals {
-    /// The people of the classes that these classes went into; `seen` is memory to use.
+    /// Returns the individuals of the merged classes; `seen` is scratch memory.
     pub(super) fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
         let by_value = self.by_value.iter().map(|by_value| {
             let pairs = by_value.pairs.regrouped(groups, seen);
@@ -184,7 +185,7 @@ pub(super) struct Marked {
 }
 
 impl Marked {
-    /// Nobody, of so many.
+    /// Creates an empty set over `all` individuals.
     pub(super) fn none(all: u64) -> Self {
         Self { bits: vec![0; usize::try_from(all.div_ceil(64)).unwrap_or(usize::MAX)], count: 0 }
     }
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn people_who_are_in_several_classes_count_once_in_each() {
-        // Groups: who, and pairs of who and what (0: flu, 1: HIV, none: NULL).
+        // Per group one individual, and one pair of individual and value (flu, HIV or NULL).
         let who = [Some(0), Some(0), Some(1), None, Some(1)];
         let pairs = [Some(0), Some(1), Some(2), None, Some(3)];
         let value_of = vec![Some(0), Some(1), Some(0), None];

@@ -1,8 +1,9 @@
-//! The class table: what a method knows of the data.
+//! The class table: the summary of the data that methods work on.
 //!
-//! [`ClassTable`] holds the base classes, the distinct tuples of the quasi-identifiers with their sizes and
-//! the counts of their sensitive values, as small integer codes. A node's [`Classes`] come from a finer node's
-//! by [`ClassTable::roll_up`], which maps codes to codes and adds what becomes equal.
+//! [`ClassTable`] holds the base classes, which are the distinct tuples of the quasi-identifiers
+//! with their sizes and the counts of their sensitive values, as small integer codes.
+//! [`ClassTable::roll_up`] makes a node's [`Classes`] from those of a finer node: it maps codes to
+//! codes and merges classes that become equal.
 
 mod builder;
 mod class_sizes;
@@ -31,7 +32,7 @@ use crate::model::{Counted, ValueCount};
 use packing::Packing;
 use roll_up::{Step, roll_up};
 
-/// Asks for memory before it is used. Above this layer it is DataFusion's memory pool.
+/// Reserves memory before it is used. Above this layer it is DataFusion's memory pool.
 pub trait Budget: Send + Sync {
     /// Reserves `bytes` more.
     ///
@@ -55,25 +56,25 @@ impl Budget for Unlimited {
     fn shrink(&self, _bytes: usize) {}
 }
 
-/// One quasi-identifier as the policy resolved it: what the class table needs to know of it.
+/// One quasi-identifier of the resolved policy, as the class table needs it.
 #[derive(Debug, Clone)]
 pub struct QuasiColumn {
     /// The column's name.
     pub name: String,
-    /// Its levels.
+    /// The column's levels.
     pub hierarchy: Hierarchy,
-    /// Its weight in the loss, above 0; only the ratio to the other columns' weights matters.
+    /// The column's weight in the loss, above 0; only the ratios of the columns' weights matter.
     pub weight: f64,
 }
 
-/// Memory taken from a budget, given back when dropped.
+/// Memory taken from a budget and given back when dropped.
 pub struct Held {
     budget: Arc<dyn Budget>,
     bytes: usize,
 }
 
 impl Held {
-    /// None yet.
+    /// Creates an empty reservation.
     pub fn new(budget: &Arc<dyn Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
@@ -82,10 +83,10 @@ impl Held {
         &self.budget
     }
 
-    /// Takes what is missing to `bytes`, or gives back what is more.
+    /// Grows or shrinks the reservation to `bytes`.
     ///
     /// # Errors
-    /// A data error when there is no more.
+    /// A data error when the budget is exhausted.
     pub fn exactly(&mut self, bytes: usize) -> Result<()> {
         self.at_least(bytes)?;
         self.budget.shrink(self.bytes - bytes);
@@ -93,10 +94,10 @@ impl Held {
         Ok(())
     }
 
-    /// Takes what is missing to `bytes`.
+    /// Grows the reservation to at least `bytes`.
     ///
     /// # Errors
-    /// A data error when there is no more.
+    /// A data error when the budget is exhausted.
     pub fn at_least(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.bytes {
             self.budget.grow(bytes - self.bytes)?;
@@ -119,18 +120,18 @@ pub struct ClassTable {
     packing: Packing,
     base: Classes,
     total_rows: u64,
-    /// Where an individual column is named.
+    /// The rows per individual, if the policy names an individual column.
     individuals: Option<Individuals>,
-    /// What the codes take.
+    /// The memory that the codes take.
     _codes: Held,
 }
 
-/// How many rows the individuals of a table have.
+/// The rows per individual in a table.
 struct Individuals {
     count: u64,
-    /// How many individuals have so many rows.
+    /// The number of individuals by their number of rows.
     by_rows: BTreeMap<u64, u64>,
-    /// The rows without an individual.
+    /// The number of rows without an individual.
     unowned_rows: u64,
 }
 
@@ -141,49 +142,50 @@ impl std::fmt::Debug for ClassTable {
 }
 
 impl ClassTable {
-    /// The coded quasi-identifiers in policy order.
+    /// Returns the encoded quasi-identifiers in policy order.
     pub fn columns(&self) -> &[EncodedColumn] {
         &self.columns
     }
 
-    /// The names of the sensitive columns whose values are counted.
+    /// Returns the names of the sensitive columns whose values are counted.
     pub fn sensitive(&self) -> &[String] {
         &self.sensitive
     }
 
-    /// The classes at level 0 of every column.
+    /// Returns the classes at level 0 of every column.
     pub fn base(&self) -> &Classes {
         &self.base
     }
 
-    /// n, the rows of the input.
+    /// Returns n, the number of rows of the input.
     pub fn total_rows(&self) -> u64 {
         self.total_rows
     }
 
-    /// What sizes count: individuals where the table has an individual column.
+    /// Returns the unit of class sizes: individuals if the table has an individual column, else
+    /// rows.
     pub fn counted(&self) -> Counted {
         if self.individuals.is_some() { Counted::Individuals } else { Counted::Rows }
     }
 
-    /// The distinct individuals of the input; its rows where none are counted.
+    /// Returns the number of distinct individuals in the input; rows if no individuals are counted.
     pub fn total_individuals(&self) -> u64 {
         self.individuals.as_ref().map_or(self.total_rows, |individuals| individuals.count)
     }
 
-    /// The input's rows without an individual; 0 where none are counted.
+    /// Returns the number of input rows without an individual; 0 if no individuals are counted.
     pub fn unowned_rows(&self) -> u64 {
         self.individuals.as_ref().map_or(0, |individuals| individuals.unowned_rows)
     }
 
-    /// The most rows that one individual has; 1 where none are counted.
+    /// Returns the largest number of rows of one individual; 1 if no individuals are counted.
     pub fn most_rows_of_one(&self) -> u64 {
         let most = |individuals: &Individuals| individuals.by_rows.keys().next_back().copied().unwrap_or(0);
         self.individuals.as_ref().map_or(1, most)
     }
 
-    /// The most rows that can be suppressed when at most `limit` individuals may be: those of the individuals with
-    /// the most rows, and all without an individual.
+    /// Returns the most rows that can be suppressed along with at most `limit` individuals: the
+    /// rows of the individuals with the most rows, and all rows without an individual.
     pub fn most_rows_of(&self, limit: u64) -> u64 {
         let Some(individuals) = &self.individuals else { return limit.min(self.total_rows) };
         let (mut rows, mut left) = (individuals.unowned_rows, limit);
@@ -195,41 +197,42 @@ impl ClassTable {
         rows.min(self.total_rows)
     }
 
-    /// The top level of every column.
+    /// Returns the top level of every column.
     pub fn heights(&self) -> Vec<usize> {
         self.columns.iter().map(EncodedColumn::height).collect()
     }
 
-    /// The label code of a class of a node in one column.
+    /// Returns the label code of a class in one column.
     pub fn code(&self, classes: &Classes, class: usize, column: usize) -> u32 {
         classes.code(class, column, &self.packing)
     }
 
-    /// How many rows of all have each value of a sensitive column.
+    /// Returns how many rows of the whole table have each value of a sensitive column.
     pub fn values_of_all(&self, column: usize) -> Vec<ValueCount> {
         let all = vec![0u32; self.base.len()];
         self.base.sensitive.get(column).map_or(Vec::new(), |base| base.regrouped(&all, 1).counts)
     }
 
-    /// Memory for roll-ups, out of the table's budget.
+    /// Creates the memory for roll-ups, out of the table's budget.
     pub fn scratch(&self) -> Scratch {
         Scratch::new(self.base.held.budget())
     }
 
-    /// The classes of the node `to`, from those of a node `from` that is nowhere above it.
+    /// Rolls the classes of the node `from` up to the node `to`, which is nowhere below `from`.
     ///
     /// # Errors
-    /// An internal error when `from` is above `to` in some column, a data error when memory runs out.
+    /// An internal error when `from` is above `to` in some column; a data error when memory runs
+    /// out.
     pub fn roll_up(&self, classes: &Classes, from: &[usize], to: &[usize]) -> Result<Classes> {
         let rolled = self.roll_up_at_most(classes, from, to, usize::MAX, &mut self.scratch())?;
         rolled.ok_or_else(too_many_classes)
     }
 
-    /// As [`roll_up`](Self::roll_up), in memory that is used again; `None` as soon as there are more than
-    /// `at_most` classes.
+    /// Rolls up as [`roll_up`](Self::roll_up) does, in reusable memory; returns `None` as soon as
+    /// there are more than `at_most` classes.
     ///
     /// # Errors
-    /// As there.
+    /// The same as for [`roll_up`](Self::roll_up).
     pub fn roll_up_at_most(
         &self,
         classes: &Classes,

@@ -1,14 +1,15 @@
 //! Packed keys: the codes of one class in as few 64-bit words as its columns need.
 
-/// Where each column's code sits, the column with the most values lowest. A code never straddles two words;
-/// levels above 0 have fewer labels than level 0 has values, so one layout serves every node.
+/// The position of each column's code in a key, the column with the most values lowest. A code
+/// never straddles two words. Levels above 0 have at most as many labels as level 0, so one layout
+/// serves every node.
 #[derive(Debug)]
 pub(super) struct Packing {
     fields: Vec<Field>,
     words: usize,
 }
 
-/// The place of one column's code in a key.
+/// The position of one column's code in a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     pub(super) word: usize,
@@ -16,11 +17,12 @@ pub(super) struct Field {
     pub(super) mask: u64,
 }
 
-/// The widths of keys, in words, for which a roll-up is compiled.
+/// The key widths, in words, for which a roll-up is compiled.
 pub(super) const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
 impl Packing {
-    /// A layout for columns with so many distinct values each; `None` when no key is wide enough.
+    /// Creates a layout for columns with these numbers of distinct values; `None` if no key is wide
+    /// enough.
     pub(super) fn new(distinct: impl Iterator<Item = usize>) -> Option<Self> {
         let mut columns: Vec<(usize, usize)> = distinct.enumerate().collect();
         columns.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -40,25 +42,25 @@ impl Packing {
         Some(Self { fields, words })
     }
 
-    /// Words per key, one of [`WIDTHS`].
+    /// Returns the number of words per key, one of [`WIDTHS`].
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// The place of a column's code.
+    /// Returns the position of a column's code.
     pub(super) fn field(&self, column: usize) -> Field {
         self.fields[column]
     }
 }
 
 impl Field {
-    /// The code in a key.
+    /// Returns the code in a key.
     #[expect(clippy::cast_possible_truncation, reason = "codes are packed from u32")]
     pub(super) fn get(self, key: &[u64]) -> u32 {
         ((key[self.word] >> self.shift) & self.mask) as u32
     }
 
-    /// Puts a code where none is yet.
+    /// Writes a code into a key whose field is still zero.
     pub(super) fn put(self, key: &mut [u64], code: u32) {
         key[self.word] |= u64::from(code) << self.shift;
     }

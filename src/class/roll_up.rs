@@ -1,8 +1,8 @@
-//! Roll-up: the classes of a coarser node from those of a finer one.
+//! Roll-up: merges the classes of a finer node into those of a coarser one.
 //!
-//! Codes are mapped to codes and the rows of classes that become equal are added; values and labels are never
-//! touched. The inner loop allocates nothing: keys have a width known to the compiler, and the hash index and
-//! the growing result live in a [`Scratch`] that is used again.
+//! A roll-up maps codes to codes and adds the rows of classes that become equal; it never touches
+//! values or labels. The inner loop allocates nothing: the compiler knows the width of keys, and
+//! the hash index and the growing result live in a [`Scratch`] that is reused.
 
 use super::classes::{Classes, Histograms};
 use super::individuals::{ClassIndividuals, Grouping};
@@ -12,14 +12,14 @@ use crate::error::Result;
 use crate::model::ValueCount;
 use std::sync::Arc;
 
-/// Memory that roll-ups use again and again, taken from a budget.
+/// Memory that roll-ups reuse, taken from a budget.
 pub struct Scratch {
-    /// Open addressing: the number of a class, or [`EMPTY`].
+    /// A hash index with open addressing: the number of a class, or [`EMPTY`].
     slots: Vec<u32>,
     entries: Vec<u64>,
-    /// The class that each source class went into.
+    /// The class that each source class is merged into.
     target: Vec<u32>,
-    /// The class in which each individual was seen last.
+    /// The class in which each individual was last seen.
     seen: Vec<u32>,
     held: Held,
 }
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Scratch {
 }
 
 impl Scratch {
-    /// No memory yet.
+    /// Creates a scratch without memory.
     pub fn new(budget: &Arc<dyn Budget>) -> Self {
         let (slots, target, seen) = (Vec::new(), Vec::new(), Vec::new());
         Self { slots, entries: Vec::new(), target, seen, held: Held::new(budget) }
@@ -46,14 +46,14 @@ impl Scratch {
     }
 }
 
-/// How the codes of one column change.
+/// The change of one column's codes.
 pub(super) struct Step<'a> {
     pub(super) field: Field,
     pub(super) map: &'a [u32],
 }
 
-/// Merges the `source` entries that become equal under `steps`; `keep` has the bits of all other columns.
-/// `None` when there would be more than `at_most` classes.
+/// Merges the `source` entries that become equal under `steps`; `keep` masks the bits of all other
+/// columns. Returns `None` if there would be more than `at_most` classes.
 pub(super) fn roll_up(
     source: &Classes,
     keep: &[u64],
@@ -78,7 +78,7 @@ pub(super) fn roll_up(
         return Ok(None);
     }
     let classes = scratch.entries.len() / (source.words + 1);
-    // What is made now is no larger than what it is made of.
+    // The result is no larger than its source.
     let mut held = Held::new(source.held.budget());
     let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
     let of_people = source.people.as_ref().map_or(0, ClassIndividuals::bytes);
@@ -99,7 +99,7 @@ pub(super) fn roll_up(
 }
 
 impl Classes {
-    /// Takes the memory that this uses from the budget.
+    /// Takes the memory of these classes from the budget.
     pub(super) fn accounted(mut self) -> Result<Self> {
         let bytes = self.bytes();
         self.held.at_least(bytes)?;
@@ -107,7 +107,8 @@ impl Classes {
     }
 }
 
-/// The inner loop; leaves the result in `scratch.entries`, and in `scratch.target` where it went.
+/// Runs the inner loop; leaves the classes in `scratch.entries` and each source's class in
+/// `scratch.target`.
 fn merge<const W: usize>(
     source: &[u64],
     keep: &[u64],
@@ -138,7 +139,7 @@ fn merge<const W: usize>(
         for step in steps {
             step.field.put(&mut key, step.map[step.field.get(entry) as usize]);
         }
-        // Classes come in the order of their keys, so that equal ones are often neighbours.
+        // Classes come in key order, so equal ones are often neighbours.
         if last_class != EMPTY {
             let known = &mut entries[last_class as usize * (W + 1)..][..=W];
             if known[..W] == key {
@@ -164,7 +165,7 @@ fn merge<const W: usize>(
                 entries.push(entry[W]);
                 count += 1;
                 if count * 2 > slots.len() {
-                    // Four times the slots, and room for as many entries as half of them.
+                    // The slots grow fourfold, and the entries have room for half as many.
                     let bytes = slots.len() * 4 * (size_of::<u32>() + (W + 1) * size_of::<u64>() / 2);
                     held.at_least(bytes + target.capacity() * size_of::<u32>())?;
                     grow::<W>(slots, entries);
@@ -186,7 +187,7 @@ fn merge<const W: usize>(
     Ok(Some(()))
 }
 
-/// Four times the slots.
+/// Grows the hash index to four times the slots.
 fn grow<const W: usize>(slots: &mut Vec<u32>, entries: &[u64]) {
     let len = slots.len() * 4;
     slots.clear();
@@ -202,7 +203,7 @@ fn grow<const W: usize>(slots: &mut Vec<u32>, entries: &[u64]) {
     }
 }
 
-/// A hash of a packed key; only the speed of a roll-up depends on its quality.
+/// Hashes a packed key; only the speed of a roll-up depends on the quality.
 #[expect(clippy::cast_possible_truncation, reason = "a hash may lose bits")]
 fn mix<const W: usize>(key: &[u64; W]) -> usize {
     let hash = key.iter().fold(0x9E37_79B9_7F4A_7C15u64, |hash, word| {
@@ -213,7 +214,7 @@ fn mix<const W: usize>(key: &[u64; W]) -> usize {
 }
 
 impl Histograms {
-    /// The histograms of the classes that these classes went into.
+    /// Returns the histograms of the merged classes.
     pub(super) fn regrouped(&self, target: &[u32], classes: usize) -> Self {
         // NULL has a column of its own.
         let width = self.values as usize + 1;
@@ -225,7 +226,7 @@ impl Histograms {
         }
     }
 
-    /// Where a table of all classes and values is small.
+    /// Merges through a table of all classes and values, for when that is small.
     fn regrouped_in_a_table(&self, target: &[u32], classes: usize, width: usize) -> Self {
         let mut table = vec![0u64; classes * width];
         for (member, class) in target.iter().enumerate() {
@@ -278,7 +279,7 @@ impl Histograms {
     }
 }
 
-/// Nothing here may be wrong without a test that says so: the result is compared with a plain map.
+/// Compares the result with a plain map, since every mistake here would be silent.
 #[cfg(test)]
 mod tests {
     use super::super::Unlimited;

@@ -1,16 +1,18 @@
 //! `bands`: a number becomes the half-open interval between two cut points that holds it, as text.
 //!
-//! `f(v) = [a,b)` for the neighbouring cut points a <= v < b, `<first` below all of them and `>=last` from the
-//! last on. Cut points are the policy's own, such as the classes of the body mass index: underweight is `<18.5`,
-//! normal `[18.5,25)`. Unequal intervals are the discretization that [`papers::SAMARATI_2001`] allows for numbers.
+//! `f(v) = [a,b)` for the neighbouring cut points a <= v < b, `<first` below all of them and
+//! `>=last` from the last one on. The policy chooses the cut points, such as the classes of the
+//! body mass index: underweight is `<18.5`, normal `[18.5,25)`. Unequal intervals are the
+//! discretization that [`papers::SAMARATI_2001`] allows for numbers.
 //!
 //! # Contract
-//! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own, as
-//! for [`range`](super::range). A float is on or above a cut point when it is not below the cut point's nearest
-//! double. A coarser level has some of the finer one's cut points. Labels that are [padded](Bands::with_label_width)
-//! to the width of a release (`[018.5,025)`) sort as text like the values from 0 up, but for the last: `<` sorts
-//! first, then `>=`, then the intervals; text order of negative cut points is not theirs. So the level does not
-//! claim to keep order. An outermost band with few people still shows that they exist.
+//! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are
+//! labels of their own, as in [`range`](super::range). A float is on or above a cut point when it
+//! is not below the cut point's nearest double. A coarser level has some of the finer level's cut
+//! points. Labels [padded](Bands::with_label_width) to the width of a release (`[018.5,025)`) sort
+//! as text in the order of the values from 0 up, except for the last: `<` sorts first, then `>=`,
+//! then the intervals. Negative cut points do not sort as text, so the level does not claim to keep
+//! order. An outermost band with few individuals still shows that they exist.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -40,7 +42,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "bands",
@@ -61,23 +63,24 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
 };
 
-/// See the [module](self).
+/// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bands {
-    /// The cut points as they were said.
+    /// The cut points as the policy gives them.
     stated: Vec<Decimal>,
     clip: Option<Clip>,
-    /// Where bands meet, ascending: those said between the ends of the clip, and the ends.
+    /// The bounds where bands meet, ascending: the stated cut points between the ends of the clip,
+    /// and the ends.
     cuts: Vec<Decimal>,
-    /// Labels show at least so many digits before the point.
+    /// Labels show at least this many digits before the point.
     digits: usize,
 }
 
 impl Bands {
-    /// Bands that meet at `cuts`.
+    /// Creates bands that meet at `cuts`.
     ///
     /// # Errors
-    /// A policy error unless there is a cut point and each is above the one before.
+    /// A policy error unless there is a cut point and each is above the previous one.
     pub fn new(cuts: Vec<Decimal>) -> Result<Self> {
         if cuts.is_empty() {
             return Err(Error::policy("expected at least one cut point"));
@@ -88,7 +91,7 @@ impl Bands {
         Ok(Self { stated: cuts.clone(), clip: None, cuts, digits: 1 })
     }
 
-    /// The label of each band, the lowest first, then those of what no band holds.
+    /// Returns the label of each band, the lowest first, then those of the floats in no band.
     fn labels(&self) -> Vec<String> {
         let bound = |cut: &Decimal| decimal_text(cut.numerator(), cut.scale(), self.digits);
         let between = self.cuts.windows(2).map(|pair| format!("[{},{})", bound(&pair[0]), bound(&pair[1])));
@@ -98,7 +101,8 @@ impl Bands {
         first.into_iter().chain(between).chain(last).chain(outside).collect()
     }
 
-    /// Whether a float that no interval holds has a label of its own: an infinity beyond an end of the clip has not.
+    /// Returns whether a float that no interval holds has a label of its own; an infinity beyond an
+    /// end of the clip has none.
     fn is_outside(&self, v: f64) -> bool {
         let end = self.clip.and_then(|clip| if v > 0.0 { clip.high() } else { clip.low() });
         v.is_nan() || (v.is_infinite() && end.is_none())
@@ -151,7 +155,7 @@ impl Generalizer for Bands {
             _ => return Err(Error::data("only numbers have bands")),
         }
         let label = self.labels().into_iter().nth(self.cuts.iter().filter(reached).count());
-        label.map(Value::Text).ok_or_else(|| Error::internal("a band without a label"))
+        label.map(Value::Text).ok_or_else(|| Error::internal("bands: a band has no label"))
     }
 
     fn is_label(&self, value: &Value) -> bool {
@@ -175,7 +179,7 @@ impl Generalizer for Bands {
         if let Some(cut) = self.cuts.iter().find(|cut| !finer.cuts.contains(cut)) {
             return Err(format!("{cut} is no cut point of the finer level"));
         }
-        // Beyond the ends of a clip no cut point is left: the clip may make both levels the same.
+        // Two levels may have the same cut points if all others are beyond the ends of a clip.
         if self.stated == finer.stated {
             return Err("its cut points are those of the finer level; leave some out".into());
         }
@@ -262,9 +266,9 @@ mod tests {
         let padded = level.with_label_width(&agree(&level, &values).unwrap()).unwrap();
         let labels = agree(&*padded, &values).unwrap();
         assert_eq!(texts(&labels), ["<005", "[005,018.5)", "[018.5,100)", ">=100"].map(Some));
-        // From labels that are padded the same comes out.
+        // Generalizing padded labels returns them unchanged.
         assert_eq!(&agree(&*level.with_label_width(&labels).unwrap(), &values).unwrap(), &labels);
-        // The width is that of what is released.
+        // The padding has the width of the released labels.
         let few: ArrayRef = Arc::new(StringViewArray::from(vec!["<5"]));
         assert_eq!(
             level.with_label_width(&few).unwrap().generalize_value(&Value::Int(1)).unwrap(),
@@ -374,7 +378,7 @@ mod tests {
         }
     }
 
-    /// The bounds that a label says.
+    /// Returns the bounds in a label.
     fn ends(label: &str) -> (f64, f64) {
         let number = |text: &str| text.parse::<f64>().unwrap();
         match (label.strip_prefix('<'), label.strip_prefix(">="), label.strip_prefix('[')) {

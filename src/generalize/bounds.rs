@@ -1,7 +1,8 @@
-//! Bounds between numbers: evenly spaced ones, how numbers are compared with them, how labels write them.
+//! Bounds between numbers: their spacing, their comparison with numbers and their text in labels.
 //!
-//! A bound is a decimal. Integers are compared with it exactly; a float is on or above it when it is not below
-//! the nearest double of the decimal. A `Float32` means the shortest decimal that reads back as it.
+//! A bound is a decimal. Integers are compared with it exactly. A float is on or above it when it
+//! is not below the decimal's nearest double. A `Float32` means the shortest decimal that reads
+//! back as it.
 
 use std::sync::Arc;
 
@@ -16,17 +17,17 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::plural::plural;
 
-/// The bounds `origin + k * step` for all integers k. A *unit* is one of the last digit that step and origin
-/// have: at step 0.25 it is 0.01.
+/// The bounds `origin + k * step` for all integers k. A *unit* is one of the last digit that step
+/// and origin have: at step 0.25 it is 0.01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub(crate) step: Decimal,
     pub(crate) origin: Decimal,
     /// The step in units.
     pub(crate) width: i128,
-    /// The bound from 0 to below the step, in units.
+    /// The bound in 0..step, in units.
     first: i128,
-    /// Digits after the point of a unit.
+    /// The digits after the point of a unit.
     pub(crate) scale: u32,
 }
 
@@ -42,7 +43,7 @@ impl Grid {
         Ok(Self { step, origin, width, first: origin.units(scale).rem_euclid(width), scale })
     }
 
-    /// `name:step`, and the origin where it is not 0.
+    /// Returns the descriptor: `name:step`, and the origin if it is not 0.
     pub(crate) fn label(&self, name: &str) -> String {
         let Self { step, origin, .. } = self;
         if *origin == Decimal::integer(0) {
@@ -52,17 +53,19 @@ impl Grid {
         }
     }
 
-    /// The largest bound not above a number, both in units.
+    /// Returns the largest bound not above a number, both in units.
     pub(crate) fn below(&self, units: i128) -> Option<i128> {
         units.checked_sub(units.checked_sub(self.first)?.rem_euclid(self.width))
     }
 
-    /// The largest bound not above an integer, in units: 2^64 times 18 digits is far below 2^127.
+    /// Returns the largest bound not above an integer, in units: 2^64 times 18 digits is far below
+    /// 2^127.
     pub(crate) fn of_integer(&self, v: i128) -> Option<i128> {
         self.below(v.checked_mul(10i128.pow(self.scale))?)
     }
 
-    /// The largest bound not above a finite float the obvious way: on its digits, in integers. `None` out of reach.
+    /// Returns the largest bound not above a finite float, computed naively on its digits, in
+    /// integers; `None` out of reach.
     pub(crate) fn by_text(&self, v: f64) -> Option<i128> {
         let scale = usize::try_from(self.scale).ok()?;
         let reach: f64 = format!("4e{}", 15 - i64::from(self.scale)).parse().ok()?;
@@ -100,11 +103,11 @@ impl Grid {
         }
     }
 
-    /// The error for `count` values of a type whose interval cannot be told exactly.
+    /// Creates the error for `count` values of a type whose interval cannot be determined exactly.
     pub(crate) fn too_far(&self, count: usize, data_type: &DataType) -> Error {
         let remedy = match data_type {
             DataType::Float32 => "use a larger step, or double precision",
-            // Their bounds are counted in units of the last digit of step and origin.
+            // The bounds of decimals are counted in units of the last digit of step and origin.
             _ if data_type.is_decimal() => "use a step and an origin with fewer decimals",
             _ => "use a larger step, or a step and an origin with fewer decimals",
         };
@@ -117,8 +120,8 @@ impl Grid {
     }
 }
 
-/// Floats beyond this many units are refused. Twice as much is below 2^53, so that every bound next to such a
-/// float has an exact integer number of units.
+/// Floats beyond this many units are refused. Twice as much is below 2^53, so every bound next to
+/// such a float has an exact integer number of units.
 const REACH: f64 = 4e15;
 
 /// A [`Grid`] prepared for floats.
@@ -131,7 +134,7 @@ pub(crate) struct FloatGrid {
 
 impl FloatGrid {
     /// # Errors
-    /// A data error when step and origin have more digits than floats can tell apart.
+    /// A data error when step and origin have more digits than floats can distinguish.
     pub(crate) fn new(grid: &Grid) -> Result<Self> {
         let exact = |n: i128| i64::try_from(n).ok().map(|n| Decimal::integer(n).to_f64());
         let exact = |n: i128| exact(n).filter(|units| *units <= REACH);
@@ -145,7 +148,8 @@ impl FloatGrid {
         Ok(Self { width, first, units_in_one, reach: REACH / units_in_one })
     }
 
-    /// The units of the largest bound not above the finite `v`: an integer below 2^53, or `None` out of reach.
+    /// Returns the units of the largest bound not above the finite `v`: an integer below 2^53, or
+    /// `None` out of reach.
     pub(crate) fn units(&self, v: f64) -> Option<f64> {
         if v.abs() > self.reach {
             return None;
@@ -161,18 +165,19 @@ impl FloatGrid {
         Some(units(k))
     }
 
-    /// The double nearest to the decimal: both operands are exact, so that the division rounds once.
+    /// Returns the double nearest to the decimal: both operands are exact, so the division rounds
+    /// once.
     pub(crate) fn bound(&self, units: f64) -> f64 {
         units / self.units_in_one + 0.0 // -0.0 becomes 0.0
     }
 }
 
-/// The double nearest to `units / 10^scale`, the obvious way.
+/// Returns the double nearest to `units / 10^scale`, computed naively.
 pub(crate) fn float_by_text(units: i128, scale: u32) -> f64 {
     decimal_text(units, scale, 1).parse().unwrap_or(f64::NAN)
 }
 
-/// `units / 10^scale` with all its decimals and at least `digits` digits before the point.
+/// Formats `units / 10^scale` with all its decimals and at least `digits` digits before the point.
 pub(crate) fn decimal_text(units: i128, scale: u32, digits: usize) -> String {
     let (sign, one) = (if units < 0 { "-" } else { "" }, 10u128.pow(scale));
     let (whole, fraction) = (units.unsigned_abs() / one, units.unsigned_abs() % one);
@@ -182,10 +187,10 @@ pub(crate) fn decimal_text(units: i128, scale: u32, digits: usize) -> String {
     }
 }
 
-/// The labels of floats that no interval holds.
+/// The labels of floats in no interval.
 pub(crate) const OUTSIDE: [&str; 3] = ["NaN", "inf", "-inf"];
 
-/// The place in [`OUTSIDE`] of a float that no interval holds.
+/// Returns the position in [`OUTSIDE`] of a float that no interval holds.
 pub(crate) fn outside(v: f64) -> Option<usize> {
     match v {
         _ if v.is_nan() => Some(0),
@@ -195,10 +200,10 @@ pub(crate) fn outside(v: f64) -> Option<usize> {
     }
 }
 
-/// The most digits before the point that a bound in these labels has, without zeros in front; `None` when there
-/// is no bound.
+/// Returns the most digits before the point of a bound in these labels, without leading zeros;
+/// `None` without a bound.
 pub(crate) fn whole_digits(labels: &ArrayRef) -> Option<usize> {
-    /// More than any bound has: a label that somebody forged is not made longer.
+    /// More digits than any bound has, so that a forged label is not made longer.
     const MOST: usize = 40;
     let labels = text_forms(labels).ok()?;
     let bounds =
@@ -208,7 +213,7 @@ pub(crate) fn whole_digits(labels: &ArrayRef) -> Option<usize> {
     bounds.map(|bound| digits(bound).clamp(1, MOST)).max()
 }
 
-/// Whether values of this type are numbers to a generalizer.
+/// Returns whether generalizers treat values of this type as numbers.
 pub(crate) fn is_number(input: &DataType) -> bool {
     let others = [DataType::Float32, DataType::Float64];
     input.is_integer()
@@ -216,15 +221,16 @@ pub(crate) fn is_number(input: &DataType) -> bool {
         || matches!(input, DataType::Decimal128(..) | DataType::Decimal256(..))
 }
 
-/// The error for other types.
+/// Creates the error for other types.
 pub(crate) fn not_numbers(input: &DataType) -> Error {
     unsupported(input, "integers, floats or decimals")
 }
 
-/// Applies one of three functions to every number of a column; of a decimal it sees the digits without the point.
+/// Maps every number of a column through one of three functions; the one for decimals sees the
+/// digits without the point.
 ///
 /// # Errors
-/// A data error for columns that hold no numbers.
+/// A data error for columns without numbers.
 pub(crate) fn map_numbers<T>(
     values: &ArrayRef,
     of_integer: impl Fn(i128) -> T,
@@ -250,11 +256,11 @@ pub(crate) fn map_numbers<T>(
     })
 }
 
-/// Applies `f` to every integer of a column; what it does not answer, or what does not fit the column's type,
-/// becomes NULL.
+/// Applies `f` to every integer of a column. A `None`, or a result that does not fit the column's
+/// type, becomes NULL.
 ///
 /// # Errors
-/// A data error for columns that hold no integers.
+/// A data error for columns without integers.
 pub(crate) fn map_integers(values: &ArrayRef, f: impl Fn(i128) -> Option<i128>) -> Result<ArrayRef> {
     fn mapped<T>(values: &PrimitiveArray<T>, f: impl Fn(i128) -> Option<i128>) -> ArrayRef
     where
@@ -269,8 +275,8 @@ pub(crate) fn map_integers(values: &ArrayRef, f: impl Fn(i128) -> Option<i128>) 
     )
 }
 
-/// The labels of rows by their places among `labels`.
+/// Looks up the label of each row by its position in `labels`.
 pub(crate) fn labels_of_rows(labels: &[String], rows: &UInt32Array) -> Result<ArrayRef> {
     take(&StringViewArray::from_iter_values(labels), rows, None)
-        .map_err(|_| Error::internal("labels to rows"))
+        .map_err(|_| Error::internal("bounds: a row refers to a label that does not exist"))
 }

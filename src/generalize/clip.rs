@@ -1,16 +1,18 @@
-//! `clip`: numbers below or above two ends become the ends: bottom and top coding.
+//! `clip`: numbers below or above two ends become the ends (bottom and top coding).
 //!
-//! `f(v) = low for v < low, high for v >= high, v between`. A column's policy says `clip = [0, 90]` beside its
-//! hierarchy; the ends are the policy's, never the data's minimum and maximum. Every level, 0 too, then looks at
-//! `<0`, at `>=90` and at what is between; where a column keeps numbers (`floor`, no hierarchy), a number cannot say
-//! "below": `low` stands for itself and all below it, and so it is the first label between as well.
+//! `f(v) = low for v < low, high for v >= high, v between`. A column's policy has `clip = [0, 90]`
+//! next to its hierarchy; the ends are the policy's, never the data's minimum and maximum. Every
+//! level, also level 0, then works on `<0`, `>=90` and the values between. Where a column keeps
+//! numbers (`floor`, no hierarchy), a number cannot express "below": `low` stands for itself and
+//! everything below it, and is also the first label between.
 //!
 //! # Contract
-//! Integers, floats and decimals in. As the function of SQL, and where a column keeps numbers, the same type out; where labels
-//! are text, `Utf8View`. Either end may be left out. NULL stays NULL, NaN stays NaN, -0.0 counts as 0.0; an infinity
-//! goes to the end on its side, or stays where there is none. Monotone as numbers; as text `<0` and `>=90` sort behind the digits of
-//! level 0 and before all intervals. Ends of whole numbers must fit the column's type. Clipping hides
-//! how far out an outlier is, not that there is one: few people beyond an end are still few.
+//! Integers, floats and decimals in. The SQL function and columns that keep numbers return the same
+//! type; where labels are text, `Utf8View`. Either end may be left out; ends must be values of the
+//! column's type. NULL stays NULL, NaN stays NaN, -0.0 counts as 0.0; an infinity becomes the end
+//! on its side, or stays if there is none. Monotone as numbers; as text `<0` and `>=90` sort after
+//! the digits of level 0 and before all intervals. Clipping hides how far out an outlier is, not
+//! that there is one: few individuals beyond an end are still few.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -38,7 +40,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "clip",
@@ -56,7 +58,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
 };
 
-/// See the [module](self). As a [`Generalizer`] it keeps numbers numbers.
+/// The generalizer that the [module](self) describes; it keeps numbers as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clip {
     low: Option<Decimal>,
@@ -78,17 +80,17 @@ impl Clip {
         }
     }
 
-    /// The lower end.
+    /// Returns the lower end.
     pub(crate) fn low(&self) -> Option<Decimal> {
         self.low
     }
 
-    /// The upper end.
+    /// Returns the upper end.
     pub(crate) fn high(&self) -> Option<Decimal> {
         self.high
     }
 
-    /// On which side of what is between the ends a float lies.
+    /// Returns a function that tells on which side of the ends a float is; `Equal` is between them.
     pub(crate) fn of_floats(self) -> impl Fn(f64) -> Ordering {
         let (low, high) = (self.low.map(Decimal::to_f64), self.high.map(Decimal::to_f64));
         move |v| match () {
@@ -98,7 +100,7 @@ impl Clip {
         }
     }
 
-    /// On which side of what is between the ends an integer lies.
+    /// Returns a function that tells on which side of the ends an integer is.
     pub(crate) fn of_integers(self) -> impl Fn(i128) -> Ordering {
         let (low, high) = (self.low.map(Decimal::ceil), self.high.map(Decimal::ceil));
         move |v| match () {
@@ -108,7 +110,7 @@ impl Clip {
         }
     }
 
-    /// On which side of what is between the ends the digits of a decimal column with this scale lie.
+    /// Returns the same for the digits of a decimal column with this scale.
     pub(crate) fn of_decimals(self, scale: i8) -> impl Fn(i256) -> Ordering {
         let [low, high] = [self.low, self.high].map(|end| end.map(|end| threshold(end, scale)));
         move |v| match () {
@@ -118,7 +120,7 @@ impl Clip {
         }
     }
 
-    /// On which side a value lies, the obvious way; what is no number lies between.
+    /// Returns, computed naively, the side of a value; a value that is not a number is between.
     pub(crate) fn side(&self, value: &Value) -> Ordering {
         let below = |end: Decimal| match value {
             Value::Int(v) => v.saturating_mul(end.denominator()) < end.numerator(),
@@ -133,13 +135,13 @@ impl Clip {
         }
     }
 
-    /// The end of a side as an integer.
+    /// Returns the end of a side as an integer.
     fn whole_end(&self, side: Ordering) -> Option<i128> {
         let end = if side == Ordering::Less { self.low } else { self.high };
         end.filter(|end| end.scale() == 0).map(Decimal::numerator)
     }
 
-    /// The value that stands for all on a side; `value` itself between the ends.
+    /// Returns the value that stands for all values on a side; `value` itself between the ends.
     pub(crate) fn coded(&self, side: Ordering, value: &Value) -> Value {
         let end = match side {
             Ordering::Less => self.low,
@@ -155,7 +157,8 @@ impl Clip {
         }
     }
 
-    /// `<0` and `>=90`, the ends with at least `scale` decimals and `digits` digits before the point.
+    /// Returns `<0` and `>=90`, with at least `scale` decimals and `digits` digits before the
+    /// point.
     pub(crate) fn open_ends(&self, scale: u32, digits: usize) -> [String; 2] {
         let text = |sign: &str, end: Option<Decimal>| {
             end.map_or(String::new(), |end| {
@@ -166,7 +169,7 @@ impl Clip {
         [text("<", self.low), text(">=", self.high)]
     }
 
-    /// The digits after the point of the ends.
+    /// Returns the number of digits after the point of the ends.
     pub(crate) fn scale(&self) -> u32 {
         self.low.map_or(0, Decimal::scale).max(self.high.map_or(0, Decimal::scale))
     }
@@ -463,7 +466,8 @@ mod tests {
                     let Ok(hierarchy) = hierarchy(column.data_type(), key, argument, origin) else { continue };
                     let hierarchy = match hierarchy.clipped(&clip) {
                         Ok(hierarchy) => hierarchy,
-                        // The ends may be of another type; levels that nest without a clip nest with it.
+                        // The ends may be of another type; levels that nest unclipped also nest
+                        // clipped.
                         Err(error) => {
                             prop_assert!(!error.to_string().contains("not a function"), "{error}");
                             continue;

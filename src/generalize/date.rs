@@ -1,16 +1,16 @@
 //! `date`: a date becomes the first day of its week, month, quarter, year, decade or century.
 //!
-//! `f(v) = midnight of the first day of the period that holds v`, in the proleptic Gregorian calendar; time of
-//! day is dropped and values before 1970 round toward the past. Weeks begin on Monday (ISO 8601). The decade
-//! 1990 is 1990-01-01 to 1999-12-31, the century 1900 is the years 1900 to 1999 (deviation: historians count
-//! 1901 to 2000). Generalizing dates of birth goes back to [`papers::SAMARATI_SWEENEY_1998`].
+//! `f(v) = midnight of the first day of the period that holds v`, in the proleptic Gregorian
+//! calendar; the time of day is dropped and values before 1970 round toward the past. Weeks begin
+//! on Monday (ISO 8601), the decade 1990 on 1990-01-01, the century 1900 on 1900-01-01 (deviation:
+//! historians count from 1901). [`papers::SAMARATI_SWEENEY_1998`] generalizes dates of birth.
 //!
 //! # Contract
-//! `Date32`, `Date64` and timestamps of all units in; the same type out. NULL stays NULL. A timestamp with a time
-//! zone becomes the first moment of its local period: midnight there, or where the clocks were changed at midnight the
-//! earliest moment of that local day. Monotone, except where clocks were set back over a midnight. Zones that are not
-//! known are refused; dates that the calendar or the type cannot hold are refused and counted. 1995-01-01 alone reads as a
-//! birthday: only the field's label says that it stands for a year.
+//! `Date32`, `Date64` and timestamps of all units in; the same type out. NULL stays NULL. A
+//! timestamp with a time zone becomes the first moment of its local period: midnight there or,
+//! where clocks change at midnight, that day's earliest moment. Monotone, except where clocks are
+//! set back across midnight. Unknown zones are refused; dates beyond the calendar or the type are
+//! refused and counted. 1995-01-01 alone reads as a birthday: only its metadata says otherwise.
 //!
 //! ```
 //! use arrow::datatypes::TimeUnit;
@@ -42,7 +42,7 @@ use crate::error::{Error, Result, nearest};
 use crate::papers;
 use crate::plural::plural;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "date",
@@ -78,9 +78,9 @@ pub enum Period {
     Quarter,
     /// A calendar year.
     Year,
-    /// Ten years, the first of which ends in 0.
+    /// Ten years, beginning with one that ends in 0.
     Decade,
-    /// A hundred years, the first of which ends in 00.
+    /// A hundred years, beginning with one that ends in 00.
     Century,
 }
 
@@ -95,7 +95,7 @@ const PERIODS: [(&str, Period); 7] = [
 ];
 
 impl Period {
-    /// The period of that name, in lower case.
+    /// Returns the period with this name, in lower case.
     ///
     /// # Errors
     /// A policy error that names the nearest valid names.
@@ -106,25 +106,25 @@ impl Period {
         })
     }
 
-    /// The name in a policy.
+    /// Returns the name in a policy.
     pub fn name(self) -> &'static str {
         PERIODS.iter().find(|(_, period)| *period == self).map_or("", |(name, _)| name)
     }
 }
 
-/// See the [module](self).
+/// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Date {
     period: Period,
 }
 
 impl Date {
-    /// First days of `period`.
+    /// Creates the level of first days of `period`.
     pub fn new(period: Period) -> Self {
         Self { period }
     }
 
-    /// The first day of the period of `day`, both since 1970-01-01; `None` outside the calendar, so only near its ends.
+    /// Returns the first day of the period of `day`, as days since 1970; `None` off the calendar.
     fn first(&self, day: i64) -> Option<i64> {
         let (year, month) = civil(day)?;
         let first = match self.period {
@@ -139,7 +139,7 @@ impl Date {
         (day.abs() < 90_000_000 || civil(first).is_some()).then_some(first)
     }
 
-    /// The same with chrono, the obvious way.
+    /// Does the same naively, with chrono.
     fn first_by_calendar(&self, date: NaiveDate) -> Option<NaiveDate> {
         let year = date.year();
         match self.period {
@@ -155,7 +155,7 @@ impl Date {
         }
     }
 
-    /// The first day of the period behind the one that begins on `first`.
+    /// Returns the first day of the period after the one that begins on `first`.
     fn next(&self, first: i64) -> Option<i64> {
         let longest = match self.period {
             Period::Day => 1,
@@ -177,7 +177,7 @@ impl Date {
         self.column_by::<T>(values, |v| self.first(v.div_euclid(ticks_per_day))?.checked_mul(ticks_per_day))
     }
 
-    /// Timestamps, by the days of their zone.
+    /// Generalizes timestamps by the days of their zone.
     fn moments<T>(&self, values: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<ArrayRef>
     where
         T: ArrowPrimitiveType<Native = i64>,
@@ -211,7 +211,7 @@ impl Date {
     }
 }
 
-/// A date's year and month: Howard Hinnant's `civil_from_days`. `None` outside chrono's calendar.
+/// Returns a date's year and month (Howard Hinnant's `civil_from_days`); `None` off the calendar.
 fn civil(day: i64) -> Option<(i64, i64)> {
     let day = day.checked_add(719_468)?; // from 0000-03-01, so that a leap day ends its year
     let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
@@ -224,7 +224,7 @@ fn civil(day: i64) -> Option<(i64, i64)> {
         .then_some((year, month))
 }
 
-/// The first day of a month: Howard Hinnant's `days_from_civil`.
+/// Returns the first day of a month (Howard Hinnant's `days_from_civil`).
 fn day_of(year: i64, month: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));

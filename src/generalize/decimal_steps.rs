@@ -1,6 +1,8 @@
-//! Decimal columns against the bounds of [`floor`](super::floor) and [`range`](super::range), in integers of 256 bits.
+//! Compares decimal columns with the bounds of [`floor`](super::floor) and [`range`](super::range),
+//! in 256-bit integers.
 //!
-//! A column of scale s holds `digits / 10^s`; steps and bounds are compared with it exactly, nothing is rounded.
+//! A column of scale s holds `digits / 10^s`. It is compared with steps and bounds exactly, without
+//! rounding.
 
 use std::sync::Arc;
 
@@ -14,17 +16,17 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::plural::plural;
 
-/// `10^exponent`.
+/// Returns `10^exponent`.
 fn ten_to(exponent: i64) -> Option<i256> {
     i256::from(10i64).checked_pow(u32::try_from(exponent).ok()?)
 }
 
-/// How many decimals a column of this scale has more than `own`.
+/// Returns how many more decimals than `own` a column of this scale has.
 fn more_decimals(own: u32, scale: i8) -> i64 {
     i64::from(scale) - i64::from(own)
 }
 
-/// A number in units of the last digit of a column; `None` when it is not a whole one.
+/// Returns a number in units of a column's last digit; `None` if it is not a whole number of them.
 fn whole(number: Decimal, scale: i8) -> Option<i256> {
     let (units, more) = (i256::from(number.numerator()), more_decimals(number.scale(), scale));
     if more >= 0 {
@@ -34,7 +36,7 @@ fn whole(number: Decimal, scale: i8) -> Option<i256> {
     (units.checked_rem(part)? == i256::ZERO).then(|| units.checked_div(part)).flatten()
 }
 
-/// Digits and scale of a decimal type.
+/// Returns the digits and the scale of a decimal type.
 fn digits_and_scale(data_type: &DataType) -> Result<(u8, i8)> {
     match data_type {
         DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale) => Ok((*digits, *scale)),
@@ -42,7 +44,7 @@ fn digits_and_scale(data_type: &DataType) -> Result<(u8, i8)> {
     }
 }
 
-/// Checks that a number, called `what`, is one of a column's type.
+/// Checks that a number, called `what` in the error, is one of a column's type.
 ///
 /// # Errors
 /// A data error for a number with more decimals than the column has, or beyond its digits.
@@ -63,21 +65,21 @@ pub(super) fn check_number(what: &str, number: Decimal, data_type: &DataType) ->
 /// Checks that a column of this type can be floored to the bounds of `grid`.
 ///
 /// # Errors
-/// Those of [`check_number`].
+/// The errors of [`check_number`].
 pub(super) fn can_floor(grid: &Grid, data_type: &DataType) -> Result<()> {
     check_number("a step", grid.step, data_type)?;
     check_number("an origin", grid.origin, data_type)
 }
 
-/// The number of a decimal column that a decimal is; `None` when it has more decimals.
+/// Converts a number to a value of a decimal column; `None` when it has more decimals.
 pub(super) fn value(number: Decimal, scale: i8) -> Option<Value> {
     whole(number, scale).map(|digits| Value::Decimal(digits, scale))
 }
 
-/// The least digits of a column with this scale that are `number` or more.
+/// Returns the least digits of a column with this scale that are at least `number`.
 pub(super) fn threshold(number: Decimal, scale: i8) -> i256 {
     let (units, more) = (i256::from(number.numerator()), more_decimals(number.scale(), scale));
-    // Beyond 256 bits no digits reach, or all do.
+    // Beyond 256 bits, either no digits reach the number or all do.
     let beyond = if units < i256::ZERO { i256::MIN } else { i256::MAX };
     let reached = match ten_to(more.abs()) {
         Some(part) if more >= 0 => units.checked_mul(part),
@@ -91,7 +93,8 @@ pub(super) fn threshold(number: Decimal, scale: i8) -> i256 {
     if units == i256::ZERO { i256::ZERO } else { reached.unwrap_or(beyond) }
 }
 
-/// Whether a decimal is `number` or more, the obvious way: by its digits in the unit of `number`.
+/// Returns whether a decimal is at least `number`, computed naively on its digits in the unit of
+/// `number`.
 pub(super) fn reaches(digits: i256, scale: i8, number: Decimal) -> bool {
     let more = more_decimals(number.scale(), scale);
     let units = match ten_to(more.abs()) {
@@ -103,18 +106,18 @@ pub(super) fn reaches(digits: i256, scale: i8, number: Decimal) -> bool {
     units.map_or(digits > i256::ZERO, |units| units >= i256::from(number.numerator()))
 }
 
-/// The scale of a decimal type; 0 for others.
+/// Returns the scale of a decimal type; 0 for others.
 pub(super) fn scale_of(data_type: &DataType) -> i8 {
     digits_and_scale(data_type).map_or(0, |(_, scale)| scale)
 }
 
-/// The largest multiple of `step` that is not above `v`.
+/// Returns the largest multiple of `step` that is not above `v`.
 fn below(v: i256, step: i256) -> Option<i256> {
     let rest = v.checked_rem(step)?;
     v.checked_sub(if rest < i256::ZERO { rest.checked_add(step)? } else { rest })
 }
 
-/// `floor(v / step)`, the obvious way.
+/// Returns `floor(v / step)`, computed naively.
 fn quotient(v: i256, step: i256) -> Option<i256> {
     let toward_zero = v.checked_div(step)?;
     match toward_zero.checked_mul(step)? > v {
@@ -123,7 +126,7 @@ fn quotient(v: i256, step: i256) -> Option<i256> {
     }
 }
 
-/// A column of decimals by a function of their digits.
+/// Maps the digits of a decimal column through a function.
 ///
 /// # Errors
 /// A data error that counts the values whose result has more digits than the type.
@@ -137,13 +140,13 @@ pub(super) fn map_decimals(values: &ArrayRef, f: impl Fn(i256) -> Option<i256>) 
     }
 }
 
-/// A column's digits to the largest bound of `grid` not above them.
+/// Returns a function from a column's digits to the largest bound of `grid` not above them.
 pub(super) fn floor_digits(grid: &Grid, scale: i8) -> impl Fn(i256) -> Option<i256> {
     let (step, origin) = (whole(grid.step, scale), whole(grid.origin, scale));
     move |v| below(v.checked_sub(origin?)?, step?)?.checked_add(origin?)
 }
 
-/// The bound of `grid` that comes after one.
+/// Returns the bound of `grid` after the given one.
 pub(super) fn next_bound(grid: &Grid, digits: i256, scale: i8) -> Option<Value> {
     Some(Value::Decimal(digits.checked_add(whole(grid.step, scale)?)?, scale))
 }
@@ -165,10 +168,11 @@ fn floored_by<T: DecimalType>(
     }
 }
 
-/// One decimal at the bounds of `grid`, the obvious way.
+/// Floors one decimal to the bounds of `grid`, naively.
 ///
 /// # Errors
-/// A data error when step or origin are no multiples of the last digit, or the result is beyond 256 bits.
+/// A data error when step or origin are not multiples of the last digit, or the result is beyond
+/// 256 bits.
 pub(super) fn floor_one(grid: &Grid, digits: i256, scale: i8) -> Result<Value> {
     let (Some(step), Some(origin)) = (whole(grid.step, scale), whole(grid.origin, scale)) else {
         return Err(Error::data("a step needs a column with more decimals"));
@@ -179,7 +183,8 @@ pub(super) fn floor_one(grid: &Grid, digits: i256, scale: i8) -> Result<Value> {
     Ok(Value::Decimal(floor, scale))
 }
 
-/// The lower bound of the interval of a decimal, in units of the grid; `None` for bounds beyond 128 bits.
+/// Returns the lower bound of a decimal's interval, in units of the grid; `None` for bounds beyond
+/// 128 bits.
 pub(super) fn lower_bound(grid: &Grid, digits: i256, scale: i8) -> Option<i128> {
     let part = ten_to(more_decimals(grid.scale, scale).abs())?;
     let units = match more_decimals(grid.scale, scale) > 0 {
@@ -190,7 +195,7 @@ pub(super) fn lower_bound(grid: &Grid, digits: i256, scale: i8) -> Option<i128> 
     lower.checked_add(grid.width).map(|_| lower)
 }
 
-/// The same, one decimal digit after the other.
+/// Computes the same naively, from the text of the decimal.
 pub(super) fn lower_bound_by_text(grid: &Grid, value: &Value) -> Option<i128> {
     let text = value.text_form()?;
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));

@@ -1,20 +1,22 @@
 //! `floor`: a number becomes the largest multiple of a step that is not above it.
 //!
-//! `f(v) = step * floor(v / step)`, toward negative infinity, with origin 0 (never the data's minimum):
-//! -5 at step 10 is -10. A policy may move the origin: `f(v) = o + step * floor((v - o) / step)`. The simplest
-//! full-domain generalization of a number ([`papers::SAMARATI_2001`]).
+//! `f(v) = step * floor(v / step)`, toward negative infinity, with origin 0 (never the data's
+//! minimum): -5 at step 10 is -10. A policy may move the origin:
+//! `f(v) = o + step * floor((v - o) / step)`. It is the simplest full-domain generalization of a
+//! number ([`papers::SAMARATI_2001`]).
 //!
-//! A step is a decimal and floats are compared with its multiples as they are stored: the result is the
-//! largest `step * k`, rounded once to the nearest double, that is not above `v`. So 0.3 at step 0.1 is 0.3,
-//! although `0.3 / 0.1` is 2.9999999999999996. A `Float32` means the shortest decimal that reads back as it.
+//! A step is a decimal, and stored floats are compared with its multiples: the result is the
+//! largest `step * k`, rounded once to the nearest double, that is not above `v`. So 0.3 at step
+//! 0.1 is 0.3, although `0.3 / 0.1` is 2.9999999999999996. A `Float32` means the shortest decimal
+//! that reads back as it.
 //!
 //! # Contract
-//! Integers, floats and decimals in, the same type out. NULL stays NULL, NaN and infinities stay themselves, -0.0 counts
-//! as 0.0. Monotone. Refused, and counted: results below the integer type (-128 in `Int8` at step 10), floats
-//! more than 4e15 units of the step's last digit from 0, `Float32` results that `Float32` cannot hold. The
-//! result is an ordinary number: nothing but the field's label says that it stands for an interval. In a column
-//! with [`clip`](super::clip), `high` stands for all from there on; `low` for all below it and for what is between
-//! it and the next bound.
+//! Integers, floats and decimals in, the same type out. NULL stays NULL, NaN and infinities stay
+//! themselves, -0.0 counts as 0.0. Monotone. Refused and counted are results below the integer type
+//! (-128 in `Int8` at step 10), floats more than 4e15 units of the step's last digit from 0, and
+//! `Float32` results that `Float32` cannot hold. The result is an ordinary number: only the field's
+//! metadata shows that it stands for an interval. In a column with [`clip`](super::clip), `high`
+//! stands for every value from there on, and `low` for every value up to the next bound.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -46,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::papers;
 use crate::plural::plural;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "floor",
@@ -65,7 +67,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
 };
 
-/// See the [module](self).
+/// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Floor {
     grid: Grid,
@@ -73,7 +75,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Multiples of `step`.
+    /// Creates the level of multiples of `step`.
     ///
     /// # Errors
     /// A policy error unless the step is above 0.
@@ -81,7 +83,7 @@ impl Floor {
         Self::from_origin(step, Decimal::integer(0))
     }
 
-    /// `origin` and all that is a multiple of `step` away from it.
+    /// Creates the level of `origin` and every number a multiple of `step` away from it.
     ///
     /// # Errors
     /// A policy error unless the step is above 0.
@@ -123,7 +125,7 @@ impl Floor {
         }
     }
 
-    /// What becomes of a float; `None` out of reach.
+    /// Returns the function that floors a float; it returns `None` out of reach.
     fn of_float(&self) -> Result<impl Fn(f64) -> Option<f64>> {
         let grid = FloatGrid::new(&self.grid)?;
         let side = self.clip.map(Clip::of_floats);
@@ -177,7 +179,8 @@ impl Generalizer for Floor {
         true
     }
 
-    /// Floats have none: statistics of files pass NaN over, so that `floor(v) > label` would lose it as `v >= end`.
+    /// Floats have no preimage end: file statistics skip NaN, so `floor(v) > label` would lose NaN
+    /// as `v >= end`.
     fn preimage_end(&self, input: &DataType, label: &Value) -> Option<Value> {
         match label {
             _ if self.clip.is_some() => None,
@@ -240,7 +243,7 @@ impl Generalizer for Floor {
             Value::Decimal(digits, scale) => floor_one(&self.grid, *digits, *scale)?,
             _ => return Err(Error::data("only numbers can be floored")),
         };
-        // An interval that the lower end cuts begins there.
+        // An interval that the lower end cuts begins at that end.
         match &self.clip {
             Some(clip) if clip.side(&floor) == Ordering::Less => clip.generalize_value(&floor),
             _ => Ok(floor),
@@ -302,8 +305,8 @@ pub(crate) mod tests {
         all
     }
 
-    /// What the columnar way returns, after checking that it is what the naive way returns, in every encoding,
-    /// and that all results are labels. `None` when both refuse.
+    /// Checks that the columnar and the naive way agree in every encoding and that all results are
+    /// labels; returns the results, or `None` when both refuse.
     pub(crate) fn agree(generalizer: &dyn Generalizer, values: &ArrayRef) -> Option<ArrayRef> {
         let mut results = encodings(values).into_iter().map(|values| {
             let plain = match values.data_type() {
@@ -393,7 +396,7 @@ pub(crate) mod tests {
             "{why}"
         );
         assert!(why.ends_with(": use a larger step, or a step and an origin with fewer decimals"), "{why}");
-        // 16777217 is no Float32.
+        // 16777217 is not a `Float32`.
         let coarse: ArrayRef = Arc::new(Float32Array::from(vec![16_777_218.0, 16_777_220.0]));
         let why = error("16777217", coarse);
         assert!(why.starts_with("2 values are too far from 0"), "{why}");
@@ -482,7 +485,8 @@ pub(crate) mod tests {
             if let (Some(once), Some(direct)) = (agree(&fine, &values), agree(&coarse, &values)) {
                 prop_assert_eq!(&agree(&coarse, &once).unwrap(), &direct);
             }
-            // Single precision refuses what it cannot hold, where the naive way knows no width.
+            // Single precision refuses results that it cannot hold; the naive way ignores the
+            // width.
             let single: ArrayRef = Arc::new(Float32Array::from(vec![narrow(v)]));
             if let Ok(once) = apply(&fine, &single) {
                 let naive = fine.generalize_value(&Value::read(&single, 0).unwrap()).unwrap();

@@ -1,14 +1,17 @@
-//! `hierarchy`: a value becomes the label that a file gives it.
+//! `hierarchy`: a value becomes the label that a file assigns to it.
 //!
-//! `f(v) = column i of v's row`. A file has one row a value: the value, then its labels, finest first
-//! (`divorced;was married;*`). This is the value generalization hierarchy of [`papers::SWEENEY_2002`].
+//! `f(v) = column i of v's row`. A file has one row per value: the value, then its labels, finest
+//! first (`divorced;was married;*`). This is the value generalization hierarchy of
+//! [`papers::SWEENEY_2002`].
 //!
 //! # Contract
-//! Any type in, matched on its [text form](Value::text_form) exactly (no trimming, no case folding), `Utf8View`
-//! out. NULL stays NULL, the empty text is a value like any other. Every value must have its row: values without
-//! one are refused and counted. A file is a tree: values are unique, and labels that are equal in one column are
-//! equal in the next. Rows whose value never occurs are fine, but count as leaves. If its last column is one single label, that is the hierarchy's top. Not monotone. The
-//! file itself is no secret of the data, but a label with one value below it hides nothing.
+//! Any type in, matched on its [text form](Value::text_form) exactly (no trimming, no case
+//! folding), `Utf8View` out. NULL stays NULL, the empty text is a value like any other. Every value
+//! needs a row: values without one are refused and counted. A file is a tree: values are unique,
+//! and labels that are equal in one column are equal in the next. Rows whose value never occurs are
+//! valid, but count as leaves. If all rows of the last column share one label, that is the
+//! hierarchy's top. Not monotone. The file itself is not a secret of the data, but a label with one
+//! value below it hides nothing.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Options, Value, hierarchy};
@@ -44,7 +47,7 @@ use crate::error::{Error, Result};
 use crate::papers;
 use crate::plural::plural;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "hierarchy",
@@ -79,23 +82,23 @@ fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>>
 
 /// A checked hierarchy file.
 struct Table {
-    /// Value to row number, for columns.
+    /// The row number of each value, for columns.
     rows: HashMap<String, u32>,
-    /// What is known of level 1 and up.
+    /// The labels of level 1 and up.
     levels: Vec<Labels>,
-    /// Value to all its labels, for one value at a time and for comparing tables.
+    /// All labels of each value, for one value at a time and for comparing tables.
     paths: BTreeMap<String, Vec<String>>,
 }
 
 struct Labels {
     /// The label of each row.
     of_rows: StringViewArray,
-    /// How many rows each label has.
+    /// The number of rows of each label.
     leaves: HashMap<String, u64>,
 }
 
 impl Table {
-    /// The rows are [checked](check).
+    /// Creates the table from [checked](check) rows.
     fn new(rows: &[Vec<String>]) -> Result<Self> {
         let paths = rows
             .iter()
@@ -116,17 +119,17 @@ impl Table {
     }
 }
 
-/// One column of a hierarchy file. See the [module](self).
+/// One column of a hierarchy file: the generalizer that the [module](self) describes.
 #[derive(Clone)]
 pub struct HierarchyLevel {
-    /// The column; 0 would be the values.
+    /// The column; column 0 holds the values.
     level: usize,
     table: Arc<Table>,
-    /// The one label of a column that holds no other: the top of the file, which NULL gets too.
+    /// The label, if all rows share it: the top of the file, which NULL gets too.
     top: Option<String>,
 }
 
-/// Shows no label: those are cells of the file.
+/// Shows no labels, because they are cells of the file.
 impl fmt::Debug for HierarchyLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rows, levels) = (self.table.rows.len(), self.table.levels.len());
@@ -149,14 +152,16 @@ impl HierarchyLevel {
 
     fn labels(&self) -> Result<&Labels> {
         let index = self.level.checked_sub(1);
-        index.and_then(|i| self.table.levels.get(i)).ok_or_else(|| Error::internal("no such level"))
+        index
+            .and_then(|i| self.table.levels.get(i))
+            .ok_or_else(|| Error::internal("hierarchy: no such level"))
     }
 }
 
-/// Text forms of any encoding.
+/// Returns the text forms of values in any encoding.
 fn plain_texts(values: &ArrayRef) -> Result<StringViewArray> {
     let unpacked =
-        |to: &DataType| cast(values, to).map_err(|_| Error::internal("values to another encoding"));
+        |to: &DataType| cast(values, to).map_err(|_| Error::internal("hierarchy: values cannot be unpacked"));
     match values.data_type() {
         DataType::Dictionary(_, plain) => plain_texts(&unpacked(plain)?),
         other if other.is_string() => Ok(unpacked(&DataType::Utf8View)?.as_string_view().clone()),
@@ -199,7 +204,8 @@ impl Generalizer for HierarchyLevel {
         if let Some(top) = &self.top {
             return Ok(Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(top, values.len()))));
         }
-        take(&self.labels()?.of_rows, &rows, None).map_err(|_| Error::internal("labels to rows"))
+        take(&self.labels()?.of_rows, &rows, None)
+            .map_err(|_| Error::internal("hierarchy: a row has no label"))
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
@@ -207,7 +213,8 @@ impl Generalizer for HierarchyLevel {
             return Ok(self.top.clone().map_or(Value::Null, Value::Text));
         };
         let path = self.table.paths.get(&text).ok_or_else(|| not_covered(1))?;
-        let label = path.get(self.level - 1).ok_or_else(|| Error::internal("no such level"))?;
+        let label =
+            path.get(self.level - 1).ok_or_else(|| Error::internal("hierarchy: a value has no label"))?;
         Ok(Value::Text(label.clone()))
     }
 
@@ -286,7 +293,7 @@ mod tests {
         let labels: Vec<String> = levels.iter().map(|level| level.descriptor()).collect();
         assert_eq!(labels, ["hierarchy:1", "hierarchy:2", "suppress"]);
         assert_eq!(Hierarchy::new(&DataType::Utf8, levels).unwrap().height(), 3);
-        // Without a last column of one label the top is added.
+        // The top is added unless the last column has a single label.
         assert_eq!(Hierarchy::new(&DataType::Utf8, levels_of("a,1\nb,2\n").unwrap()).unwrap().height(), 2);
     }
 
@@ -390,7 +397,7 @@ mod tests {
             parents in prop::collection::vec((0usize..4, 0usize..3), 1..12),
             picks in prop::collection::vec(prop::option::of(0usize..14), 0..20),
         ) {
-            // Value i has label a, and the grandparent of label a is that of the first row that has it.
+            // Value i has label a, whose grandparent is that of the first row with label a.
             let grandparent = |a: usize| parents.iter().find(|(b, _)| *b == a).map(|(_, g)| *g).unwrap();
             let rows = parents.iter().enumerate();
             let rows = rows.map(|(i, (a, _))| vec![format!("v{i}"), format!("a{a}"), format!("g{}", grandparent(*a))]);

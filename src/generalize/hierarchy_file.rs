@@ -1,4 +1,4 @@
-//! Hierarchy files: a table of texts from CSV or from record batches, checked to be a tree.
+//! Hierarchy files: tables of texts from CSV or from record batches, checked to be trees.
 
 use std::io::Read;
 
@@ -10,20 +10,21 @@ use super::{Argument, Value};
 use crate::error::{Error, Result};
 use crate::plural::plural;
 
-/// Whether a policy's file of this name is a table with types and column names of its own (Parquet) and not CSV.
+/// Returns whether a policy's file of this name is a table with types and column names (Parquet)
+/// rather than CSV.
 pub fn is_table(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("parquet"))
 }
 
-/// A hierarchy from any table: the columns in order are the value and its labels, finest first, whatever their names.
-/// Cells count by their [text form](Value::text_form).
+/// Reads a hierarchy from any table: its columns are the value and its labels, finest first,
+/// whatever their names. Cells count by their [text form](Value::text_form).
 ///
-/// No cell may be NULL: a NULL value needs no row, since NULL has its place at every level, and a missing label would
-/// be no label.
+/// No cell may be NULL: NULL needs no row, because it has its place at every level, and a missing
+/// label is not a label.
 ///
 /// # Errors
-/// A policy error that names the column and counts its NULLs, or names the row, when the table is no hierarchy; a data
-/// error for columns of types that have no text form.
+/// A policy error that names the column and counts its NULLs, or names the row, when the table is
+/// not a hierarchy; a data error for columns of types without a text form.
 pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
     let schema = batches.first().map(RecordBatch::schema);
     for (index, field) in schema.iter().flat_map(|schema| schema.fields()).enumerate() {
@@ -53,16 +54,19 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
     Ok(Argument::Table(rows))
 }
 
-/// [`table_of_batches`] as CSV without a header, which [`parse_table`] reads as the same table.
+/// Writes [`table_of_batches`] as CSV without a header, which [`parse_table`] reads as the same
+/// table.
 ///
 /// # Errors
-/// Those of [`table_of_batches`].
+/// The errors of [`table_of_batches`].
 pub fn csv_of_batches(batches: &[RecordBatch]) -> Result<String> {
-    let Argument::Table(rows) = table_of_batches(batches)? else { return Err(Error::internal("no table")) };
+    let Argument::Table(rows) = table_of_batches(batches)? else {
+        return Err(Error::internal("hierarchy file: record batches gave no table"));
+    };
     csv_of_rows(&rows)
 }
 
-/// The CSV text of a hierarchy's rows, which [`parse_table`] reads.
+/// Writes the rows of a hierarchy as CSV, which [`parse_table`] reads.
 ///
 /// # Errors
 /// An internal error when a row cannot be written.
@@ -72,35 +76,39 @@ pub fn csv_of_rows(rows: &[Vec<String>]) -> Result<String> {
         .quote_style(csv::QuoteStyle::Always)
         .from_writer(Vec::new());
     for row in rows {
-        writer.write_record(row).map_err(|_| Error::internal("a row that is no CSV"))?;
+        writer
+            .write_record(row)
+            .map_err(|_| Error::internal("hierarchy file: a row cannot be written as CSV"))?;
     }
-    let bytes = writer.into_inner().map_err(|_| Error::internal("a CSV text without an end"))?;
-    String::from_utf8(bytes).map_err(|_| Error::internal("texts that are no UTF-8"))
+    let bytes =
+        writer.into_inner().map_err(|_| Error::internal("hierarchy file: the CSV writer did not finish"))?;
+    String::from_utf8(bytes).map_err(|_| Error::internal("hierarchy file: the CSV text is not UTF-8"))
 }
 
-/// Reads a hierarchy file: CSV with one row a value, the value first, then its labels.
+/// Reads a hierarchy file: CSV with one row per value, the value first, then its labels.
 ///
-/// The delimiter is `;` or `,`: the one that cuts every line into the same number of columns, at least two
-/// (`;` when both do). Quotes, CRLF, empty lines and a byte order mark are understood, nothing is trimmed. The
-/// first line is a header, and dropped, only if its first cell is the `column`'s name.
+/// The delimiter is `;` or `,`: the one that splits every line into the same number of columns, at
+/// least two (`;` if both do). Quotes, CRLF, empty lines and a byte order mark are understood;
+/// nothing is trimmed. The first line is dropped as a header only if its first cell is the
+/// `column`'s name.
 ///
 /// # Errors
-/// A policy error that names the line when the text is no such table or no tree.
+/// A policy error that names the line when the text is not such a table or not a tree.
 pub fn parse_csv(text: &str, column: &str) -> Result<Argument> {
     parse(text, Some(column))
 }
 
-/// The same of a text without a header, such as [`csv_of_batches`] writes.
+/// Reads a hierarchy file without a header, such as [`csv_of_batches`] writes.
 ///
 /// # Errors
-/// Those of [`parse_csv`].
+/// The errors of [`parse_csv`].
 pub fn parse_table(text: &str) -> Result<Argument> {
     parse(text, None)
 }
 
 fn parse(text: &str, header: Option<&str>) -> Result<Argument> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // Quotes that one delimiter leaves open can be closed for the other.
+    // Quotes that one delimiter leaves open may be closed with the other.
     let (by_semicolon, by_comma) = match (records(text, b';'), records(text, b',')) {
         (Err(error), Err(_)) => return Err(error),
         (by_semicolon, by_comma) => (by_semicolon.unwrap_or_default(), by_comma.unwrap_or_default()),
@@ -130,10 +138,11 @@ struct Record {
     cells: Vec<String>,
 }
 
-/// Whether a CSV text has a quote that is never closed: then another line behind it is read as a part of the last row.
+/// Returns whether a CSV text has a quote that is never closed; a line appended to it would become
+/// a part of the last row.
 ///
 /// # Errors
-/// The one of reading.
+/// The error of reading the text.
 pub(crate) fn has_open_quote(text: impl Read, delimiter: u8) -> csv::Result<bool> {
     const ANOTHER: &[u8] = b"\n.\n";
     let mut reader = rows_of(text.chain(ANOTHER), delimiter);
@@ -144,7 +153,7 @@ pub(crate) fn has_open_quote(text: impl Read, delimiter: u8) -> csv::Result<bool
     Ok(!ends)
 }
 
-/// The rows of a CSV text, the first like the others, each of any length.
+/// Returns a reader of all rows of a CSV text, the first included, each of any length.
 fn rows_of<R: Read>(text: R, delimiter: u8) -> csv::Reader<R> {
     csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text)
 }
@@ -158,7 +167,7 @@ fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
         .records()
         .map(|record| {
             let record = record.map_err(no_csv)?;
-            // A position stands before the empty lines that the reader skips.
+            // The position is before the empty lines that the reader skips.
             let line = record.position().map_or(0, |start| {
                 let rest = usize::try_from(start.byte()).ok().and_then(|byte| text.get(byte..)).unwrap_or("");
                 let skipped = rest.chars().take_while(|c| matches!(c, '\r' | '\n')).filter(|c| *c == '\n');
@@ -169,7 +178,7 @@ fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
         .collect()
 }
 
-/// Checks that the rows are a table and a tree; `place` names a row. Errors show no cell.
+/// Checks that the rows are a table and a tree; `place` names a row in errors, which show no cell.
 pub(super) fn check(rows: &[Vec<String>], place: impl Fn(usize) -> String) -> Result<()> {
     let Some(columns) = rows.first().map(Vec::len) else {
         return Err(Error::policy("a hierarchy needs at least one row"));

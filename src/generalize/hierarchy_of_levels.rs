@@ -14,8 +14,8 @@ use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Generalizer, Value, text_forms};
 use crate::error::{Error, Result};
 
-/// The ordered levels of one quasi-identifier column. Level 0 is the value as is, the last level is the top,
-/// where all values (NULL too) share one label.
+/// The ordered levels of one quasi-identifier column. Level 0 is the value as is; the last level is
+/// the top, where all values (NULL too) share one label.
 #[derive(Debug, Clone)]
 pub struct Hierarchy {
     input_type: DataType,
@@ -24,12 +24,12 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// A hierarchy over values of `input_type` with the given levels between "as is" and the top. The top is
-    /// added unless the last level already is one.
+    /// Creates a hierarchy over values of `input_type` with the given levels between "as is" and
+    /// the top. The top is added unless the last level already is one.
     ///
     /// # Errors
-    /// A data error for types that cannot be generalized, a policy error when a level is not a function of
-    /// the level below it.
+    /// A data error for types that cannot be generalized, a policy error when a level is not a
+    /// function of the level below it.
     pub fn new(input_type: &DataType, mut levels: Vec<Arc<dyn Generalizer>>) -> Result<Self> {
         if !is_supported(input_type) {
             return Err(unsupported(input_type, SUPPORTED));
@@ -54,12 +54,13 @@ impl Hierarchy {
         Ok(Self { input_type: plain.clone(), output_type, levels })
     }
 
-    /// The same hierarchy over numbers that are clipped first: level 0 is the number between the ends, and every
-    /// level below the top keeps what is beyond an end apart.
+    /// Returns this hierarchy over numbers that are clipped first: level 0 is the number between
+    /// the ends, and every level below the top keeps the values beyond an end apart. Levels that
+    /// differ only beyond the ends become the same.
     ///
     /// # Errors
-    /// A policy error where a level does not look at numbers as such, a data error for columns of other types or when
-    /// an end is not of the column's type. Levels that differ only beyond the ends become the same.
+    /// A policy error if a level does not work on plain numbers, a data error for columns of other
+    /// types or if an end is not of the column's type.
     pub fn clipped(&self, clip: &Clip) -> Result<Self> {
         let is_text = self.output_type == DataType::Utf8View && !self.input_type.is_string();
         let level_0: Arc<dyn Generalizer> =
@@ -73,28 +74,28 @@ impl Hierarchy {
         Ok(Self { levels, ..self.clone() })
     }
 
-    /// The type of the values that go in, without dictionary encoding.
+    /// Returns the type of the input values, without dictionary encoding.
     pub fn input_type(&self) -> &DataType {
         &self.input_type
     }
 
-    /// The type of every level's labels.
+    /// Returns the type of every level's labels.
     pub fn output_type(&self) -> &DataType {
         &self.output_type
     }
 
-    /// The levels from 0 to the top.
+    /// Returns the levels from 0 to the top.
     pub fn levels(&self) -> &[Arc<dyn Generalizer>] {
         &self.levels
     }
 
-    /// The number of the top level, H in the formulae.
+    /// Returns the number of the top level, H in the formulae.
     pub fn height(&self) -> usize {
         self.levels.len() - 1
     }
 }
 
-/// Checks that each of the levels from 1 on is a function of the one before.
+/// Checks that each of the levels from 1 on is a function of the previous one.
 fn check_order(levels: &[Arc<dyn Generalizer>]) -> Result<()> {
     for (index, pair) in levels.windows(2).enumerate() {
         if let [finer, coarser] = pair {
@@ -112,7 +113,7 @@ fn check_order(levels: &[Arc<dyn Generalizer>]) -> Result<()> {
     Ok(())
 }
 
-/// Level 0: the value as is, as text where the other levels are text.
+/// Level 0: the value as is, as text if the other levels are text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsIs {
     /// Whether the hierarchy's labels are text.
@@ -152,7 +153,7 @@ impl Generalizer for AsIs {
     }
 }
 
-/// Level 0 of a clipped column whose labels are text: the value between the ends, else `<0` or `>=90`.
+/// Level 0 of a clipped column with text labels: the value between the ends, else `<0` or `>=90`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClippedText(pub(crate) Clip);
 

@@ -1,4 +1,4 @@
-//! Laws and examples that concern all generalizers; those with the engine are in `tests/it/laws.rs`.
+//! Laws and examples for all generalizers; those that need the engine are in `tests/it/laws.rs`.
 
 use arrow::array::*;
 use arrow::compute::sort;
@@ -41,7 +41,7 @@ fn order_is_promised_where_it_is_kept() {
     assert!(!promised("date:month", &moments(Some("Europe/Berlin"))));
     assert!(promised("date:month", &DataType::Date32));
 
-    // Labels of another order have no preimage between two moments.
+    // Labels that do not keep the order have no preimage between two moments.
     let end = |zone: Option<&str>| {
         let first = Value::Timestamp(0, TimeUnit::Second, zone.map(Into::into));
         level("date:day").preimage_end(&moments(zone), &first)
@@ -70,7 +70,8 @@ fn only_whole_numbers_and_decimals_have_a_preimage_of_a_floor() {
     assert_eq!(end("floor:10 origin:5", &DataType::Int8, &Value::Int(25)), Some(Value::Int(35)));
     assert_eq!(end("floor:2.5", &money, &price(-250)), Some(price(0)));
     assert_eq!(end("floor:10", &DataType::Float64, &Value::Float(20.0)), None);
-    // A label of another type than the column's, and a level whose first and last labels stand for all beyond.
+    // A label of another type than the column's, and a level whose first and last labels are
+    // open-ended.
     assert_eq!(end("floor:10", &DataType::Float64, &Value::Int(20)), None);
     assert_eq!(end("floor:10", &DataType::Int64, &price(2_000)), None);
     assert_eq!(end("floor:10 clip:0,90", &DataType::Int64, &Value::Int(20)), None);
@@ -110,7 +111,8 @@ fn text_arrives_in_one_encoding() {
 
 #[test]
 fn dictionaries_are_generalized_by_the_values_that_rows_have() {
-    // The second entry is used by no row and cannot be floored; the third is NULL; the last row has no key.
+    // No row uses the second entry, which cannot be floored; the third is NULL; the last row has no
+    // key.
     let entries: ArrayRef = Arc::new(Int8Array::from(vec![Some(17), Some(-128), None, Some(25)]));
     let keys = Int8Array::from(vec![Some(3), Some(0), Some(2), Some(0), None]);
     let values: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, Arc::clone(&entries)));

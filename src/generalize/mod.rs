@@ -1,12 +1,14 @@
-//! Generalizers: which coarser value stands for this one.
+//! Generalizers: functions from values to coarser ones.
 //!
-//! Each file is one generalizer, each row of [`GENERALIZERS`] names one. A generalizer is one level of one
-//! column's hierarchy; [`Hierarchy`] holds the ordered levels. Everything that loops over generalizers
-//! (policy keys, SQL functions `generalize_<name>`, `kanon list`, the laws) loops over that table.
+//! Each file is one generalizer, and each row of [`GENERALIZERS`] names one. A generalizer is one
+//! level of one column's hierarchy; [`Hierarchy`] holds the ordered levels. Everything that loops
+//! over generalizers (policy keys, SQL functions `generalize_<name>`, `kanon list`, the laws) loops
+//! over that table.
 //!
-//! What every generalizer promises, and `tests/it/laws.rs` attacks:
+//! Every generalizer keeps these promises, which `tests/it/laws.rs` attacks:
 //! - NULL in, NULL out (only the top level, [`suppress`], maps NULL to its one label);
-//! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::generalize_value`] agree on every value;
+//! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::generalize_value`] agree
+//!   on every value;
 //! - a coarser level is a function of the finer one that it [follows](Generalizer::check_coarsens);
 //! - the type of the result depends on the input type, never on the parameter.
 
@@ -47,67 +49,71 @@ use crate::error::{Error, Result};
 
 /// One level: a function from a column's values to coarser ones.
 pub trait Generalizer: Any + Debug + Send + Sync {
-    /// The whole function as a short text, for example `range:10`. Equal labels on columns of the same type
-    /// mean equal functions. It is written into the released field as `kanon.generalized`.
+    /// Returns the descriptor: the whole function as a short text, for example `range:10`. Equal
+    /// descriptors on columns of the same type mean equal functions. A release writes it into the
+    /// field's metadata as `kanon.generalized`.
     fn descriptor(&self) -> String;
 
-    /// The type of the result for values of type `input`.
+    /// Returns the type of the result for values of type `input`.
     ///
     /// # Errors
     /// A data error when values of that type cannot be generalized this way.
     fn output_type(&self, input: &DataType) -> Result<DataType>;
 
-    /// Whether this level gives every value, NULL too, the same label.
+    /// Returns whether this level gives every value, NULL too, the same label.
     fn is_top(&self) -> bool {
         false
     }
 
-    /// Whether `a <= b` implies `f(a) <= f(b)` for values of type `input`, in the order in which the engine sorts: NaN
-    /// above and -NaN below all numbers, -0.0 below 0.0; NULL where it is.
+    /// Returns whether `a <= b` implies `f(a) <= f(b)` for values of type `input`, in the engine's
+    /// sort order: NaN above and -NaN below all numbers, -0.0 below 0.0; NULL keeps its place.
     fn keeps_order(&self, input: &DataType) -> bool;
 
-    /// The end of the values that become `label`: `f(v) = label` exactly when `label <= v < end`, and labels have the
-    /// order of the values. `None` where that is not so, or not sure; an end may lie beyond the type.
+    /// Returns the end of the values that become `label`: `f(v) = label` exactly when
+    /// `label <= v < end`, and labels have the order of the values. `None` if that does not hold or
+    /// is not certain; an end may lie beyond the type.
     fn preimage_end(&self, _input: &DataType, _label: &Value) -> Option<Value> {
         None
     }
 
-    /// Generalizes a column. Text arrives as `Utf8View`, never as a dictionary: call it through [`apply`].
+    /// Generalizes a column. Text must arrive as `Utf8View`, never as a dictionary: call it through
+    /// [`apply`].
     ///
     /// # Errors
     /// A data error when values are not covered or overflow; it counts them and shows none.
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef>;
 
-    /// Generalizes one value, the obvious way. The oracle of [`Generalizer::generalize`].
+    /// Generalizes one value naively: the oracle of [`Generalizer::generalize`].
     ///
     /// # Errors
-    /// As for [`Generalizer::generalize`].
+    /// The errors of [`Generalizer::generalize`].
     fn generalize_value(&self, value: &Value) -> Result<Value>;
 
-    /// Whether `value` can be a result of this level (NULL always can).
+    /// Returns whether `value` can be a result of this level; NULL always can.
     fn is_label(&self, value: &Value) -> bool;
 
-    /// Checks that this level is a function of `finer`'s results; says why not.
+    /// Checks that this level is a function of `finer`'s results.
     ///
     /// # Errors
     /// The reason as text, without a place.
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String>;
 
-    /// The same level of a column whose numbers are clipped.
+    /// Returns the same level for a column whose numbers are clipped.
     ///
     /// # Errors
-    /// A policy error where this level does not look at numbers as such.
+    /// A policy error if this level does not work on plain numbers.
     fn clipped(&self, _clip: &Clip) -> Result<Arc<dyn Generalizer>> {
         Err(Error::policy("only numbers are clipped: by themselves, or with `range`, `bands` or `floor`"))
     }
 
-    /// The same function with labels padded so that the labels of `released` (results of this level) sort as
-    /// text like the values. `None` where labels are not padded.
+    /// Returns the same function with labels padded so that the labels of `released` (results of
+    /// this level) sort as text like the values; `None` if labels are not padded.
     fn with_label_width(&self, _released: &ArrayRef) -> Option<Arc<dyn Generalizer>> {
         None
     }
 
-    /// The places of the values that this level does not cover, each distinct value once.
+    /// Returns the positions of the values that this level does not cover, each distinct value
+    /// once.
     ///
     /// # Errors
     /// A data error for unsupported types.
@@ -115,34 +121,35 @@ pub trait Generalizer: Any + Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// How many leaves (rows of a hierarchy file) stand below each label of `labels`, or `None` when the
-    /// level does not enumerate its leaves and the distinct values of the input are the leaves.
+    /// Returns how many leaves (rows of a hierarchy file) are below each label of `labels`, or
+    /// `None` when the level does not enumerate its leaves and the distinct input values are the
+    /// leaves.
     fn leaves(&self, _labels: &ArrayRef) -> Option<Vec<u64>> {
         None
     }
 
-    /// All leaves (rows of the hierarchy file), where the level enumerates them.
+    /// Returns the number of all leaves (rows of the hierarchy file), if the level enumerates them.
     fn all_leaves(&self) -> Option<u64> {
         None
     }
 }
 
-/// What a policy or a SQL call says behind a generalizer's name.
+/// The argument of a generalizer's name in a policy or a SQL call.
 #[derive(Clone, PartialEq)]
 pub enum Argument {
-    /// Numbers, one a level.
+    /// Numbers, one per level.
     Numbers(Vec<Decimal>),
-    /// Lists of numbers, one list a level.
+    /// Lists of numbers, one list per level.
     Lists(Vec<Vec<Decimal>>),
-    /// Words, one a level.
+    /// Words, one per level.
     Words(Vec<String>),
     /// A lower and an upper end of numbers; either may be missing.
     Ends(Option<Decimal>, Option<Decimal>),
-    /// A table with one column a level, the first the values themselves.
+    /// A table with one column per level, the first being the values themselves.
     Table(Vec<Vec<String>>),
 }
 
-/// Names the kind only: a table holds cells.
+/// Shows only the kind, because a table holds cells.
 impl Debug for Argument {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -155,10 +162,10 @@ impl Debug for Argument {
     }
 }
 
-/// Which [`Argument`] a generalizer takes.
+/// The kind of [`Argument`] that a generalizer takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// No argument at all.
+    /// No argument.
     Nothing,
     /// [`Argument::Numbers`].
     Numbers,
@@ -172,20 +179,20 @@ pub enum Takes {
     Table,
 }
 
-/// A key that may stand beside a generalizer's own: `hierarchy = { range = [10, 20], origin = 5 }`. It holds for
-/// all levels.
+/// A key that may stand next to a generalizer's own:
+/// `hierarchy = { range = [10, 20], origin = 5 }`. It applies to all levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionRow {
     /// The key.
     pub key: &'static str,
-    /// Whether it takes a number; else a word.
+    /// Whether the value is a number rather than a word.
     pub is_number: bool,
 }
 
-/// Where intervals begin; 0, if nothing is said.
+/// The origin of intervals, 0 by default.
 pub(crate) const ORIGIN: OptionRow = OptionRow { key: "origin", is_number: true };
 
-/// What was said of an [`OptionRow`].
+/// The value of an [`OptionRow`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
     /// A number.
@@ -194,12 +201,12 @@ pub enum Setting {
     Word(String),
 }
 
-/// What was said of a row's options, by their keys.
+/// The values of a row's options, by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options(Vec<(&'static str, Setting)>);
 
 impl Options {
-    /// Adds what was said of one.
+    /// Adds the value of an option.
     pub fn add(&mut self, option: &OptionRow, setting: Setting) {
         self.0.push((option.key, setting));
     }
@@ -208,13 +215,13 @@ impl Options {
         self.0.iter().find(|(setting, _)| *setting == key).map(|(_, setting)| setting)
     }
 
-    /// The number that was said; `None` where nothing was.
+    /// Returns the number under `key`; `None` if there is none.
     pub fn number(&self, key: &str) -> Option<Decimal> {
         self.setting(key)
             .and_then(|setting| if let Setting::Number(number) = setting { Some(*number) } else { None })
     }
 
-    /// The word that was said; `None` where nothing was.
+    /// Returns the word under `key`; `None` if there is none.
     pub fn word(&self, key: &str) -> Option<&str> {
         self.setting(key)
             .and_then(|setting| if let Setting::Word(word) = setting { Some(word.as_str()) } else { None })
@@ -225,25 +232,27 @@ impl Options {
 pub struct GeneralizerRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// The key in a policy's `hierarchy = { key = ... }`, where it can stand there.
+    /// The key in a policy's `hierarchy = { key = ... }`, if policies may use it.
     pub key: Option<&'static str>,
-    /// What stands behind the key.
+    /// The argument of the key.
     pub takes: Takes,
-    /// What may stand beside the key; in SQL optional arguments in this order.
+    /// The options allowed next to the key; in SQL, optional arguments in this order.
     pub options: &'static [OptionRow],
-    /// The levels above level 0, finest first; parameters are validated here and nowhere later.
+    /// Makes the levels above level 0, finest first, and validates parameters; nothing validates
+    /// them later.
     pub levels: MakeLevels,
 }
 
-/// Makes the levels of a hierarchy from what was said of it.
+/// A function that makes the levels of a hierarchy from its argument and options.
 pub type MakeLevels = fn(&Argument, &Options) -> Result<Vec<Arc<dyn Generalizer>>>;
 
 /// All generalizers.
 pub const GENERALIZERS: &[GeneralizerRow] =
     &[bands::ROW, clip::ROW, date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
 
-/// The level that a [label](Generalizer::descriptor) names, made again from it; `text` says that its labels are text. `None`
-/// for the level as is, the top, the levels of hierarchy files, and what is no label.
+/// Restores the level of a [descriptor](Generalizer::descriptor); `text` states whether its labels
+/// are text. `None` for the level as is, the top, the levels of hierarchy files, and texts that are
+/// not descriptors.
 ///
 /// ```
 /// use datafusion_kanon::generalize::{Value, of_label};
@@ -294,20 +303,22 @@ pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
     (level.descriptor() == label).then_some(level)
 }
 
-/// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as `Utf8View`.
+/// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as
+/// `Utf8View`.
 ///
 /// # Errors
-/// Those of [`Generalizer::generalize`].
+/// The errors of [`Generalizer::generalize`].
 pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRef> {
     match values.data_type() {
         DataType::Dictionary(..) => {
             let dictionary = values.as_any_dictionary();
             if dictionary.values().is_empty() {
-                // Only NULLs: there are no keys to normalize, which would panic.
+                // Without any key there is nothing to normalize, which would panic.
                 let nulls = arrow::array::new_null_array(dictionary.values().data_type(), values.len());
                 return apply(generalizer, &nulls);
             }
-            // Unused entries must not be able to fail: only those that rows refer to are generalized.
+            // Unused entries must not cause errors, so only entries that rows refer to are
+            // generalized.
             let used = arrow::array::AnyDictionaryArray::normalized_keys(dictionary);
             let mut position = vec![u32::MAX; dictionary.values().len()];
             let mut kept: Vec<u32> = Vec::new();
@@ -320,7 +331,7 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
                     }
                     let slot = position
                         .get_mut(*key)
-                        .ok_or_else(|| Error::internal("dictionary key out of range"))?;
+                        .ok_or_else(|| Error::internal("generalize: a dictionary key is out of range"))?;
                     if *slot == u32::MAX {
                         *slot = u32::try_from(kept.len()).map_err(Error::internal)?;
                         kept.push(u32::try_from(*key).map_err(Error::internal)?);
@@ -342,13 +353,15 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
             }
             take(&generalized, &keys, None).map_err(Error::internal)
         }
-        DataType::Utf8 | DataType::LargeUtf8 => generalizer
-            .generalize(&cast(values, &DataType::Utf8View).map_err(|_| Error::internal("text to view"))?),
+        DataType::Utf8 | DataType::LargeUtf8 => generalizer.generalize(
+            &cast(values, &DataType::Utf8View)
+                .map_err(|_| Error::internal("generalize: Arrow cannot cast text to a view"))?,
+        ),
         _ => generalizer.generalize(values),
     }
 }
 
-/// The text form of every value, see [`Value::text_form`].
+/// Returns the text form of every value, see [`Value::text_form`].
 pub(crate) fn text_forms(values: &ArrayRef) -> Result<StringViewArray> {
     if values.data_type() == &DataType::Utf8View {
         return Ok(values.as_string_view().clone());
@@ -362,7 +375,7 @@ pub(crate) fn map_text(values: &ArrayRef, f: impl Fn(&str) -> String) -> Result<
     Ok(Arc::new(texts.iter().map(|t| t.map(&f)).collect::<StringViewArray>()))
 }
 
-/// Parses the one-per-level numbers of an argument.
+/// Returns the numbers of an argument, one per level.
 pub(crate) fn numbers(argument: &Argument) -> Result<&[Decimal]> {
     match argument {
         Argument::Numbers(numbers) => Ok(numbers),

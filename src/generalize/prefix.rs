@@ -1,17 +1,19 @@
-//! `prefix`: text keeps its first or last characters, a mark or a fixed width of marks stands for the rest.
+//! `prefix`: text keeps its first or last characters; one mark or a fixed width of marks replaces
+//! the rest.
 //!
-//! `f(v) = first n characters of v, then *`. A mask is always the one mark, also when nothing is left to hide:
-//! `02139` at 3 is `021*`, `02` is `02*`. So neither the length of what is hidden nor whether anything is
-//! hidden shows. `side = "right"` keeps the last characters (`*139`). `width = 5` makes every label five characters
-//! long, whatever the value's length: `021**`, and `02***` for `02`. Postal codes in [`papers::SAMARATI_SWEENEY_1998`] are generalized this way; deviation: there
-//! one mark stands for each hidden digit, which tells the length.
+//! `f(v) = first n characters of v, then *`. There is always exactly one mark, even when nothing is
+//! left to hide: `02139` at 3 is `021*`, `02` is `02*`. So a label shows neither how many
+//! characters are hidden nor whether any are. `side = "right"` keeps the last characters (`*139`).
+//! `width = 5` makes every label five characters long, whatever the value's length: `021**`, and
+//! `02***` for `02`. [`papers::SAMARATI_SWEENEY_1998`] generalizes postal codes this way;
+//! deviation: it uses one mark per hidden digit, which reveals the length.
 //!
 //! # Contract
-//! Text and integers (by their decimal digits) in, `Utf8View` out. A character is a Unicode scalar value, never
-//! half of one. NULL stays NULL, the empty text is `*`. Not monotone, since the mark sorts among the characters.
-//! A label with the width of all values looks like a value that was only partly read; a value that is longer or
-//! shorter than the width looks the same. A prefix says as much as its characters do: the first digits of a code can
-//! name a small place.
+//! Text and integers (by their decimal digits) in, `Utf8View` out. A character is a Unicode scalar
+//! value, never half of one. NULL stays NULL, the empty text is `*`. Not monotone, because the mark
+//! sorts among the characters. A label with the width of all values looks like a partly read value;
+//! values longer or shorter than the width look the same. A prefix reveals as much as its
+//! characters do: the first digits of a code can name a small place.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, prefix::Prefix};
@@ -38,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::papers;
 use crate::plural::plural;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "prefix",
@@ -60,9 +62,9 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
 };
 
-/// Which characters are kept.
+/// The side of the characters that are kept.
 const SIDE: OptionRow = OptionRow { key: "side", is_number: false };
-/// How long every label is.
+/// The length of every label.
 const WIDTH: OptionRow = OptionRow { key: "width", is_number: true };
 
 fn characters(number: Decimal) -> Result<usize> {
@@ -70,13 +72,13 @@ fn characters(number: Decimal) -> Result<usize> {
     length.ok_or_else(|| Error::policy("a prefix needs a whole number of characters"))
 }
 
-/// What stands for the hidden rest.
+/// The replacement of the hidden characters.
 const MARK: char = '*';
 
-/// The longest label of a fixed width.
+/// The largest fixed width of a label.
 const WIDEST: usize = 1_000;
 
-/// Which characters a [`Prefix`] keeps.
+/// The characters that a [`Prefix`] keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The first ones.
@@ -86,7 +88,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// `left` or `right`.
+    /// Parses `left` or `right`.
     ///
     /// # Errors
     /// A policy error for other words.
@@ -99,7 +101,7 @@ impl Side {
     }
 }
 
-/// See the [module](self).
+/// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
     length: usize,
@@ -108,19 +110,20 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The first `length` characters and one mark.
+    /// Keeps the first `length` characters, followed by one mark.
     ///
     /// # Errors
-    /// A policy error for 0: a value without characters is what the top level shows.
+    /// A policy error for 0: the top level already shows values without characters.
     pub fn new(length: usize) -> Result<Self> {
         Self::masked(length, Side::Left, None)
     }
 
-    /// `length` characters of one side; one mark for the rest, or as many as fill a `width` of characters.
+    /// Keeps `length` characters of one side, with one mark for the rest, or as many as fill
+    /// `width` characters.
     ///
     /// # Errors
-    /// A policy error for a length of 0 (a value without characters is what the top level shows), and for a
-    /// width that leaves no mark or is above 1,000.
+    /// A policy error for a length of 0 (the top level already shows values without characters),
+    /// and for a width that leaves no mark or is above 1,000.
     pub fn masked(length: usize, side: Side, width: Option<usize>) -> Result<Self> {
         if length == 0 {
             return Err(Error::policy("a prefix of 0 characters is the top level, which needs no prefix"));
@@ -182,7 +185,8 @@ impl Generalizer for Prefix {
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let text = self.output_type(values.data_type())?;
-        let texts = cast(values, &text).map_err(|_| Error::internal("values to text"))?;
+        let texts =
+            cast(values, &text).map_err(|_| Error::internal("prefix: Arrow cannot cast values to text"))?;
         map_text(&texts, |text| self.mask(text))
     }
 
@@ -218,7 +222,7 @@ impl Generalizer for Prefix {
             (None, _) => false,
             (Some(kept), None) => kept <= self.length,
             (Some(kept), Some(width)) => {
-                // All that stands behind the characters that may be kept is marks.
+                // Only marks may follow the characters that are kept.
                 let marks = |text: &mut dyn Iterator<Item = char>| text.skip(self.length).all(|c| c == MARK);
                 let right = self.side == Side::Right;
                 kept + 1 == width
@@ -354,7 +358,7 @@ mod tests {
             prop_assert!(coarse.check_coarsens(&fine).is_ok());
             let fines = agree(&fine, &values).unwrap();
             let coarses = agree(&coarse, &values).unwrap();
-            // Without its mark, a fine label has all that the coarse level looks at.
+            // Without its mark, a fine label has all the characters that the coarse level reads.
             let unmarked = fines.as_string_view().iter().map(|label| label.map(|l| l.strip_suffix(MARK).unwrap()));
             let unmarked: ArrayRef = Arc::new(unmarked.collect::<StringViewArray>());
             prop_assert_eq!(&agree(&coarse, &unmarked).unwrap(), &coarses);

@@ -1,17 +1,19 @@
 //! `range`: a number becomes the half-open interval of fixed width that holds it, as text.
 //!
-//! `f(v) = [a,a+step)` with `a = step * floor(v / step)`: the interval of [`floor`](super::floor), by the same
-//! rule for floats. 39 at step 10 is `[30,40)`, -5 is `[-10,0)`, 0.7 at step 0.5 is `[0.5,1.0)`. Interval
-//! labels as in [`papers::SAMARATI_2001`]. A policy may move the origin: at step 10 from 5, 39 is `[35,45)`.
+//! `f(v) = [a,a+step)` with `a = step * floor(v / step)`: the interval of [`floor`](super::floor),
+//! with the same rule for floats. 39 at step 10 is `[30,40)`, -5 is `[-10,0)`, 0.7 at step 0.5 is
+//! `[0.5,1.0)`. Interval labels follow [`papers::SAMARATI_2001`]. A policy may move the origin: at
+//! step 10 from 5, 39 is `[35,45)`.
 //!
 //! # Contract
-//! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are labels of their own,
-//! -0.0 counts as 0.0. Bounds are exact decimals and cannot overflow. Labels that are [padded](Range::with_label_width)
-//! to the width of a release (`[030,040)`) sort as text like the values from 0 up; text order of negative
-//! bounds is not theirs, so the level does not claim to keep order. Floats more than 4e15 units of the step's
-//! last digit from 0 are refused and counted. In a column with [`clip`](super::clip) an interval that an end cuts
-//! is shown cut (`[80,90)`), and the ends are open: `<0` and `>=90`, which sort before all intervals. An outer
-//! interval with few people still shows that they exist.
+//! Integers, floats and decimals in, `Utf8View` out. NULL stays NULL; `NaN`, `inf` and `-inf` are
+//! labels of their own, -0.0 counts as 0.0. Bounds are exact decimals and cannot overflow. Labels
+//! [padded](Range::with_label_width) to the width of a release (`[030,040)`) sort as text in the
+//! order of the values from 0 up. Negative bounds do not sort as text, so the level does not claim
+//! to keep order. Floats more than 4e15 units of the step's last digit from 0 are refused and
+//! counted. In a column with [`clip`](super::clip) an interval that an end cuts is shown cut
+//! (`[80,90)`), and the ends are open: `<0` and `>=90`, which sort before all intervals. An outer
+//! interval with few individuals still shows that they exist.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -44,7 +46,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "range",
@@ -63,30 +65,30 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     },
 };
 
-/// See the [module](self).
+/// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     grid: Grid,
     clip: Option<Clip>,
-    /// Labels show at least so many digits before the point.
+    /// Labels show at least this many digits before the point.
     digits: usize,
 }
 
 /// The interval of one value.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 enum Interval {
-    /// All below the lower end of the clip.
+    /// All numbers below the lower end of the clip.
     Below,
-    /// Its lower bound in units of the grid.
+    /// An interval by its lower bound, in units of the grid.
     From(i128),
-    /// All from the upper end of the clip on.
+    /// All numbers from the upper end of the clip on.
     Above,
-    /// The place in [`OUTSIDE`].
+    /// A position in [`OUTSIDE`].
     Outside(usize),
 }
 
 impl Range {
-    /// Intervals of width `step`, one of which begins at 0.
+    /// Creates intervals of width `step`, one of which begins at 0.
     ///
     /// # Errors
     /// A policy error unless the step is above 0.
@@ -94,7 +96,7 @@ impl Range {
         Self::from_origin(step, Decimal::integer(0))
     }
 
-    /// Intervals of width `step`, one of which begins at `origin`.
+    /// Creates intervals of width `step`, one of which begins at `origin`.
     ///
     /// # Errors
     /// A policy error unless the step is above 0.
@@ -102,7 +104,7 @@ impl Range {
         Ok(Self { grid: Grid::new(step, origin)?, clip: None, digits: 1 })
     }
 
-    /// The digits after the point that all labels show.
+    /// Returns the number of digits after the point that all labels show.
     fn scale(&self) -> u32 {
         self.grid.scale.max(self.clip.map_or(0, |clip| clip.scale()))
     }
@@ -128,7 +130,8 @@ impl Range {
         }
     }
 
-    /// The interval of a float that is no number, or lies beyond an end of the clip; `None` for others.
+    /// Returns the interval of a float that is NaN, infinite or beyond an end of the clip; `None`
+    /// for others.
     fn special(&self, v: f64, side: Ordering) -> Option<Interval> {
         match side {
             Ordering::Less => Some(Interval::Below),
@@ -137,7 +140,7 @@ impl Range {
         }
     }
 
-    /// One label a distinct interval, and each row's.
+    /// Formats each distinct interval once and returns the label of each row.
     fn labels(&self, intervals: impl Iterator<Item = Option<Interval>>) -> Result<ArrayRef> {
         let mut numbers: HashMap<Interval, u32> = HashMap::new();
         let mut labels: Vec<String> = Vec::new();
@@ -234,7 +237,7 @@ impl Generalizer for Range {
         if ends.contains(text) {
             return !text.is_empty();
         }
-        // The lower bound is itself in the interval, the upper one is not.
+        // An interval holds its lower bound, not its upper one.
         let lower = text.strip_prefix('[').and_then(|rest| rest.split(',').next());
         let units: Option<i128> = lower.and_then(|lower| lower.replace('.', "").parse().ok());
         let (scale, own) = (self.scale(), self.grid.scale);
@@ -326,7 +329,7 @@ mod tests {
             !tens.is_label(&Value::Text("[030,040)".into()))
                 && !padded.is_label(&Value::Text("[30,40)".into()))
         );
-        // Padding what is padded changes nothing; there is nothing to pad without a label.
+        // Padding padded labels changes nothing; without labels there is nothing to pad.
         assert_eq!(&agree(&*padded.with_label_width(&released).unwrap(), &ages).unwrap(), &released);
         assert!(tens.with_label_width(&labels(["NaN"])).is_none());
     }

@@ -1,11 +1,12 @@
 //! `suppress`: every value becomes one label, the top of every hierarchy.
 //!
-//! `f(v) = top`, for NULL too: `*` in text columns (or the last column of a hierarchy file), NULL in number,
-//! date, timestamp and boolean columns.
+//! `f(v) = top`, for NULL too: `*` in text columns (or the last column of a hierarchy file), NULL
+//! in number, date, timestamp and boolean columns.
 //!
 //! # Contract
-//! Any supported type in, one label out; NULL becomes the label. Monotone (constant). A suppressed column
-//! says nothing about its values, but the rows still show that the column exists and how many rows there are.
+//! Any supported type in, one label out; NULL becomes the label. Monotone (constant). A suppressed
+//! column reveals nothing about its values, but the rows still show that the column exists and how
+//! many rows there are.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, suppress::Suppress};
@@ -26,7 +27,7 @@ use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
 
-/// The table row of this generalizer.
+/// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "suppress",
@@ -41,19 +42,19 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     levels: |_: &Argument, _: &Options| Ok(vec![Arc::new(Suppress::star())]),
 };
 
-/// See the [module](self).
+/// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppress {
     label: Option<&'static str>,
 }
 
 impl Suppress {
-    /// The top of a text hierarchy: `*`.
+    /// Creates the top of a text hierarchy: `*`.
     pub fn star() -> Self {
         Self { label: Some("*") }
     }
 
-    /// The top of a number, date or boolean hierarchy: NULL.
+    /// Creates the top of a number, date or boolean hierarchy: NULL.
     pub fn null() -> Self {
         Self { label: None }
     }

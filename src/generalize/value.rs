@@ -1,7 +1,8 @@
-//! One cell at a time: the slow, obvious reading and writing of values that the naive generalizers use.
+//! Values one cell at a time: the slow, obvious reading and writing that the naive generalizers
+//! use.
 //!
-//! The columnar code in the feature files never comes here; verification and the law tests always do, so
-//! that neither can repeat a mistake of the other.
+//! The columnar code in the feature files never uses this module; verification and the law tests
+//! always do, so neither can repeat a mistake of the other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use arrow::datatypes::*;
 
 use crate::error::{Error, Result};
 
-/// A cell. Its `Debug` names the kind only, so that no cell reaches a log.
+/// A cell. Its `Debug` shows only the kind, so that no cell reaches a log.
 #[derive(Clone, PartialEq)]
 pub enum Value {
     /// A missing value.
@@ -26,7 +27,7 @@ pub enum Value {
     Text(String),
     /// Days since 1970-01-01.
     Date(i32),
-    /// Ticks of a unit since 1970-01-01 00:00, in UTC where there is a time zone, else local.
+    /// Ticks of a unit since 1970-01-01 00:00, in UTC if there is a time zone, else local.
     Timestamp(i64, TimeUnit, Option<Arc<str>>),
     /// Digits and scale: `Decimal(1250, 2)` is 12.50.
     Decimal(i256, i8),
@@ -47,13 +48,13 @@ impl fmt::Debug for Value {
     }
 }
 
-/// The error for a column type that no feature handles.
+/// Creates the error for a column type that no feature handles.
 pub fn unsupported(data_type: &DataType, wanted: &str) -> Error {
     Error::data(format!("values of type {data_type} cannot be used here; expected {wanted}"))
 }
 
-/// Whether values of this type can be quasi-identifiers: integers, floats, decimals, text in all encodings,
-/// dates, timestamps and booleans.
+/// Returns whether values of this type can be quasi-identifiers: integers, floats, decimals, text
+/// in all encodings, dates, timestamps and booleans.
 pub fn is_supported(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => {
@@ -77,7 +78,7 @@ pub fn is_supported(data_type: &DataType) -> bool {
 pub(crate) const SUPPORTED: &str = "integers, floats, decimals, text, dates, timestamps or booleans";
 
 impl Value {
-    /// The cell `row` of `array`.
+    /// Reads the cell `row` of `array`.
     ///
     /// # Errors
     /// A data error for unsupported types.
@@ -137,14 +138,14 @@ impl Value {
                 let key = *dictionary
                     .normalized_keys()
                     .get(row)
-                    .ok_or_else(|| Error::internal("a row too many"))?;
+                    .ok_or_else(|| Error::internal("value: a dictionary has no key for a row"))?;
                 return Value::read(dictionary.values(), key);
             }
             other => return Err(unsupported(other, SUPPORTED)),
         })
     }
 
-    /// An array of `data_type` from cells; each cell must be of that type or NULL.
+    /// Builds an array of `data_type` from cells; each cell must be of that type or NULL.
     ///
     /// # Errors
     /// A data error when a cell does not fit the type.
@@ -169,7 +170,7 @@ impl Value {
         macro_rules! ticks {
             ($t:ty) => { primitive!($t, Value::Timestamp(v, ..) => Ok(*v)) };
         }
-        // A cell of more digits than the type has is none of it.
+        // A cell with more digits than the type is not a value of it.
         macro_rules! decimal {
             ($t:ty, $digits:expr, $native:expr) => {
                 primitive!($t, Value::Decimal(v, _) => {
@@ -230,10 +231,10 @@ impl Value {
         })
     }
 
-    /// The text on which hierarchy files match and which level 0 of a text hierarchy shows: integers in
-    /// decimal, floats as the shortest decimal that reads back, decimals with all digits of their scale (`12.50`),
-    /// `true`/`false`, ISO dates and timestamps; a timestamp with a time zone in UTC, with a `Z` behind it.
-    /// `None` for NULL.
+    /// Returns the text on which hierarchy files match and which level 0 of a text hierarchy shows:
+    /// integers in decimal, floats as the shortest decimal that reads back, decimals with all
+    /// digits of their scale (`12.50`), `true`/`false`, ISO dates and timestamps; a timestamp with
+    /// a time zone in UTC, followed by `Z`. `None` for NULL.
     pub fn text_form(&self) -> Option<String> {
         Some(match self {
             Value::Null => return None,
@@ -251,12 +252,12 @@ impl Value {
     }
 }
 
-/// An `f32` as the `f64` that prints alike, so that 0.1 stays 0.1.
+/// Converts an `f32` to the `f64` that prints alike, so that 0.1 stays 0.1.
 pub(crate) fn widen(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// The `f32` that prints as `value`.
+/// Converts `value` to the `f32` that prints alike.
 pub(crate) fn narrow(value: f64) -> f32 {
     value.to_string().parse().unwrap_or(f32::NAN)
 }
@@ -277,7 +278,7 @@ fn timestamp_text(ticks: i64, unit: TimeUnit) -> String {
     }
 }
 
-/// How many ticks of `unit` a second has.
+/// Returns the number of ticks of `unit` in a second.
 pub(crate) fn ticks_per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,

@@ -1,8 +1,8 @@
-//! Time zones: the local day of a moment, and the first moment of a local day.
+//! Time zones: the local day of a moment and the first moment of a local day.
 //!
-//! Clocks that are changed at midnight make days without a midnight (its first moment is then the change itself), days
-//! with two (the earlier one counts) and days that a place never had. Names need arrow's feature `chrono-tz`, which the
-//! engine brings.
+//! Clock changes at midnight make days without a midnight (the first moment is then the change
+//! itself), days with two midnights (the earlier one counts) and days that a place skipped. Zone
+//! names need arrow's feature `chrono-tz`, which the engine enables.
 
 use arrow::array::timezone::Tz;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
@@ -15,7 +15,7 @@ const DAY: i64 = 86_400;
 pub(super) struct Zone(Option<Tz>);
 
 impl Zone {
-    /// The zone of that name, such as `Europe/Berlin` or `+02:00`.
+    /// Parses the name of a zone, such as `Europe/Berlin` or `+02:00`.
     ///
     /// # Errors
     /// A data error when there is no such zone.
@@ -31,24 +31,26 @@ impl Zone {
         Ok(Self(Some(zone)))
     }
 
-    /// Whether the clocks of the zone of that name are never changed: UTC and offsets such as `+02:00`.
+    /// Returns whether the named zone never changes its clocks: UTC and offsets such as `+02:00`.
     pub(super) fn is_fixed(name: &str) -> bool {
         matches!(name, "UTC" | "Etc/UTC" | "Z") || name.starts_with(['+', '-'])
     }
 
-    /// Local time less UTC at a moment, in seconds; `None` outside the calendar.
+    /// Returns local time minus UTC at a moment, in seconds; `None` outside the calendar.
     fn offset(&self, moment: i64) -> Option<i64> {
         let Some(zone) = &self.0 else { return Some(0) };
         let utc = DateTime::from_timestamp(moment, 0)?.naive_utc();
         Some(i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()))
     }
 
-    /// The local day of a moment, both counted from 1970-01-01; `None` outside the calendar.
+    /// Returns the local day of a moment, both counted from 1970-01-01; `None` outside the
+    /// calendar.
     pub(super) fn day(&self, moment: i64) -> Option<i64> {
         Some(moment.checked_add(self.offset(moment)?)?.div_euclid(DAY))
     }
 
-    /// The first moment of a local day, or of the next day that the place had; `None` outside the calendar.
+    /// Returns the first moment of a local day, or of the next day that the place had; `None`
+    /// outside the calendar.
     pub(super) fn first_moment(&self, day: i64) -> Option<i64> {
         let midnight = day.checked_mul(DAY)?;
         let (mut before, mut after) = (midnight.checked_sub(DAY)?, midnight.checked_add(DAY)?);
@@ -58,7 +60,7 @@ impl Zone {
                 return Some(midnight - offset);
             }
         }
-        // No clock showed this midnight: the first moment is the change of the clocks.
+        // No clock showed this midnight, so the first moment is the change of the clocks.
         while after - before > 1 {
             let between = before + (after - before) / 2;
             if self.offset(between)? == earlier {
@@ -70,13 +72,14 @@ impl Zone {
         Some(after)
     }
 
-    /// The local time of a moment, the obvious way; `None` outside the calendar.
+    /// Returns the local time of a moment, computed naively; `None` outside the calendar.
     pub(super) fn local(&self, moment: DateTime<Utc>) -> Option<NaiveDateTime> {
         let Some(zone) = &self.0 else { return Some(moment.naive_utc()) };
         moment.naive_utc().checked_add_offset(moment.with_timezone(zone).offset().fix())
     }
 
-    /// The first moment of a local date, the obvious way: the clock is asked second by second from midnight on.
+    /// Returns the first moment of a local date, found naively by trying every second from midnight
+    /// on.
     pub(super) fn earliest(&self, date: NaiveDate) -> Option<DateTime<Utc>> {
         let midnight = date.and_time(NaiveTime::MIN);
         let Some(zone) = &self.0 else { return Some(midnight.and_utc()) };
@@ -89,13 +92,13 @@ impl Zone {
     }
 }
 
-// Names of zones need the engine.
+// Zone names need the engine.
 #[cfg(feature = "engine")]
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Places whose clocks were changed at midnight, twice, by a whole day, by odd amounts, or never.
+    /// Places whose clocks changed at midnight, twice, by a whole day, by odd amounts, or never.
     const PLACES: [&str; 26] = [
         "UTC",
         "+05:30",

@@ -3,15 +3,15 @@
 //! `n / (kept classes + [S > 0])`.
 //!
 //! # Contract
-//! A float in 1..=n. Grows going up when nothing is suppressed. It does not see how many rows are suppressed,
-//! only whether any is.
+//! A float in 1..=n. Grows going up when nothing is suppressed. It ignores how many rows are
+//! suppressed and only sees whether any is.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct AverageClassSize;
 
@@ -36,7 +36,7 @@ impl LossMeasure for AverageClassSize {
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {
-        // Where rows are suppressed, one class at least is not kept.
+        // If rows are suppressed, at least one class is not kept.
         let with_suppression = interval.kept_classes() + u64::from(interval.limit > 0);
         let classes = with_suppression.min(interval.classes).max(1);
         ratio(u128::from(interval.rows()), u128::from(classes))

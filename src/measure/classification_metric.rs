@@ -1,11 +1,12 @@
 //! `classification_metric`: the share of rows that a classifier by class would get wrong.
 //!
-//! `(S + sum over kept classes of the rows without the class's most frequent value) / n`, over the values of one
-//! sensitive column; NULL is a value.
+//! `(S + sum over kept classes of the rows without the class's most frequent value) / n`, over the
+//! values of one sensitive column; NULL is a value.
 //!
 //! # Contract
-//! A share in 0..=1. Needs a table with one sensitive column; of several, a policy must leave one. It rewards
-//! homogeneous classes, which is what l-diversity forbids: useful to train models, not to protect.
+//! A share in 0..=1. Needs a table with one sensitive column; of several, the policy must leave
+//! one. It rewards homogeneous classes, which l-diversity forbids: it is useful for training
+//! models, not for protection.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
@@ -13,7 +14,7 @@ use crate::doc::Doc;
 use crate::model::Needs;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassificationMetric;
 

@@ -1,17 +1,17 @@
-//! `discernibility`: each row costs the rows that it cannot be told from (discernibility metric).
+//! `discernibility`: each row costs the number of rows that look the same (discernibility metric).
 //!
-//! `sum over kept classes of rows^2, plus n S`: a suppressed row cannot be told from any row.
+//! `sum over kept classes of rows^2, plus n S`: a suppressed row looks the same as every row.
 //!
 //! # Contract
-//! A non-negative integer as a float, at most n^2. Grows going up when nothing is suppressed. It sees the sizes
-//! of classes only, not how coarse their labels are.
+//! A non-negative integer as a float, at most n^2. Grows going up when nothing is suppressed. It
+//! only sees the sizes of classes, not how coarse their labels are.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Discernibility;
 
@@ -41,7 +41,7 @@ impl LossMeasure for Discernibility {
         let suppressed = u128::from(interval.suppressed);
         // A suppressed row costs n instead of the rows of its class.
         let by_squares = interval.squares + suppressed * (n - u128::from(interval.max_failing).min(n));
-        // A kept row costs the least size at least.
+        // A kept row costs at least the smallest size.
         let least = u128::from(interval.min_size).min(n);
         ratio(by_squares.max(least * (n - suppressed) + n * suppressed), 1)
     }

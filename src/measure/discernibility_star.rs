@@ -3,14 +3,14 @@
 //! `sum over all classes of rows^2`, failing classes included (DM*; ARX uses it as a bound).
 //!
 //! # Contract
-//! A non-negative integer as a float, at most n^2. Always grows going up. It does not see suppression.
+//! A non-negative integer as a float, at most n^2. Always grows going up. It ignores suppression.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct DiscernibilityStar;
 

@@ -1,15 +1,15 @@
 //! `distinct_tuples`: minus the number of kept classes (Samarati's maximum distribution).
 //!
 //! # Contract
-//! An integer as a float, at most 0: the more classes stay apart, the smaller. It sees neither suppression nor
-//! how coarse the labels are.
+//! An integer as a float, at most 0: the more classes remain distinct, the smaller it is. It sees
+//! neither suppression nor how coarse the labels are.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct DistinctTuples;
 

@@ -1,10 +1,12 @@
-//! `expected_reidentifications`: how many people a linkage of the whole table gets right.
+//! `expected_reidentifications`: the expected number of individuals that a linkage of the whole
+//! table matches correctly.
 //!
-//! The number of classes: of each class one member is expected to be matched rightly (Dankar & El Emam 2010). A person
-//! with rows in several classes counts once, with `1 / |E|` of the smallest of them.
+//! The number of classes: one member of each class is expected to be matched correctly (Dankar & El
+//! Emam 2010). An individual with rows in several classes counts once, with `1 / |E|` of the
+//! smallest of them.
 //!
 //! # Contract
-//! A count as a float; NULL for no rows.
+//! A count as a float; NULL without rows.
 //!
 //! ```
 //! use datafusion_kanon::class::ClassSizes;
@@ -19,7 +21,7 @@ use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 
-/// The table row of this measure.
+/// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: false,
@@ -36,7 +38,7 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::DANKAR_EL_EMAM_2010),
 };
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedReidentifications;
 

@@ -1,21 +1,22 @@
-//! `granularity`: how much of each column's domain a released value stands for, over all columns.
+//! `granularity`: the share of each column's domain that a released value stands for, over all
+//! columns.
 //!
-//! Per column i with D_i leaves and weight w_i (divided by the largest weight),
-//! `A_i = sum over kept rows of leaves(v_i)/D_i, plus S`, `X_i = (A_i - n/D_i) / (n - n/D_i)`, not below 0,
-//! and the loss is the geometric mean `prod_i (1 + w_i X_i)^(1/m) - 1` (Iyengar's loss metric, as in ARX).
-//! A suppressed row counts as a row whose every value stands for the whole domain. Leaves are the rows of
-//! the hierarchy file, else the distinct values of the input.
+//! Column i has D_i leaves and weight w_i (divided by the largest weight). With
+//! `A_i = sum over kept rows of leaves(v_i)/D_i, plus S` and `X_i = (A_i - n/D_i) / (n - n/D_i)`,
+//! not below 0, the loss is the geometric mean `prod_i (1 + w_i X_i)^(1/m) - 1` (Iyengar's loss
+//! metric, as in ARX). A suppressed row counts as a row in which every value stands for the whole
+//! domain. Leaves are the rows of the hierarchy file, else the distinct values of the input.
 //!
 //! # Contract
-//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (equal weights). Grows going up
-//! when nothing is suppressed. Compared with ARX, X_i is not cut to ten decimals.
+//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (with equal weights).
+//! Grows going up when nothing is suppressed. Unlike in ARX, X_i is not cut to ten decimals.
 
 use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Granularity;
 
@@ -49,14 +50,14 @@ fn geometric(table: &ClassTable, columns: &[f64]) -> f64 {
     product.powf(1.0 / ratio(columns.len() as u128, 1)) - 1.0
 }
 
-/// X_i of every column at a judged node, a share in 0..=1. A suppressed row counts all leaves instead of those below
-/// its label.
+/// Returns X_i of every column at an evaluated node, a share in 0..=1. A suppressed row counts all
+/// leaves instead of those below its label.
 pub fn of_columns(node: &EvaluatedNode<'_>) -> Vec<f64> {
     let table = node.table();
     let missing: Vec<(&[u64], u64)> = (table.columns().iter().zip(node.levels()))
         .map(|(c, level)| (c.level(*level).leaves(), c.leaves()))
         .collect();
-    // The rows of the fewer classes are looked at.
+    // Only the smaller of the two sets of classes is read.
     let by_kept = node.kept_classes() * 2 < node.classes();
     let mut added = vec![0u128; missing.len()];
     for (class, rows, _) in node.all().filter(|(_, _, kept)| *kept == by_kept) {
@@ -77,7 +78,8 @@ pub fn of_columns(node: &EvaluatedNode<'_>) -> Vec<f64> {
         .collect()
 }
 
-/// The least that X_i of every column can be: the suppressed rows have the labels with the most leaves.
+/// Returns a lower bound of X_i for every column: the suppressed rows have the labels with the most
+/// leaves.
 pub(super) fn of_interval(interval: &Interval<'_>) -> Vec<f64> {
     let suppressed = u128::from(interval.suppressed);
     let columns = interval.table.columns().iter().zip(interval.low);
@@ -89,7 +91,7 @@ pub(super) fn of_interval(interval: &Interval<'_>) -> Vec<f64> {
         .collect()
 }
 
-/// X_i from `covered = D_i A_i`.
+/// Computes X_i from `covered = D_i A_i`.
 fn share(covered: u128, rows: u64, leaves: u64) -> f64 {
     let rows = u128::from(rows);
     ratio(covered.saturating_sub(rows), rows * u128::from(leaves.saturating_sub(1)))

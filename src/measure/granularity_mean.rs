@@ -1,10 +1,11 @@
-//! `granularity_mean`: as [`granularity`](super::granularity), with the arithmetic mean over the columns.
+//! `granularity_mean`: [`granularity`](super::granularity) with the arithmetic mean over the
+//! columns.
 //!
-//! `mean over i of w_i X_i`, X_i as there (ARX: loss with the arithmetic mean).
+//! `mean over i of w_i X_i`, with the X_i of `granularity` (ARX: loss with the arithmetic mean).
 //!
 //! # Contract
-//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (equal weights). Grows going up
-//! when nothing is suppressed.
+//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (with equal weights).
+//! Grows going up when nothing is suppressed.
 
 use super::granularity::{of_columns, of_interval};
 use super::{Grows, Interval, LossMeasure, ratio};
@@ -12,7 +13,7 @@ use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct GranularityMean;
 

@@ -3,15 +3,15 @@
 //! `sum_i g_i` over the levels g of a node.
 //!
 //! # Contract
-//! A non-negative integer as a float; 0 for the data as is. Always grows going up. It sees neither data nor
-//! suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
+//! A non-negative integer as a float; 0 for the data as is. Always grows going up. It sees neither
+//! data nor suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Height;
 

@@ -1,9 +1,9 @@
-//! Measures: what is lost, and what is at risk.
+//! Measures: the loss and the risk of a release.
 //!
-//! Two traits, two tables. A [`LossMeasure`] judges a node of a search by what its release would lose
-//! ([`LOSSES`]); a [`RiskMeasure`] judges a set of classes by how easily a person is found ([`RISKS`]).
-//! Losses count rows and are computed from integers summed in a fixed order, so that a loss has the same
-//! bits whatever the thread count.
+//! There are two traits and two tables. A [`LossMeasure`] rates a node of a search by how much its
+//! release would lose ([`LOSSES`]); a [`RiskMeasure`] rates a set of classes by how easily an
+//! individual is found ([`RISKS`]). Losses count rows and are computed from integers summed in a
+//! fixed order, so a loss has the same bits whatever the number of threads.
 
 pub mod average_class_size;
 pub mod classification_metric;
@@ -31,7 +31,7 @@ pub use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::model::Needs;
 
-/// When a loss can only grow going up the lattice.
+/// When a loss is guaranteed to grow going up the lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grows {
     /// Always.
@@ -42,33 +42,36 @@ pub enum Grows {
     No,
 }
 
-/// What a release loses: smaller is better.
+/// A measure of how much a release loses: smaller is better.
 pub trait LossMeasure: Debug + Send + Sync {
-    /// The row's documentation.
+    /// Returns the measure's documentation.
     fn doc(&self) -> &'static Doc;
 
-    /// When the loss grows with the levels.
+    /// Returns when the loss grows with the levels.
     fn grows(&self) -> Grows;
 
-    /// What it looks at: sizes, or the values of the table's first sensitive column.
+    /// Returns the facts that the loss reads: sizes, or the values of the table's first sensitive
+    /// column.
     fn needs(&self) -> Needs {
         Needs::Size
     }
 
-    /// The loss of a judged node.
+    /// Computes the loss of an evaluated node.
     fn value(&self, node: &EvaluatedNode<'_>) -> f64;
 
-    /// A number that the loss of no anonymous node in the interval is below, to the last bit: a search skips
-    /// an interval whose bound is above the best loss.
+    /// Returns a lower bound, to the last bit, of the losses of the anonymous nodes in the
+    /// interval. A search skips an interval whose bound is above the best loss.
     fn bound(&self, interval: &Interval<'_>) -> f64;
 
-    /// Whether the bound looks at the classes or squares of an interval, which cost a search more to know.
+    /// Returns whether the bound reads `classes` or `squares` of an interval, which are costly to
+    /// compute.
     fn counts_classes(&self) -> bool {
         false
     }
 }
 
-/// What is known of every anonymous node between a lowest node and nodes above it: what a bound is made of.
+/// Facts about every anonymous node between a lowest node and the nodes above it: the input of a
+/// bound.
 #[derive(Debug, Clone, Copy)]
 pub struct Interval<'a> {
     /// The table.
@@ -79,9 +82,9 @@ pub struct Interval<'a> {
     pub suppressed: u64,
     /// No anonymous node suppresses more rows.
     pub limit: u64,
-    /// Every node has at most so many classes, kept or not.
+    /// Every node has at most this many classes, kept or not.
     pub classes: u64,
-    /// The sum of the squares of the sizes of all classes, kept or not, is at least this at every node.
+    /// At every node the squared sizes of all classes, kept or not, sum to at least this.
     pub squares: u128,
     /// No class of fewer rows is kept.
     pub min_size: u64,
@@ -90,12 +93,12 @@ pub struct Interval<'a> {
 }
 
 impl Interval<'_> {
-    /// n, the rows of the table.
+    /// Returns n, the number of rows of the table.
     pub fn rows(&self) -> u64 {
         self.table.total_rows()
     }
 
-    /// The most classes that a node of the interval can keep.
+    /// Returns the largest number of classes that a node of the interval can keep.
     pub fn kept_classes(&self) -> u64 {
         self.classes.min((self.rows() - self.suppressed) / self.min_size.max(1))
     }
@@ -120,12 +123,13 @@ pub const LOSSES: &[LossRow] = &[
     &suppressed_rows::SuppressedRows,
 ];
 
-/// How easily a person is found: smaller is better. `None` for a table without individuals.
+/// A measure of how easily an individual is found: smaller is better. `None` for a table without
+/// individuals.
 pub trait RiskMeasure: Debug + Send + Sync {
-    /// The row's documentation.
+    /// Returns the measure's documentation.
     fn doc(&self) -> &'static Doc;
 
-    /// The risk of a table whose classes have these sizes.
+    /// Computes the risk of a table whose classes have these sizes.
     fn value(&self, sizes: &ClassSizes) -> Option<f64>;
 }
 
@@ -133,13 +137,13 @@ pub trait RiskMeasure: Debug + Send + Sync {
 pub struct RiskRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// Whether it is a share, not a count.
+    /// Whether the risk is a share rather than a count.
     pub is_share: bool,
-    /// The names of its constants in the order of a call.
+    /// The names of its constants, in the order of a call's arguments.
     pub parameters: &'static [&'static str],
-    /// What the constants are when nobody says them.
+    /// The default values of the constants.
     pub defaults: &'static [crate::decimal::Decimal],
-    /// Makes the measure; constants are validated here.
+    /// Makes the measure and validates its constants.
     pub make: fn(&[crate::decimal::Decimal]) -> crate::error::Result<Box<dyn RiskMeasure>>,
 }
 
@@ -152,7 +156,7 @@ pub const RISKS: &[RiskRow] = &[
     sample_uniqueness::ROW,
 ];
 
-/// A bound that went through other roundings than the loss, below any of their errors.
+/// Lowers a bound that was rounded differently than the loss, by more than both rounding errors.
 fn rounded_down(bound: f64) -> f64 {
     bound - bound.abs() * 1e-12
 }

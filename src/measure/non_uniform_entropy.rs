@@ -1,19 +1,21 @@
-//! `non_uniform_entropy`: the bits about the original values that the release takes away.
+//! `non_uniform_entropy`: the bits of information about the original values that the release
+//! removes.
 //!
-//! AggregateInput all rows, per column `-sum_x f(x) log2(f(x) / F(y))`: f(x) rows have the value x, F(y) rows a value
-//! with the label y of x. For the suppressed rows alone, per column `-sum_y s(y) log2(s(y) / S)` more, over
-//! the labels they would have had. Summed over the columns.
+//! Over all rows, each column adds `-sum_x f(x) log2(f(x) / F(y))`, where f(x) rows have the value
+//! x and F(y) rows have a value with the label y of x. Over the suppressed rows alone, each column
+//! also adds `-sum_y s(y) log2(s(y) / S)` over the labels that they would have had. The loss is the
+//! sum over the columns.
 //!
 //! # Contract
-//! Bits, not below 0; 0 for the data as is. Grows going up when nothing is suppressed. NULL is a value. It is
-//! measured on the input: what an attacker can learn from elsewhere is not in it.
+//! Bits, not below 0; 0 for the data as is. Grows going up when nothing is suppressed. NULL is a
+//! value. The loss is measured on the input and ignores other knowledge of an attacker.
 
 use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct NonUniformEntropy;
 

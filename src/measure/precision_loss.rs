@@ -1,11 +1,12 @@
-//! `precision_loss`: how far up its hierarchy an average cell is, suppressed rows at the top (one minus Sweeney's precision).
+//! `precision_loss`: the mean height of a cell in its hierarchy, with suppressed rows at the top
+//! (one minus Sweeney's precision).
 //!
-//! `mean over columns i of (K g_i / H_i + S) / n`: a kept cell loses the share of its hierarchy that it went
-//! up, a suppressed one loses all.
+//! `mean over columns i of (K g_i / H_i + S) / n`: a kept cell loses the share of its hierarchy
+//! that it went up, a suppressed cell loses everything.
 //!
 //! # Contract
-//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed. Grows going up when nothing is
-//! suppressed. It does not see how many values a level merges.
+//! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed. Grows going up when
+//! nothing is suppressed. It ignores how many values a level merges.
 
 use super::relative_height::{lowest_terms, sum_of_shares};
 use super::{Grows, Interval, LossMeasure, rounded_down};
@@ -13,7 +14,7 @@ use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct PrecisionLoss;
 

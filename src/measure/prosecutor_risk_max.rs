@@ -1,9 +1,10 @@
-//! `prosecutor_risk_max`: the highest chance to pick a known person's row.
+//! `prosecutor_risk_max`: the highest chance of picking a known individual's row.
 //!
-//! `1 / min |E|` (Dankar & El Emam 2010), for an attacker who knows that the person is in the data.
+//! `1 / min |E|` (Dankar & El Emam 2010), for an attacker who knows that the individual is in the
+//! data.
 //!
 //! # Contract
-//! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
+//! A share in 0..=1; NULL without rows. It only sees sizes, not the values that a class gives away.
 //!
 //! ```
 //! use datafusion_kanon::class::ClassSizes;
@@ -18,7 +19,7 @@ use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 
-/// The table row of this measure.
+/// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: true,
@@ -35,7 +36,7 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::DANKAR_EL_EMAM_2010),
 };
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProsecutorRiskMax;
 

@@ -1,11 +1,12 @@
-//! `prosecutor_risk_mean`: the mean chance to pick a person's row.
+//! `prosecutor_risk_mean`: the mean chance of picking an individual's row.
 //!
-//! `classes / individuals` (Dankar & El Emam 2010), which is also the marketer risk: the share of all individuals that a
-//! linkage of the whole table is expected to get right. A person with rows in several classes counts with the
-//! smallest of them, so that the mean of `1 / smallest |E|` over individuals stays a share.
+//! `classes / individuals` (Dankar & El Emam 2010), which is also the marketer risk: the share of
+//! all individuals that a linkage of the whole table is expected to match correctly. An individual
+//! with rows in several classes counts with the smallest of them, so the mean of `1 / smallest |E|`
+//! over individuals stays a share.
 //!
 //! # Contract
-//! A share in 0..=1; NULL for no rows. Sees sizes only, not what a class gives away.
+//! A share in 0..=1; NULL without rows. It only sees sizes, not the values that a class gives away.
 //!
 //! ```
 //! use datafusion_kanon::class::ClassSizes;
@@ -20,7 +21,7 @@ use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 
-/// The table row of this measure.
+/// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: true,
@@ -37,7 +38,7 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::DANKAR_EL_EMAM_2010),
 };
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProsecutorRiskMean;
 

@@ -1,17 +1,19 @@
-//! `relative_height`: how far up its hierarchy each column goes (Samarati's minimum relative distance).
+//! `relative_height`: the relative height of each column in its hierarchy, summed (Samarati's
+//! minimum relative distance).
 //!
-//! `sum_i g_i / H_i` over the levels g of a node, H_i the top level of column i (a column of one level adds 0).
+//! `sum_i g_i / H_i` over the levels g of a node, where H_i is the top level of column i (a column
+//! with one level adds 0).
 //!
 //! # Contract
-//! A float between 0 (the data as is) and the number of columns (everything suppressed). Always grows going up.
-//! It sees neither data nor suppression.
+//! A float between 0 (the data as is) and the number of columns (everything suppressed). Always
+//! grows going up. It sees neither data nor suppression.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct RelativeHeight;
 
@@ -44,7 +46,8 @@ fn value(table: &ClassTable, levels: &[usize]) -> f64 {
     lowest_terms(sum, whole)
 }
 
-/// `sum_i g_i / H_i` as a fraction: nodes with equal sums have equal losses, to the last bit.
+/// Returns `sum_i g_i / H_i` as a fraction, so that nodes with equal sums have equal losses, to the
+/// last bit.
 pub(super) fn sum_of_shares(table: &ClassTable, levels: &[usize]) -> (u128, u128) {
     let shares = table.columns().iter().zip(levels).filter(|(column, _)| column.height() > 0);
     shares.fold((0, 1), |(sum, whole), (column, level)| {
@@ -54,7 +57,7 @@ pub(super) fn sum_of_shares(table: &ClassTable, levels: &[usize]) -> (u128, u128
     })
 }
 
-/// A fraction in its lowest terms as the nearest float.
+/// Reduces a fraction to lowest terms and returns the nearest float.
 pub(super) fn lowest_terms(a: u128, b: u128) -> f64 {
     let divisor = greatest_common_divisor(a, b).max(1);
     ratio(a / divisor, b / divisor)

@@ -1,10 +1,11 @@
 //! `sample_uniqueness`: the share of individuals who are alone in their class.
 //!
-//! `individuals in classes of size 1 / individuals` (Dankar & El Emam 2010). A person with rows in several classes is
-//! unique when alone in one of them.
+//! `individuals in classes of size 1 / individuals` (Dankar & El Emam 2010). An individual with
+//! rows in several classes is unique when alone in one of them.
 //!
 //! # Contract
-//! A share in 0..=1; NULL for no rows. Uniqueness in the sample, not in the population.
+//! A share in 0..=1; NULL without rows. It measures uniqueness in the sample, not in the
+//! population.
 //!
 //! ```
 //! use datafusion_kanon::class::ClassSizes;
@@ -19,7 +20,7 @@ use crate::class::ClassSizes;
 use crate::doc::Doc;
 use crate::papers;
 
-/// The table row of this measure.
+/// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: true,
@@ -36,7 +37,7 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::DANKAR_EL_EMAM_2010),
 };
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleUniqueness;
 

@@ -1,11 +1,11 @@
 //! `share_at_risk`: the share of individuals whose risk exceeds a bound.
 //!
-//! `individuals with 1/|E| > r / individuals` (Dankar & El Emam 2010), decided in exact integers. A person with rows in
-//! several classes is at risk when one of them is that small.
+//! `individuals with 1/|E| > r / individuals` (Dankar & El Emam 2010), decided in exact integers.
+//! An individual with rows in several classes is at risk when one of them is that small.
 //!
 //! # Contract
-//! Takes r in 0..=1, 0.2 when nobody says it (k = 5); a share in 0..=1 out, NULL for no rows. The bound
-//! itself is not at risk: with r = 0.2 a class of 5 is fine, a class of 4 is not.
+//! Takes r in 0..=1, by default 0.2 (k = 5), and returns a share in 0..=1, NULL without rows. The
+//! bound itself is not at risk: with r = 0.2 a class of 5 is safe, a class of 4 is not.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -25,7 +25,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
 
-/// The table row of this measure.
+/// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: true,
@@ -45,17 +45,17 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::DANKAR_EL_EMAM_2010),
 };
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct ShareAtRisk {
     bound: Decimal,
 }
 
 impl ShareAtRisk {
-    /// The measure for the bound that counts when nobody says one.
+    /// The measure for the default bound.
     pub const DEFAULT: Self = Self { bound: Decimal::new_const(2, 1) };
 
-    /// The measure for the bound r.
+    /// Creates the measure for the bound r.
     ///
     /// # Errors
     /// A policy error when r is not between 0 and 1.
@@ -66,13 +66,13 @@ impl ShareAtRisk {
         Ok(Self { bound })
     }
 
-    /// The individuals whose risk exceeds the bound.
+    /// Returns the number of individuals whose risk exceeds the bound.
     pub fn individuals(self, sizes: &ClassSizes) -> u64 {
         let at_risk = sizes.histogram().filter(|(size, ..)| self.exceeds(*size));
         at_risk.map(|(_, _, individuals)| individuals).sum()
     }
 
-    /// `1 / size > bound`, exactly.
+    /// Returns whether `1 / size > bound`, exactly.
     fn exceeds(self, size: u64) -> bool {
         let bound = self.bound.numerator().checked_mul(i128::from(size));
         bound.is_some_and(|product| product < self.bound.denominator())

@@ -1,14 +1,15 @@
-//! `suppressed_rows`: S, the rows of classes that fail (Samarati's minimum suppression).
+//! `suppressed_rows`: S, the number of rows in failing classes (Samarati's minimum suppression).
 //!
 //! # Contract
-//! A non-negative integer as a float, at most the rows of the input. It does not see how coarse the rest is.
+//! A non-negative integer as a float, at most the rows of the input. It ignores how coarse the
+//! other rows are.
 
 use super::{Grows, Interval, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
-/// See the [module](self).
+/// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct SuppressedRows;
 

@@ -1,7 +1,7 @@
-//! Methods: which recoding?
+//! Methods: the searches that choose a recoding.
 //!
-//! A method looks at the class table only, never at rows, and returns an [`Outcome`]: the best nodes it found
-//! and whether they are proven best. Each row of [`METHODS`] names one.
+//! A method only looks at the class table, never at rows, and returns an [`Outcome`]: the best
+//! nodes it found and whether they are proven best. Each row of [`METHODS`] names one method.
 
 pub mod lattice;
 
@@ -13,35 +13,36 @@ use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
 
-/// A question to a method.
+/// The problem that a method solves.
 pub struct Problem<'a> {
-    /// The data.
+    /// The classes of the data.
     pub table: &'a ClassTable,
-    /// What every class must hold.
+    /// The models that every class must satisfy.
     pub requirements: &'a [Requirement],
-    /// What to minimize.
+    /// The loss to minimize.
     pub objective: &'a dyn LossMeasure,
-    /// L, how many individuals may be suppressed: distinct ones with a suppressed row, or rows where none are counted.
+    /// L, how many individuals may be suppressed: distinct ones with a suppressed row, or rows if
+    /// none are counted.
     pub limit: u64,
     /// The allowed levels of each quasi-identifier.
     pub ranges: &'a [RangeInclusive<usize>],
     /// How many of the best nodes to return, at least 1.
     pub top: usize,
-    /// When a method that need not finish gives up.
+    /// The effort after which a method that need not finish gives up.
     pub effort: Effort,
-    /// How many threads may search.
+    /// The number of threads that may search.
     pub threads: usize,
-    /// Who watches, and may stop the search.
+    /// The watcher, which may stop the search.
     pub watch: &'a dyn Watch,
 }
 
-/// How much a method that need not finish may do.
+/// The effort that a method which need not finish may spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// So many seconds of wall time.
+    /// Seconds of wall time.
     Seconds(u64),
-    /// So many evaluated nodes, and up to three more in a large table, where they are taken four at a time; the
-    /// answer is the same each time.
+    /// Evaluated nodes. A large table is searched four nodes at a time, so up to three more are
+    /// evaluated; the answer is the same each time.
     Nodes(u64),
 }
 
@@ -53,16 +54,16 @@ impl Default for Effort {
 
 /// Watches a search.
 pub trait Watch: Sync {
-    /// `done` of at most `total` nodes are decided.
+    /// Reports that `done` of at most `total` nodes are decided.
     fn progress(&self, _done: u64, _total: u64) {}
 
-    /// Whether to give up.
+    /// Returns whether to give up.
     fn stopped(&self) -> bool {
         false
     }
 }
 
-/// Nobody watches.
+/// A watcher that ignores progress and never stops the search.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwatched;
 
@@ -73,20 +74,20 @@ impl Watch for Unwatched {}
 pub struct Found {
     /// One level per quasi-identifier, in policy order.
     pub levels: Vec<usize>,
-    /// The objective there.
+    /// The objective's value at the node.
     pub loss: f64,
-    /// S, the rows of failing classes.
+    /// S, the number of rows in failing classes.
     pub suppressed_rows: u64,
-    /// The individuals with a row in a failing class; rows where none are counted.
+    /// The number of individuals with a row in a failing class; rows if none are counted.
     pub suppressed_individuals: u64,
-    /// The kept classes.
+    /// The number of kept classes.
     pub classes: u64,
-    /// The size of the smallest kept class, `None` when nothing is kept.
+    /// The size of the smallest kept class; `None` if no class is kept.
     pub min_class: Option<u64>,
 }
 
 impl Found {
-    /// What is remembered of a judged node.
+    /// Summarizes an evaluated node.
     pub fn new(node: &EvaluatedNode<'_>, objective: &dyn LossMeasure) -> Self {
         Self {
             levels: node.levels().to_vec(),
@@ -98,7 +99,7 @@ impl Found {
         }
     }
 
-    /// The order of preference: loss, then the sum of levels, then the levels in policy order.
+    /// Compares by preference: loss, then the sum of levels, then the levels in policy order.
     pub fn compare(&self, other: &Self) -> std::cmp::Ordering {
         let height = |f: &Self| f.levels.iter().sum::<usize>();
         (self.loss.total_cmp(&other.loss))
@@ -107,27 +108,28 @@ impl Found {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The best anonymous nodes, best first; none when no node is anonymous.
+    /// The best anonymous nodes, best first; empty if no node is anonymous.
     pub best: Vec<Found>,
-    /// All nodes of the lattice within the allowed levels.
+    /// The number of nodes of the lattice within the allowed levels.
     pub nodes: u64,
-    /// The nodes whose classes were computed.
+    /// The number of nodes whose classes were computed.
     pub evaluated: u64,
-    /// Whether it is proven that no node is better than these.
+    /// Whether these nodes are proven best.
     pub proven: bool,
-    /// No anonymous node loses less; `None` when it is proven that there is none.
+    /// A lower bound of every anonymous node's loss; `None` if it is proven that there is no such
+    /// node.
     pub bound: Option<f64>,
 }
 
 /// A search over recodings.
 pub trait Method: Sync {
-    /// The row's documentation.
+    /// Returns the method's documentation.
     fn doc(&self) -> &'static Doc;
 
-    /// Searches.
+    /// Searches the lattice for the best anonymous nodes.
     ///
     /// # Errors
     /// A data error when memory runs out, [`Error::interrupted`] when the watcher stops it.
@@ -141,11 +143,11 @@ pub type MethodRow = &'static dyn Method;
 pub const METHODS: &[MethodRow] =
     &[&lattice::exhaustive::Exhaustive, &lattice::optimal::Optimal, &lattice::anytime::Anytime];
 
-/// In a lattice of fewer nodes than these, all are visited sooner than a bound is made.
+/// In a lattice of fewer nodes, visiting all of them is faster than making a bound.
 const FEW: usize = 64;
 
-/// The method that a policy names; `auto` is the cheaper of `exhaustive` and `optimal`, which both prove their
-/// answer.
+/// Returns the method that a policy names; `auto` is the cheaper of `exhaustive` and `optimal`,
+/// which both prove their answer.
 ///
 /// # Errors
 /// A policy error for an unknown name.

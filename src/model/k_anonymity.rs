@@ -1,13 +1,14 @@
-//! `k_anonymity`: nobody hides among fewer than k.
+//! `k_anonymity`: every individual shares a class with at least k - 1 others.
 //!
-//! A class E holds iff |E| >= k (Samarati 2001, Sweeney 2002). Sizes are individuals; rows where the policy
-//! names no individual.
+//! A class E holds iff |E| >= k (Samarati 2001, Sweeney 2002). Sizes count individuals, or rows
+//! where the policy names no individual column.
 //!
 //! # Contract
-//! Takes an integer k of at least 1; the quantity is the size of a class, the least one is what a table
-//! reached. NULL in a quasi-identifier is a value like any other. Survives merging with any class, in rows and in
-//! individuals: going up a lattice never makes a class that held fail. It bounds the chance to pick a known person's row by 1/k,
-//! and protects against nothing else: if all k rows of a class share a diagnosis, it is learnt (homogeneity).
+//! Takes an integer k of at least 1. The quantity is the size of a class, and a table reached the
+//! smallest. NULL in a quasi-identifier is a value like any other. The model survives merging with
+//! any class, in rows and in individuals: going up a lattice never makes a class fail that held. It
+//! bounds the chance of picking a known individual's row by 1/k and protects against nothing else:
+//! if all k rows of a class share a diagnosis, the attacker learns it (homogeneity).
 //!
 //! ```
 //! use datafusion_kanon::model::{Class, ClassModel, k_anonymity::KAnonymity};
@@ -23,7 +24,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
 
-/// The table row of this model.
+/// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
     parameters: &["k"],
@@ -42,14 +43,14 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::SAMARATI_2001),
 };
 
-/// See the [module](self).
+/// The model that the [module](self) describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KAnonymity {
     k: u64,
 }
 
 impl KAnonymity {
-    /// The model for this k.
+    /// Creates the model for this k.
     ///
     /// # Errors
     /// A policy error for k = 0.

@@ -1,17 +1,19 @@
-//! `l_diversity`: every class holds at least l different values of a sensitive column.
+//! `l_diversity`: every class has at least l different values of a sensitive column.
 //!
-//! A class E holds iff its distinct non-NULL sensitive values are at least l (distinct l-diversity,
-//! Machanavajjhala et al. 2006) and no value is had by more than |E| - l + 1 of its individuals. Where each row is a
-//! person with one value, the second follows from the first; a person with many rows can have many values, and two
-//! people who both have flu and HIV are not 2-diverse. NULL is no value: a class of NULLs has the diversity 0.
+//! A class E holds iff it has at least l distinct non-NULL sensitive values (distinct l-diversity,
+//! Machanavajjhala et al. 2006) and at most |E| - l + 1 of its individuals share any one value. The
+//! second condition follows from the first where each row is an individual with one value. An
+//! individual with many rows can have many values, and two individuals who both have flu and HIV
+//! are not 2-diverse. NULL is not a value: a class of NULLs has diversity 0.
 //!
 //! # Contract
-//! Takes an integer l of at least 1 and one sensitive column; the quantity is the largest l for which a class
-//! holds, `min(distinct values, |E| + 1 - individuals with the most common value)`; the least one is what a table
-//! reached. Implies classes of at least l. Survives merging with any class where rows are counted; with
-//! individuals nothing is promised. It protects against homogeneity: no class gives away a value for sure. It does not see how often the
-//! values occur (99 of 100 rows may share one), nor that values can mean the same (gastritis, stomach ulcer),
-//! nor what an attacker knows besides.
+//! Takes an integer l of at least 1 and one sensitive column. The quantity is the largest l for
+//! which a class holds, `min(distinct values, |E| + 1 - individuals with the most common value)`,
+//! and a table reached the smallest. The model implies classes of at least l. It survives merging
+//! with any class where rows are counted; with individuals it promises nothing. It protects against
+//! homogeneity: no class gives a value away for certain. It ignores how often the values occur (99
+//! of 100 rows may share one), that values can mean the same (gastritis, stomach ulcer), and what
+//! else an attacker knows.
 //!
 //! ```
 //! use datafusion_kanon::model::{Class, ClassModel, ValueCount, l_diversity::LDiversity};
@@ -31,7 +33,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
 
-/// The table row of this model.
+/// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
     parameters: &["l"],
@@ -50,14 +52,14 @@ const DOC: &Doc = &Doc {
     paper: Some(papers::MACHANAVAJJHALA_2006),
 };
 
-/// See the [module](self).
+/// The model that the [module](self) describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LDiversity {
     l: u64,
 }
 
 impl LDiversity {
-    /// The model for this l.
+    /// Creates the model for this l.
     ///
     /// # Errors
     /// A policy error for l = 0.
@@ -81,7 +83,8 @@ impl ClassModel for LDiversity {
     fn merge(&self, counted: Counted) -> Merge {
         match counted {
             Counted::Rows => Merge::Any,
-            // Two people who have a value each can be two who have both.
+            // Two individuals with one value each may merge into two individuals who both have both
+            // values.
             Counted::Individuals => Merge::None,
         }
     }

@@ -1,8 +1,9 @@
-//! Models: is this class safe?
+//! Models: the conditions that make a class safe.
 //!
-//! Each file is one model, each row of [`MODELS`] names one. A model says what it needs to know of a class,
-//! computes one [`Quantity`] of it and decides whether the class holds. How it survives the merging of
-//! classes ([`Merge`]) tells a method which nodes it may skip; the laws in `tests/` attack the claim.
+//! Each file is one model, and each row of [`MODELS`] names one. A model states which facts of a
+//! class it needs, computes one [`Quantity`] from them and decides whether the class holds. Its
+//! behaviour when classes merge ([`Merge`]) tells a method which nodes it may skip; the laws in
+//! `tests/` attack that claim.
 
 pub mod k_anonymity;
 pub mod l_diversity;
@@ -13,86 +14,89 @@ use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 
-/// What a model looks at.
+/// The facts of a class that a model needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// The size of the class.
     Size,
-    /// How often each value of one sensitive column occurs in the class.
+    /// The frequency of each value of one sensitive column in the class.
     SensitiveCounts,
 }
 
-/// What sizes, models, risks and the suppression limit count.
+/// The unit of sizes, models, risks and the suppression limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Rows: each is a person.
+    /// Rows: each row is an individual.
     Rows,
-    /// The distinct values of an individual column: a person may have many rows, in one class or in several.
+    /// The distinct values of an individual column: an individual may have many rows, in one class
+    /// or in several.
     Individuals,
 }
 
-/// How a model survives when two classes are merged into one.
+/// The behaviour of a model when two classes are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// A class that holds still holds after merging with any class.
     Any,
-    /// Two classes that hold give one that holds.
+    /// Two classes that hold merge into one that holds.
     Both,
-    /// Nothing is promised.
+    /// The model promises nothing.
     None,
 }
 
-/// Which end of a model's quantity is the dangerous one.
+/// The dangerous end of a model's quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worst {
-    /// The least value of all classes is what was reached.
+    /// The table reached the smallest value of all classes.
     Least,
-    /// The greatest value of all classes is what was reached.
+    /// The table reached the largest value of all classes.
     Greatest,
 }
 
 /// A class as a model sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Class<'a> {
-    /// Distinct individuals; rows where the policy names no individual.
+    /// The number of distinct individuals; rows where the policy names no individual column.
     pub size: u64,
-    /// How many individuals of the class have each value of the model's sensitive column, each value once; rows
-    /// where the policy names no individual. Empty for a model that looks at sizes only.
+    /// How many individuals of the class have each value of the model's sensitive column, each
+    /// value once; rows where the policy names no individual column. Empty for a model that only
+    /// looks at sizes.
     pub sensitive: &'a [ValueCount],
 }
 
 impl Class<'_> {
-    /// A class for models that look at sizes only.
+    /// Creates a class for models that only look at sizes.
     pub fn of_size(size: u64) -> Self {
         Self { size, sensitive: &[] }
     }
 }
 
-/// How many have a value of a sensitive column in a class.
+/// The frequency of one value of a sensitive column in a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueCount {
     /// The number of the value, the same in all classes; `None` is NULL.
     pub value: Option<u32>,
-    /// Its rows or individuals, at least 1.
+    /// The rows or individuals with the value, at least 1.
     pub count: u64,
 }
 
-/// A model that must hold, and the sensitive column that it looks at.
+/// A model that must hold, and its sensitive column.
 #[derive(Debug)]
 pub struct Requirement {
     /// The model.
     pub model: Box<dyn ClassModel>,
-    /// The column's name; `None` for a model that looks at sizes only.
+    /// The column's name; `None` for a model that only looks at sizes.
     pub sensitive: Option<String>,
 }
 
 impl Requirement {
-    /// A model that looks at sizes only.
+    /// Requires a model that only looks at sizes.
     pub fn of_sizes(model: impl ClassModel + 'static) -> Self {
         Self { model: Box::new(model), sensitive: None }
     }
 
-    /// The model with its parameters and its column, for people: `l_diversity(2, diagnosis)`.
+    /// Returns the model with its parameters and its column as users read it:
+    /// `l_diversity(2, diagnosis)`.
     pub fn text(&self) -> String {
         let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
         let text: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
@@ -100,19 +104,19 @@ impl Requirement {
     }
 }
 
-/// What a model computes of a class. Ratios are kept exact until they are shown.
+/// A number that a model computes from a class. Ratios stay exact until they are shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
     /// A count.
     Count(u64),
     /// A ratio of two counts.
     Ratio(u128, u128),
-    /// A real number, where a logarithm occurs.
+    /// A real number, for models that use logarithms.
     Real(f64),
 }
 
 impl Quantity {
-    /// The number for a report.
+    /// Returns the number for a report.
     #[expect(clippy::cast_precision_loss, reason = "only shown")]
     pub fn to_f64(self) -> f64 {
         match self {
@@ -125,24 +129,25 @@ impl Quantity {
 
 /// A promise that each class holds or fails by itself.
 pub trait ClassModel: Debug + Send + Sync {
-    /// The row's documentation.
+    /// Returns the model's documentation.
     fn doc(&self) -> &'static Doc;
-    /// What `value` looks at.
+    /// Returns the facts of a class that `value` reads.
     fn needs(&self) -> Needs;
-    /// How the model survives merging. A person can be in both classes, so that fewer models survive when
-    /// individuals are counted.
+    /// Returns how the model behaves when classes merge. Fewer models survive merging when
+    /// individuals are counted, because an individual can be in both classes.
     fn merge(&self, counted: Counted) -> Merge;
-    /// The size below which no class can hold.
+    /// Returns the size below which no class can hold.
     fn min_size(&self) -> u64;
-    /// The model's quantity of one class.
+    /// Computes the model's quantity for one class.
     fn value(&self, class: &Class<'_>) -> Quantity;
-    /// Which end of the quantity is dangerous.
+    /// Returns the dangerous end of the quantity.
     fn worst(&self) -> Worst;
-    /// Whether a class with this quantity holds.
+    /// Returns whether a class with this quantity holds.
     fn holds(&self, value: Quantity) -> bool;
-    /// The bound that was required, in the unit of `value`.
+    /// Returns the required bound, in the unit of `value`.
     fn required(&self) -> Decimal;
-    /// The worst quantity of all classes given: what the table reached. `None` for no class.
+    /// Returns the worst quantity of the given classes, which is what the table reached; `None`
+    /// without a class.
     fn reached(&self, values: &mut dyn Iterator<Item = Quantity>) -> Option<Quantity> {
         let order = |a: &Quantity, b: &Quantity| a.to_f64().total_cmp(&b.to_f64());
         match self.worst() {
@@ -150,7 +155,7 @@ pub trait ClassModel: Debug + Send + Sync {
             Worst::Greatest => values.max_by(order),
         }
     }
-    /// The parameters by name: [`make`] with these gives this model again.
+    /// Returns the parameters by name; [`make`] turns them into this model again.
     fn parameters(&self) -> Vec<(&'static str, Decimal)>;
 }
 
@@ -159,7 +164,7 @@ pub trait ClassModel: Debug + Send + Sync {
 pub struct Parameters(Vec<(String, Decimal)>);
 
 impl Parameters {
-    /// Parameters from pairs.
+    /// Creates parameters from pairs.
     pub fn new(pairs: Vec<(String, Decimal)>) -> Self {
         Self(pairs)
     }
@@ -167,7 +172,7 @@ impl Parameters {
     /// Takes the positive integer `name`.
     ///
     /// # Errors
-    /// A policy error when it is missing or no integer of at least 1.
+    /// A policy error when it is missing or not an integer of at least 1.
     pub fn take_count(&mut self, name: &str) -> Result<u64> {
         let value = self.take(name)?;
         value.to_u64().filter(|n| *n > 0).ok_or_else(|| {
@@ -185,10 +190,10 @@ impl Parameters {
         Ok(self.0.swap_remove(at).1)
     }
 
-    /// Refuses what was not taken.
+    /// Refuses parameters that were not taken.
     ///
     /// # Errors
-    /// A policy error that names a parameter that the model does not have.
+    /// A policy error that names a parameter unknown to the model.
     pub fn finish(self, doc: &Doc) -> Result<()> {
         match self.0.first() {
             None => Ok(()),
@@ -204,19 +209,19 @@ impl Parameters {
 pub struct ModelRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// The names of its parameters in the order of a call.
+    /// The names of its parameters, in the order of a call's arguments.
     pub parameters: &'static [&'static str],
-    /// Makes the model; parameters are validated here and nowhere later.
+    /// Makes the model and validates its parameters; nothing validates them later.
     pub make: fn(Parameters) -> Result<Box<dyn ClassModel>>,
 }
 
 /// All models.
 pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW];
 
-/// The model `name` with these parameters.
+/// Makes the model `name` with these parameters.
 ///
 /// # Errors
-/// A policy error when there is no such model or a parameter is wrong.
+/// A policy error for an unknown model or a wrong parameter.
 pub fn make(name: &str, parameters: Parameters) -> Result<Box<dyn ClassModel>> {
     let row = find(MODELS, |row| row.doc, name)
         .map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")))?;

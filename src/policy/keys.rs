@@ -1,4 +1,5 @@
-//! The shapes of a policy file's values: each reader takes a TOML value and says what it expected.
+//! Readers of a policy file's values: each takes a TOML value and names the expected shape in its
+//! error.
 
 use toml::{Table, Value};
 
@@ -10,7 +11,7 @@ use crate::measure::{LOSSES, LossRow};
 use crate::method::{Effort, METHODS};
 use crate::role::Role;
 
-/// A table of the file, all of whose keys are known, with its place.
+/// A table of the file with its place; all of its keys are known.
 pub(super) struct Keys {
     pub(super) path: String,
     pub(super) table: Table,
@@ -29,22 +30,22 @@ impl Keys {
         }
     }
 
-    /// Takes the value of `key`, if it is said; an error of `read` gets its place.
+    /// Takes the value of `key`, if the file has it, and adds its place to an error of `read`.
     pub(super) fn take<T>(&mut self, key: &str, read: impl FnOnce(Value) -> Result<T>) -> Result<Option<T>> {
         let read = |value| read(value).map_err(|error| error.at(join(&self.path, key)));
         self.table.remove(key).map(read).transpose()
     }
 }
 
-/// `path.key`, with quotes where TOML needs them.
+/// Joins `path.key`, with quotes where TOML needs them.
 pub(super) fn join(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let dot = if path.is_empty() { "" } else { "." };
     if bare { format!("{path}{dot}{key}") } else { format!("{path}{dot}{key:?}") }
 }
 
-/// Where more of them are open the TOML reader could run out of stack: it limits how deep values nest, but not what it
-/// skips behind a mistake.
+/// With more open tables the TOML reader could overflow the stack: it limits how deep values nest,
+/// but not the text that it skips after a mistake.
 const OPEN_TABLES: usize = 100;
 
 /// Refuses a text with too many open braces.
@@ -83,7 +84,7 @@ pub(super) fn expected(what: &str, found: &Value) -> Error {
     Error::policy(format!("expected {what}, found {}", shown(found)))
 }
 
-/// A value of the file as an error shows it.
+/// Describes a value of the file for an error.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the text {text:?}"),
@@ -128,14 +129,14 @@ pub(super) fn number(value: Value) -> Result<Decimal> {
     number_that(&value, "a number", |_| true)
 }
 
-/// A number that `fits`; `what` describes such numbers.
+/// Reads a number that `fits`; `what` describes such numbers.
 fn number_that(value: &Value, what: &str, fits: impl Fn(&Decimal) -> bool) -> Result<Decimal> {
     let number = match value {
         Value::Integer(number) => Decimal::parse(&number.to_string()),
         Value::Float(number) if number.is_finite() => Decimal::from_f64(*number),
         other => return Err(expected(what, other)),
     };
-    // The number may be one of those expected and have too many digits: the error of the decimal says so.
+    // An expected number may have too many digits: then the decimal's error says so.
     let number = number.map_err(|error| error.and(&format!(", found {}", shown(value))))?;
     if fits(&number) { Ok(number) } else { Err(expected(what, value)) }
 }
@@ -156,7 +157,7 @@ pub(super) fn lists(value: Value) -> Result<Vec<Vec<Decimal>>> {
     }
 }
 
-/// `[0, 90]`, or `{ from = 0, to = 90 }` with either key left out.
+/// Reads `[0, 90]`, or `{ from = 0, to = 90 }` with either key left out.
 pub(super) fn clip(value: Value) -> Result<Clip> {
     let wrong = || expected("two ends such as [0, 90], or one as { from = 0 } or { to = 90 }", &value);
     let end = |value: &Value| number(value.clone());
@@ -203,7 +204,7 @@ pub(super) fn objective(value: Value) -> Result<LossRow> {
         .map_err(|valid| Error::policy(format!("there is no loss measure `{name}`; {valid}")))
 }
 
-/// The method that is chosen by the problem.
+/// The method name that leaves the choice to the problem.
 pub(super) const AUTO: &str = "auto";
 /// The method that an effort bounds.
 pub(super) const ANYTIME: &str = "anytime";
@@ -217,7 +218,7 @@ pub(super) fn method(value: Value) -> Result<String> {
     Err(Error::policy(format!("there is no method `{name}`; {}", nearest(&name, &names))))
 }
 
-/// `{ seconds = 30 }` or `{ nodes = 10000 }`.
+/// Reads `{ seconds = 30 }` or `{ nodes = 10000 }`.
 pub(super) fn effort(value: Value) -> Result<Effort> {
     let wrong = || expected("{ seconds = 30 } or { nodes = 10000 }, a whole number of at least 1", &value);
     let Value::Table(table) = &value else { return Err(wrong()) };

@@ -1,8 +1,9 @@
-//! Policies: what must hold, said in TOML and resolved against a table.
+//! Policies: requirements written in TOML and resolved against a table.
 //!
-//! A policy goes through two stages. [`PolicySpec`] is what the file says: keys and shapes are checked, nothing is
-//! opened. [`PolicySpec::resolve`] holds it against a table's schema and reads the hierarchy files; the
-//! [`Policy`] that comes out is complete and nothing behind it validates again.
+//! A policy goes through two stages. [`PolicySpec`] holds the parsed file: keys and shapes are
+//! checked, and no file is opened. [`PolicySpec::resolve`] checks it against a table's schema and
+//! reads the hierarchy files; the resulting [`Policy`] is complete, and no later code validates it
+//! again.
 
 mod keys;
 mod relative;
@@ -37,19 +38,20 @@ pub struct Policy {
     /// Every column of the table with its role, in the table's order; columns dropped by
     /// `others = "drop"` are absent.
     pub columns: Vec<(String, Role)>,
-    /// What every class must hold.
+    /// The models that every class must satisfy.
     pub requirements: Vec<Requirement>,
     /// s, the share of the individuals that may be suppressed, as written.
     pub suppression_limit: Decimal,
-    /// What a search minimizes.
+    /// The loss that a search minimizes.
     pub objective: LossRow,
     /// The method's name, or `auto`.
     pub method: String,
-    /// How much a method that need not finish may do.
+    /// The effort that a method which need not finish may spend.
     pub effort: Effort,
-    /// Whether the policy says that each row is a person.
+    /// Whether the policy states that each row is an individual.
     pub rows_are_individuals: bool,
-    /// The columns of which more than a tenth of the individuals may hold a value that few hold.
+    /// The columns in which more than a tenth of the individuals may hold a value that few others
+    /// hold.
     pub allow_unique: Vec<String>,
     /// The columns that hold the days since the date in another column, with that column's name.
     pub days_since: BTreeMap<String, String>,
@@ -60,24 +62,24 @@ pub struct Policy {
 pub struct Quasi {
     /// The column's name.
     pub name: String,
-    /// Its levels.
+    /// The column's levels.
     pub hierarchy: Hierarchy,
-    /// Its weight in the loss.
+    /// The column's weight in the loss.
     pub weight: f64,
     /// The levels that a method may choose from.
     pub levels: RangeInclusive<usize>,
 }
 
 impl Quasi {
-    /// What the class table needs of it.
+    /// Returns the column as the class table needs it.
     pub fn for_class_table(&self) -> QuasiColumn {
         QuasiColumn { name: self.name.clone(), hierarchy: self.hierarchy.clone(), weight: self.weight }
     }
 }
 
 impl Policy {
-    /// Why a release under this policy would protect nobody: no requirement refuses a class of one individual. `None`
-    /// for a policy that a release may follow.
+    /// Explains why a release under this policy would protect no individual: no requirement refuses
+    /// a class of one. `None` for a policy that a release may follow.
     pub fn promises_nothing(&self) -> Option<String> {
         if self.requirements.iter().any(|requirement| requirement.model.min_size() > 1) {
             return None;
@@ -90,23 +92,24 @@ impl Policy {
         ))
     }
 
-    /// The columns of the release in the table's order.
+    /// Returns the columns of the release in the table's order.
     pub fn released(&self) -> impl Iterator<Item = (&str, Role)> {
         self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))
     }
 
-    /// The column whose distinct values are counted as individuals; rows are where there is none.
+    /// Returns the column whose distinct values are counted as individuals; without one, rows are
+    /// counted.
     pub fn individual(&self) -> Option<&str> {
         self.columns.iter().find(|(_, role)| *role == Role::Individual).map(|(name, _)| name.as_str())
     }
 
-    /// The sensitive columns in the table's order.
+    /// Returns the sensitive columns in the table's order.
     pub fn sensitive(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().filter(|(_, role)| *role == Role::Sensitive).map(|(name, _)| name.as_str())
     }
 
-    /// The sensitive columns whose values a search counts, each once: the objective's first, then those of the
-    /// models.
+    /// Returns the sensitive columns whose values a search counts, each once: the objective's
+    /// first, then those of the models.
     pub fn counted(&self) -> Vec<&str> {
         let of_objective = self.sensitive().filter(|_| self.objective.needs() == Needs::SensitiveCounts);
         let of_models = self.requirements.iter().filter_map(|r| r.sensitive.as_deref());
@@ -119,20 +122,20 @@ impl Policy {
         counted
     }
 
-    /// The place of the quasi-identifier `name` in policy order.
+    /// Returns the position of the quasi-identifier `name` in policy order.
     pub fn quasi_index(&self, name: &str) -> Option<usize> {
         self.quasi.iter().position(|q| q.name == name)
     }
 
-    /// The allowed levels of every quasi-identifier.
+    /// Returns the allowed levels of every quasi-identifier.
     pub fn ranges(&self) -> Vec<RangeInclusive<usize>> {
         self.quasi.iter().map(|q| q.levels.clone()).collect()
     }
 }
 
-/// Where hierarchy files come from: a folder, or the copies in a private record.
+/// A source of hierarchy files: a folder, or the copies in a private record.
 pub trait Files {
-    /// The text of the file that the policy calls `name`.
+    /// Reads the text of the file that the policy calls `name`.
     ///
     /// # Errors
     /// A policy error when it cannot be read.

@@ -1,4 +1,5 @@
-//! `relative_to = "admission"`: a date column becomes the days since the date that another column holds in its row.
+//! `relative_to = "admission"`: a date column becomes the days since the date in another column of
+//! the same row.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::error::{Error, Result, nearest};
 use crate::plural::plural;
 use crate::role::Role;
 
-/// The other column's name, for a column with this role.
+/// Reads the name of the other column, for a column with this role.
 pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
     if role.is_released() {
         return string(value);
@@ -20,13 +21,13 @@ pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
 }
 
 impl PolicySpec {
-    /// The columns that hold days since another column's date, with that column's name.
+    /// Returns the columns that hold days since another column's date, with that column's name.
     pub(super) fn days_since(&self) -> BTreeMap<String, String> {
         let other = |column: &ColumnSpec| Some((column.name.clone(), column.relative_to.clone()?));
         self.columns.iter().filter_map(other).collect()
     }
 
-    /// Whether days are counted from the column `name` or to it.
+    /// Returns whether days are counted from the column `name` or to it.
     pub(super) fn counts_days_of(&self, name: &str) -> bool {
         let counts = |column: &ColumnSpec| {
             column.relative_to.as_ref().is_some_and(|other| column.name == name || other == name)
@@ -34,8 +35,9 @@ impl PolicySpec {
         self.columns.iter().any(counts)
     }
 
-    /// The columns of a table that become days since another column's date, and that column: both hold dates or
-    /// timestamps, and the other is not relative itself. The policy is resolved against the table that then is.
+    /// Returns the columns of a table that become days since another column's date, with that
+    /// column's name, after checking that both hold dates or timestamps and that the other is not
+    /// relative itself. The policy is resolved against the resulting table.
     ///
     /// # Errors
     /// A policy error that names the key.

@@ -1,4 +1,4 @@
-//! The models that a policy requires, as it says them.
+//! The models that a policy spec requires.
 
 use toml::{Table, Value};
 
@@ -8,17 +8,17 @@ use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::model::{self, ClassModel, MODELS, Needs, Parameters, k_anonymity};
 
-/// Keys of a `[[require]]` that a later version understands.
+/// Keys of a `[[require]]` that are reserved for a later version.
 const REQUIRE_LATER: &[&str] = &["quasi"];
 
-/// A model that is required, not made yet; making it was tried.
+/// A required model and its parameters, which are known to be valid.
 #[derive(Debug, Clone)]
 pub(super) struct Required {
-    /// `require[0]`; nothing for the short form `k = ...`, whose parameter is its own place.
+    /// `require[0]`; `None` for the short form `k = ...`, whose parameter is its own place.
     pub(super) path: Option<String>,
     pub(super) model: &'static str,
     pub(super) parameters: Parameters,
-    /// The sensitive column, where it is said.
+    /// The sensitive column, if the policy names it.
     pub(super) sensitive: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Required {
         })
     }
 
-    /// Where the policy requires it, for an error.
+    /// Returns the place of the requirement in the policy, for errors.
     pub(super) fn place(&self) -> &str {
         self.path.as_deref().unwrap_or("k")
     }
@@ -68,7 +68,7 @@ pub(super) fn k_of(k: Decimal) -> Parameters {
     Parameters::new(vec![("k".into(), k)])
 }
 
-/// `k = 5`, short for a `[[require]]` of k-anonymity.
+/// Reads `k = 5`, short for a `[[require]]` of k-anonymity.
 pub(super) fn short_k(value: Value) -> Result<Required> {
     let k = match value {
         Value::Integer(k) if k >= 1 => Decimal::integer(k),

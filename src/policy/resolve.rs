@@ -1,4 +1,4 @@
-//! What a policy says, held against a table: every column has its role and its levels.
+//! Resolves a policy spec against a table: every column gets its role and its levels.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,15 @@ use crate::model::{Class, Needs, Requirement, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
 
-/// How many columns an error names.
+/// The number of columns that an error names.
 const SHOWN: usize = 10;
 
 impl PolicySpec {
-    /// The policy for a table with this schema; hierarchy files are read from `files`.
+    /// Resolves the policy for a table with this schema; hierarchy files are read from `files`.
     ///
     /// # Errors
-    /// A policy error that names the key and what to do; a data error when the table has two columns of one
-    /// name or a column's type does not go with its hierarchy.
+    /// A policy error that names the key and what to do; a data error when the table has two
+    /// columns of one name or a column's type does not fit its hierarchy.
     pub fn resolve(&self, schema: &Schema, files: &dyn Files) -> Result<Policy> {
         self.check_names(schema)?;
         self.check_roles_are_complete(schema)?;
@@ -36,7 +36,8 @@ impl PolicySpec {
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
         let quasi =
             quasi.map(|column| column.resolve(type_of(schema, column)?, files)).collect::<Result<_>>()?;
-        // Nothing uses the hierarchies of sensitive columns yet, but a wrong one is an error already.
+        // The hierarchies of sensitive columns have no use yet, but a wrong one is already an
+        // error.
         let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
         for column in sensitive {
             column.levels(type_of(schema, column)?, files)?;
@@ -70,7 +71,8 @@ impl PolicySpec {
                 let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
                 let nearest = nearest(&column.name, &names);
                 let close = nearest.starts_with("did you mean");
-                // The first line of a file without a header would be names: no list of them is shown.
+                // If a file has no header, its first line becomes the names: they may be cells, so
+                // they are not listed.
                 let has = if close {
                     nearest
                 } else {
@@ -102,7 +104,7 @@ impl PolicySpec {
         Ok(())
     }
 
-    /// Each sensitive column has a model that looks at it, or is accepted as it is.
+    /// Checks that each sensitive column has a model that looks at it, or is accepted without one.
     fn check_homogeneity(&self, requirements: &[Requirement]) -> Result<()> {
         let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
         for accepted in &self.accept_homogeneity {
@@ -120,7 +122,7 @@ impl PolicySpec {
                 return Err(Error::policy(why).at("accept_homogeneity"));
             }
         }
-        // What a class of people who all share one value satisfies is no protection: 1-diversity.
+        // A model protects nothing if it accepts a class in which all individuals share one value.
         let shared = [ValueCount { value: Some(0), count: 1_000 }];
         let shared = Class { size: 1_000, sensitive: &shared };
         let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
@@ -148,7 +150,7 @@ impl PolicySpec {
         self.columns.iter().filter(move |column| column.role == role).map(ColumnSpec::name)
     }
 
-    /// The models with the columns that they look at.
+    /// Makes the models with their columns.
     fn requirements(&self) -> Result<Vec<Requirement>> {
         let mut requirements: Vec<Requirement> = Vec::new();
         for required in &self.required {
@@ -169,7 +171,7 @@ impl PolicySpec {
         Ok(requirements)
     }
 
-    /// The sensitive column that a model looks at: the one said, else the only one.
+    /// Returns the sensitive column of a model: the named one, else the only one.
     fn looked_at(&self, required: &Required) -> Result<String> {
         let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
         let why = match (&required.sensitive, sensitive.as_slice()) {
@@ -233,10 +235,11 @@ impl ColumnSpec {
         Ok(Quasi { name: self.name.clone(), hierarchy, weight: self.weight, levels: self.min_level..=max })
     }
 
-    /// The levels of this column over values of `data_type`; a hierarchy file is read from `files`.
+    /// Returns the levels of this column over values of `data_type`; a hierarchy file is read from
+    /// `files`.
     ///
     /// # Errors
-    /// A policy error when the hierarchy is none for such values or its file cannot be read.
+    /// A policy error when the hierarchy does not suit such values or its file cannot be read.
     pub fn levels(&self, data_type: &DataType, files: &dyn Files) -> Result<Hierarchy> {
         let hierarchy = self.unclipped(data_type, files)?;
         match &self.clip {
@@ -270,10 +273,12 @@ impl ColumnSpec {
 
 fn type_of<'a>(schema: &'a Schema, column: &ColumnSpec) -> Result<&'a DataType> {
     let field = schema.fields().iter().find(|field| *field.name() == column.name);
-    field.map(|field| field.data_type()).ok_or_else(|| Error::internal("a column was not checked"))
+    field
+        .map(|field| field.data_type())
+        .ok_or_else(|| Error::internal("policy resolve: a column of the policy is not in the schema"))
 }
 
-/// Columns that are released must be flat; those that are not may be anything.
+/// Checks that released columns are flat; columns that are not released may have any type.
 fn check_type(column: &ColumnSpec, data_type: &DataType) -> Result<()> {
     let role = column.role.word();
     if column.role == Role::Individual && nested(data_type).is_some() {
@@ -300,7 +305,7 @@ fn check_type(column: &ColumnSpec, data_type: &DataType) -> Result<()> {
     .at(column.path()))
 }
 
-/// What holds other columns, in words (the type's own text would show field metadata).
+/// Names a type that holds other columns (the type's own text would show field metadata).
 fn nested(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::Dictionary(_, values) => nested(values),
@@ -313,7 +318,7 @@ fn nested(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// The first few names.
+/// Lists the first few names.
 fn some(names: &[&str]) -> String {
     match names.get(..SHOWN) {
         Some(first) if names.len() > SHOWN => {

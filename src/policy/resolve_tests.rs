@@ -1,4 +1,5 @@
-//! Policies held against a table, and every message when they do not fit it.
+//! Tests of resolving policies against tables, with every error message for a policy that does not
+//! fit.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ fn resolve(text: &str) -> Result<Policy> {
     PolicySpec::parse(text)?.resolve(&patients(), &files())
 }
 
-/// The error of a policy that drops all other columns.
+/// Returns the error of a policy that drops all other columns.
 fn error(columns: &str) -> String {
     let error = resolve(&format!("k = 5\nothers = \"drop\"\n[columns]\n{columns}")).unwrap_err();
     assert_eq!(error.kind(), Kind::Policy, "{error}");
@@ -147,7 +148,7 @@ fn sensitive_columns_need_a_model_or_consent() {
         resolve(&text).map(|_| ()).map_err(|error| error.to_string())
     };
     assert_eq!(accepted("[\"diagnosis\"]", "sensitive"), Ok(()));
-    // A model that a class of one shared value satisfies protects nothing.
+    // A model that accepts a class with one shared value protects nothing.
     let of_l = |l: i32| {
         let text = format!(
             "k = 5\nothers = \"drop\"\n[[require]]\nmodel = \"l_diversity\"\nl = {l}\n[columns]\nage = {{ role = \"quasi\" }}\n\

@@ -1,5 +1,5 @@
-//! What a policy says: the TOML file as typed values. Every key is known, every shape is right, and nothing
-//! was opened: neither the table nor a hierarchy file.
+//! The policy spec: the TOML file as typed values. Every key is known and every shape is right, but
+//! neither the table nor a hierarchy file was opened.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::method::Effort;
 use crate::model::k_anonymity;
 use crate::role::Role;
 
-/// What a policy file says.
+/// A parsed policy file.
 ///
 /// ```
 /// use datafusion_kanon::policy::PolicySpec;
@@ -50,11 +50,11 @@ pub struct PolicySpec {
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<ColumnSpec>,
-    /// `[input]`, where it is said.
+    /// `[input]`, or its defaults.
     csv: CsvOptions,
 }
 
-/// A column as the policy says it.
+/// A column of the policy spec.
 #[derive(Debug, Clone)]
 pub struct ColumnSpec {
     pub(super) name: String,
@@ -69,7 +69,7 @@ pub struct ColumnSpec {
     pub(super) relative_to: Option<String>,
 }
 
-/// The hierarchy of a column as the policy says it.
+/// The hierarchy of a column of the policy spec.
 #[derive(Clone)]
 pub struct SaidHierarchy {
     pub(super) row: &'static GeneralizerRow,
@@ -77,19 +77,20 @@ pub struct SaidHierarchy {
     pub(super) levels: LevelsSpec,
 }
 
-/// The levels of a hierarchy, or where they are.
+/// The levels of a hierarchy, or the file that holds them.
 #[derive(Debug, Clone)]
 pub(super) enum LevelsSpec {
-    /// Made of the policy's own words and numbers.
+    /// Levels made from the words and numbers in the policy.
     Made(Vec<Arc<dyn Generalizer>>),
-    /// In a file of this name.
+    /// The name of a hierarchy file.
     File(String),
 }
 
-/// How a CSV input is written.
+/// The format of a CSV input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// The one ASCII character between two cells; where nothing is said, a tab in .tsv files, a comma in others.
+    /// The one ASCII character between two cells; by default a tab in .tsv files and a comma in
+    /// others.
     pub delimiter: Option<u8>,
     /// Whether the first line holds the column names.
     pub header: bool,
@@ -103,19 +104,19 @@ impl Default for CsvOptions {
     }
 }
 
-/// How the cells of a CSV column are to be read, so that the column's hierarchy can work on them.
+/// The type to read a CSV column as, so that the column's hierarchy can work on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CsvType {
-    /// As they are written: 02139 keeps its zero.
+    /// The cells as they are written: 02139 keeps its zero.
     Text,
-    /// As numbers.
+    /// Numbers.
     Number,
-    /// As dates.
+    /// Dates.
     Date,
 }
 
 impl CsvType {
-    /// How cells are to be read that `level` works on: as text where it can.
+    /// Returns the type to read cells as for `level`: text if it can work on that.
     pub fn of_level(level: &dyn Generalizer) -> Self {
         let takes = |data_type| level.output_type(&data_type).is_ok();
         match (takes(DataType::Utf8View), takes(DataType::Date32)) {
@@ -140,18 +141,19 @@ const TOP: &[&str] = &[
     "columns",
     "input",
 ];
-/// Keys of the manual that have no code yet.
+/// Keys of a column.
 const COLUMN: &[&str] =
     &["role", "hierarchy", "clip", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
-/// Those of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy too.
+/// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
+/// too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
 const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
 impl PolicySpec {
-    /// Reads a policy.
+    /// Parses a policy file.
     ///
     /// # Errors
-    /// A policy error that names the key, or the line where the text is no TOML.
+    /// A policy error that names the key, or the line where the text is not TOML.
     pub fn parse(text: &str) -> Result<Self> {
         not_too_deep(text)?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
@@ -188,8 +190,8 @@ impl PolicySpec {
         Ok(spec)
     }
 
-    /// The policy of a question without a file: these quasi-identifiers as they are, k-anonymity in individuals or
-    /// rows, all other columns left out.
+    /// Creates the policy spec of a question without a file: these quasi-identifiers as they are,
+    /// k-anonymity in individuals or rows, and all other columns left out.
     ///
     /// # Errors
     /// A policy error when no column is named, one is named twice or k is impossible.
@@ -225,23 +227,23 @@ impl PolicySpec {
         Ok(spec)
     }
 
-    /// How a CSV input is written; other formats do not ask.
+    /// Returns the format of a CSV input; other formats ignore it.
     pub fn csv(&self) -> &CsvOptions {
         &self.csv
     }
 
-    /// The columns in the order of the file.
+    /// Returns the columns in the order of the file.
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
     }
 
-    /// The column `name`, if the policy speaks of it.
+    /// Returns the column `name`, if the policy has it.
     pub fn column(&self, name: &str) -> Option<&ColumnSpec> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// How the cells of the CSV column `name` are to be read: text, unless its hierarchy cannot work on text or days
-    /// are counted from it or to it.
+    /// Returns the type to read the CSV column `name` as: text, unless its hierarchy cannot work on
+    /// text or days are counted from it or to it.
     pub fn csv_type(&self, name: &str) -> CsvType {
         if self.counts_days_of(name) {
             return CsvType::Date;
@@ -256,7 +258,7 @@ impl PolicySpec {
         }
     }
 
-    /// The names of the hierarchy files, in the order of the columns, each once.
+    /// Returns the names of the hierarchy files, in the order of the columns, each once.
     pub fn hierarchy_files(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for hierarchy in self.columns.iter().filter_map(|column| column.hierarchy.as_ref()) {
@@ -268,7 +270,8 @@ impl PolicySpec {
         names
     }
 
-    /// One column at most tells who a row is of, and then rows are not people.
+    /// Checks that at most one column identifies individuals, and that rows are not individuals if
+    /// one does.
     fn check_individuals(&self) -> Result<()> {
         let mut individuals = self.columns.iter().filter(|column| column.role == Role::Individual);
         let (Some(first), second) = (individuals.next(), individuals.next()) else { return Ok(()) };
@@ -328,22 +331,22 @@ impl ColumnSpec {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The role.
+    /// Returns the role.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The hierarchy, where one is said.
+    /// Returns the hierarchy, if the policy gives one.
     pub fn hierarchy(&self) -> Option<&SaidHierarchy> {
         self.hierarchy.as_ref()
     }
 
-    /// The place of this column in the policy, for errors: `columns.zip`.
+    /// Returns the place of this column in the policy, for errors: `columns.zip`.
     pub(super) fn path(&self) -> String {
         join("columns", &self.name)
     }
@@ -374,7 +377,7 @@ impl ColumnSpec {
         }
         let read = |value| SaidHierarchy::read(&join(&path, "hierarchy"), value);
         let mut column = Self::new(name, role);
-        // Its errors already say their place.
+        // The errors of the hierarchy already have their place.
         column.hierarchy = keys.table.remove("hierarchy").map(read).transpose()?;
         column.clip = keys.take("clip", clip)?;
         column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
@@ -392,7 +395,7 @@ impl ColumnSpec {
 }
 
 impl SaidHierarchy {
-    /// The key in `hierarchy = { key = ... }`.
+    /// Returns the key in `hierarchy = { key = ... }`.
     pub fn key(&self) -> &'static str {
         self.key
     }
@@ -402,7 +405,7 @@ impl SaidHierarchy {
         let known: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
         let beside = rows.iter().flat_map(|(_, row)| row.options).map(|option| option.key);
         let table = table_of(value).map_err(|error| error.at(path))?;
-        // Several generalizers may have an option of one name.
+        // Several generalizers may have an option of the same name.
         let mut all = known.clone();
         for key in beside {
             if !all.contains(&key) {
@@ -435,7 +438,7 @@ impl SaidHierarchy {
             );
         }
         let levels = keys.take(key, |value| Self::levels(row, value, &options))?;
-        let levels = levels.ok_or_else(|| Error::internal("a key is gone"))?;
+        let levels = levels.ok_or_else(|| Error::internal("policy spec: the key of a hierarchy is gone"))?;
         Ok(Self { row, key, levels })
     }
 
@@ -454,7 +457,7 @@ impl SaidHierarchy {
                 return Ok(LevelsSpec::File(name));
             }
             Takes::Nothing | Takes::Ends => {
-                return Err(Error::internal("a generalizer without levels has no key"));
+                return Err(Error::internal("policy spec: a generalizer without levels has a key"));
             }
         };
         let empty = match &argument {

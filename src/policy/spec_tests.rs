@@ -1,4 +1,4 @@
-//! What a policy file may say, and every message when it says something else.
+//! Tests of valid policy files, with every error message for invalid ones.
 
 use super::spec::*;
 use super::*;
@@ -10,12 +10,12 @@ fn error(text: &str) -> String {
     error.to_string()
 }
 
-/// The error of a policy with this line among the columns.
+/// Returns the error of a policy with this line among the columns.
 fn column(line: &str) -> String {
     error(&format!("k = 5\n[columns]\n{line}"))
 }
 
-/// The policy of the manual without what is not built.
+/// The policy of the manual, without the parts that are not built.
 const FULL: &str = r#"
     k = 5
     suppression_limit = 0.1

@@ -1,15 +1,16 @@
-//! `anytime`: the best node that a given effort finds, for lattices too large to finish.
+//! `anytime`: the best node found within a given effort, for lattices too large to finish.
 //!
-//! 1. Greedy: from the lowest levels up, always the column with the most labels, to the first anonymous node
-//!    (as Datafly, Sweeney 1998).
-//! 2. Descent: while a column one level lower, or that and another one level higher, is anonymous and loses
-//!    less, go there.
-//! 3. Branch and bound as `optimal`, with a descent from every better node it meets, until the effort is spent.
+//! 1. Greedy: go up from the lowest levels, always in the column with the most labels, to the first
+//!    anonymous node (as Datafly, Sweeney 1998).
+//! 2. Descent: while a node with one column one level lower, or also another column one level
+//!    higher, is anonymous and loses less, go there.
+//! 3. Branch and bound as in `optimal`, with a descent from every better node found, until the
+//!    effort is spent.
 //!
 //! # Contract
-//! Never worse than the greedy node, once that is found. The outcome says whether it is proven best, and if not,
-//! a bound below which no anonymous node loses. Under an effort in nodes the same nodes are evaluated each time;
-//! under an effort in seconds the answer may differ from run to run.
+//! Never worse than the greedy node, once that is found. The outcome states whether it is proven
+//! best and, if not, a bound below which no anonymous node loses. An effort in nodes evaluates the
+//! same nodes each time; under an effort in seconds the answer may differ from run to run.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::error::Result;
 use crate::method::{Effort, Method, Outcome, Problem};
 use crate::papers;
 
-/// See the [module](self).
+/// The method that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Anytime;
 
@@ -54,7 +55,7 @@ impl Method for Anytime {
     }
 }
 
-/// The first anonymous node on the way up that always generalizes the column with the most labels.
+/// Goes up to the first anonymous node, always generalizing the column with the most labels.
 fn greedy(problem: &Problem<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
     let mut levels: Vec<usize> = problem.ranges.iter().map(|range| *range.start()).collect();
     loop {
@@ -64,7 +65,7 @@ fn greedy(problem: &Problem<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut
         }
         let labels = |column: usize| problem.table.columns()[column].level(levels[column]).leaves().len();
         let below_top = (0..levels.len()).filter(|column| levels[*column] < *problem.ranges[*column].end());
-        // The first of the widest: `max_by_key` takes the last.
+        // Takes the first of the widest columns: `max_by_key` returns the last maximum.
         let Some(widest) = below_top.rev().max_by_key(|column| labels(*column)) else { return Ok(()) };
         levels[widest] += 1;
     }
@@ -95,7 +96,8 @@ fn descend(
     Ok(())
 }
 
-/// One column one level lower; then that and another column one level higher.
+/// Returns the nodes with one column one level lower, then those with another column one level
+/// higher as well.
 fn neighbours(problem: &Problem<'_>, levels: &[usize]) -> Vec<Vec<usize>> {
     let columns = || 0..levels.len();
     let lower: Vec<Vec<usize>> = columns()

@@ -1,20 +1,20 @@
-//! Branch and bound over intervals of the lattice: what `optimal` runs to the end and `anytime` until its effort
-//! is spent.
+//! Branch and bound over intervals of the lattice: `optimal` runs it to the end, `anytime` until
+//! its effort is spent.
 //!
-//! An interval is all nodes between a lowest and a highest one. Of the highest it is known what every node
-//! below suppresses too: when that is too much, no node of the interval is anonymous. Of the lowest it is known
-//! what every node above loses, and from both the measure makes a lower bound. An interval whose bound is above
-//! the best loss is dropped, one that may hold a best node is cut in two, the one with the least bound first.
-//! Before its highest node is evaluated, an interval is narrowed: levels at which the bound alone is too high
-//! are cut off.
+//! An interval is the set of nodes between a lowest and a highest one. The highest node tells which
+//! rows every node below it suppresses too: when those are too many, no node of the interval is
+//! anonymous. The lowest node tells what every node above it loses, and the measure makes a lower
+//! bound from both. An interval whose bound is above the best loss is dropped; one that may hold a
+//! best node is cut in two, the interval with the least bound first. Before its highest node is
+//! evaluated, an interval is narrowed: levels at which the bound alone is too high are cut off.
 //!
 //! ```text
 //! [low, high]  cut off the top level t of the column where that raises the bound most:
 //!     [low, high with t - 1]    more is suppressed at its high: often all of it is refused
 //!     [low with t, high]        more is lost at its low: often all of it is too expensive
 //! ```
-//! The intervals partition the nodes that are not decided, so a search may stop at any time and say the least
-//! loss that is still possible.
+//! The intervals partition the undecided nodes, so a search may stop at any time and report the
+//! least loss that is still possible.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -25,21 +25,21 @@ use crate::error::Result;
 use crate::measure::Interval;
 use crate::method::{Outcome, Problem};
 
-/// A search and what it knows.
+/// A search and the facts it has learnt.
 pub(super) struct Search<'a> {
     problem: &'a Problem<'a>,
     evaluator: Evaluator<'a>,
     pub(super) best: Best,
-    /// Nodes below which none is anonymous; the newest last.
+    /// Nodes below which no node is anonymous, the newest last.
     refused: Vec<Vec<usize>>,
     open: BinaryHeap<Open>,
     cuts: u64,
     nodes: u64,
-    /// The nodes in intervals that are open.
+    /// The number of nodes in open intervals.
     undecided: f64,
 }
 
-/// More refused nodes are not remembered: each is only a chance to skip an evaluation.
+/// The number of refused nodes to remember; each is only a chance to skip an evaluation.
 const MOST_REFUSED: usize = 4096;
 
 /// An interval that may hold a best node.
@@ -50,13 +50,13 @@ struct Open {
     high: Vec<usize>,
     /// Every node suppresses at least these rows.
     suppressed: u64,
-    /// Every node has at most so many classes; the sum of their squared sizes is at least that.
+    /// Every node has at most this many classes, and their squared sizes sum to at least this.
     classes: (u64, u128),
     number: u64,
 }
 
 impl Ord for Open {
-    /// The one to take first is the greatest.
+    /// The interval to take first is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         let least = other.bound.total_cmp(&self.bound);
         least
@@ -111,13 +111,13 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// The nodes whose classes were computed.
+    /// Returns the number of nodes whose classes were computed.
     pub(super) fn evaluated(&self) -> u64 {
         self.evaluator.evaluated()
     }
 
-    /// Narrows what is open down to nothing, until `enough` says so of the evaluated nodes, or, when that is
-    /// wanted, until a better node is found.
+    /// Narrows the open intervals until none is left or `enough` accepts the number of evaluated
+    /// nodes; with `until_better`, also stops once a better node is found.
     pub(super) fn run(&mut self, until_better: bool, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
         let before = self.best.found.first().cloned();
         while !enough(self.evaluated()) {
@@ -155,7 +155,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The next intervals that may hold a best node, narrowed.
+    /// Takes the next intervals that may hold a best node, narrowed.
     fn next_round(&mut self) -> Vec<Open> {
         let mut round = Vec::new();
         while round.len() < self.evaluator.width() {
@@ -178,7 +178,7 @@ impl<'a> Search<'a> {
         self.best.can_enter(open.bound, &open.low)
     }
 
-    /// Cuts off the levels at which the bound alone rules all nodes out.
+    /// Cuts off the levels at which the bound alone rules out all nodes.
     fn narrow(&self, open: &mut Open) {
         let mut low = open.low.clone();
         for column in 0..low.len() {
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The bound of the nodes of `open` that are nowhere below `low`.
+    /// Returns the bound of the nodes of `open` that are nowhere below `low`.
     fn bound(&self, low: &[usize], open: &Open) -> f64 {
         let table = self.problem.table;
         let labels = table.columns().iter().zip(low);
@@ -218,7 +218,8 @@ impl<'a> Search<'a> {
         self.refused.iter().rev().any(|above| is_below(levels, above))
     }
 
-    /// What the highest node says of the interval; whether a best node may be in it.
+    /// Narrows the interval by the facts of its highest node; returns whether it may hold a best
+    /// node.
     fn narrowed_by_high(&self, open: &mut Open) -> bool {
         let Some(facts) = self.evaluator.known(&open.high) else { return true };
         if facts.refuses_below {
@@ -229,7 +230,8 @@ impl<'a> Search<'a> {
         open.low != open.high && self.may_hold_best(open)
     }
 
-    /// What the lowest node says of the interval; whether a best node may be in it.
+    /// Narrows the interval by the facts of its lowest node; returns whether it may hold a best
+    /// node.
     fn narrowed_by_low(&self, open: &mut Open) -> bool {
         let Some(facts) = self.evaluator.known(&open.low) else { return true };
         if let Some((classes, squares)) = facts.classes {
@@ -277,14 +279,14 @@ impl<'a> Search<'a> {
         self.open.push(open);
     }
 
-    /// Evaluates nodes and remembers what they say of others.
+    /// Evaluates nodes and remembers what follows for others.
     pub(super) fn evaluate(&mut self, nodes: &[Vec<usize>], purpose: Purpose) -> Result<()> {
         let Self { evaluator, best, refused, .. } = self;
         evaluator.evaluate(nodes, purpose, |levels, facts: &Facts| {
             if let Some(found) = &facts.anonymous {
                 best.offer(found.clone());
             }
-            // A lowest node has nothing below it that is still open.
+            // A lowest node has no open nodes below it.
             if facts.refuses_below && purpose == Purpose::Verdict {
                 refused.retain(|known| !is_below(known, levels));
                 refused.push(levels.to_vec());
@@ -295,12 +297,12 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Whether a node is known to be anonymous.
+    /// Returns whether a node is known to be anonymous.
     pub(super) fn is_anonymous(&self, levels: &[usize]) -> bool {
         self.evaluator.known(levels).is_some_and(|facts| facts.anonymous.is_some())
     }
 
-    /// Whether it can be said without evaluating it that a node is no better than the best.
+    /// Returns whether a node is known, without evaluating it, to be no better than the best.
     pub(super) fn is_worse(&self, levels: &[usize]) -> bool {
         let alone = Open {
             bound: f64::NEG_INFINITY,
@@ -315,7 +317,7 @@ impl<'a> Search<'a> {
             || !self.best.can_enter(self.bound(levels, &alone), levels)
     }
 
-    /// What was found; proven when no open interval may hold anything better.
+    /// Returns the result, which is proven when no open interval may hold a better node.
     pub(super) fn outcome(mut self) -> Outcome {
         let all_seen = self.evaluated() >= self.nodes;
         while self.open.peek().is_some_and(|open| all_seen || !self.may_hold_best(open)) {
@@ -327,14 +329,14 @@ impl<'a> Search<'a> {
             nodes: self.nodes,
             evaluated: self.evaluated(),
             proven: open.is_none(),
-            // What is open may only hold a second best, above the best.
+            // An open interval can only hold a second best node, above the best.
             bound: open.into_iter().chain(best).min_by(f64::total_cmp),
             best: self.best.found,
         }
     }
 }
 
-/// A float count as an integer of at most `most`.
+/// Converts a float count to an integer of at most `most`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
 fn share_of(most: u64, count: f64) -> u64 {
     (count.max(0.0) as u64).min(most)

@@ -1,9 +1,9 @@
-//! Classes that are kept, from which coarser nodes are rolled up: fewer classes, less work.
+//! A cache of classes from which coarser nodes are rolled up: fewer classes, less work.
 
 use super::is_below;
 use crate::class::{ClassTable, Classes};
 
-/// Classes of nodes, ascending by their number. Those that were not used for longest make room.
+/// The classes of nodes, ordered by their number. The least recently used ones make room.
 pub(super) struct Finer {
     nodes: Vec<Kept>,
     clock: u64,
@@ -17,7 +17,7 @@ struct Kept {
     used: u64,
 }
 
-/// How many nodes' classes are kept at most: what a scan through them costs stays small.
+/// The most nodes to keep, so that scanning them stays cheap.
 const MOST_KEPT: usize = 512;
 
 impl Finer {
@@ -25,8 +25,8 @@ impl Finer {
         Self { nodes: Vec::new(), clock: 0, bytes: 0, most_bytes: (2 * table.base().bytes()).max(32 << 20) }
     }
 
-    /// The place of the fewest classes that are kept below a node; a place is good until the next
-    /// [`keep`](Self::keep).
+    /// Returns the position of the smallest cached set of classes below a node. The position is
+    /// valid until the next [`keep`](Self::keep).
     pub(super) fn below(&mut self, levels: &[usize]) -> Option<usize> {
         let place = self.nodes.iter().position(|kept| is_below(&kept.levels, levels))?;
         self.clock += 1;
@@ -34,7 +34,7 @@ impl Finer {
         Some(place)
     }
 
-    /// The levels and classes at a place; those of the whole table for none.
+    /// Returns the levels and classes at a position; those of the whole table for `None`.
     pub(super) fn at<'a>(&'a self, place: Option<usize>, table: &'a ClassTable) -> (Vec<usize>, &'a Classes) {
         match place.and_then(|place| self.nodes.get(place)) {
             Some(kept) => (kept.levels.clone(), &kept.classes),

@@ -1,4 +1,4 @@
-//! Evaluating nodes: each once, from the fewest classes that are known below it, several at a time.
+//! Evaluates nodes, each once, several at a time, from the fewest known classes below them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -11,18 +11,18 @@ use crate::measure::Grows;
 use crate::method::{Found, Problem};
 use crate::model::{Class, Counted, Merge, Needs};
 
-/// What is remembered of an evaluated node.
+/// The facts remembered about an evaluated node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Facts {
-    /// What is kept there, when it is anonymous.
+    /// The node's summary, if it is anonymous.
     pub(super) anonymous: Option<Found>,
     /// Whether no node below it is anonymous.
     pub(super) refuses_below: bool,
-    /// The loss that no node above it is below, where one is known.
+    /// A lower bound of the loss of every node above it, if one is known.
     pub(super) least_above: Option<f64>,
-    /// Rows that every node below suppresses.
+    /// The number of rows that every node below suppresses.
     pub(super) suppressed_below: u64,
-    /// Its classes, and the sum of their squared sizes.
+    /// The number of its classes, and the sum of their squared sizes.
     pub(super) classes: Option<(u64, u128)>,
 }
 
@@ -32,29 +32,29 @@ impl Facts {
         Self { anonymous: None, refuses_below: true, least_above: None, suppressed_below: 0, classes: None };
 }
 
-/// What a node is evaluated for.
+/// The purpose of evaluating a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To know whether it is anonymous.
+    /// To decide whether it is anonymous.
     Verdict,
-    /// To roll up nodes above it from its classes as well.
+    /// To also roll up nodes above it from its classes.
     Classes,
 }
 
-/// What is known of a node and its classes; `None` when it was given up before anything was known.
+/// The facts about a node and its classes; `None` if the roll-up gave up first.
 type Evaluated = Option<(Facts, Option<Classes>)>;
 
 /// Evaluates nodes of one problem.
 pub(super) struct Evaluator<'a> {
     problem: &'a Problem<'a>,
     known: HashMap<Vec<usize>, Facts>,
-    /// Nodes whose classes are hardly fewer than those they are rolled up from, and that is all that is known.
+    /// Nodes known only to have hardly fewer classes than those they are rolled up from.
     hardly_coarser: HashSet<Vec<usize>>,
     finer: Finer,
     scratch: Vec<Mutex<Scratch>>,
-    /// More rows are suppressed at no anonymous node.
+    /// No anonymous node suppresses more rows.
     pub(super) most_suppressed: u64,
-    /// More classes than these cannot all be kept, nor be suppressed within the limit.
+    /// More classes can neither all be kept nor be suppressed within the limit.
     most_classes: u64,
     all_survive_any: bool,
     may_refuse_by_suppression: bool,
@@ -64,7 +64,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) max_failing: u64,
 }
 
-/// Fewer base classes than these are rolled up faster than a thread starts.
+/// Fewer base classes than this are rolled up faster than a thread starts.
 const WORTH_A_THREAD: usize = 50_000;
 
 impl<'a> Evaluator<'a> {
@@ -99,23 +99,24 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// How many nodes to take at a time: a number that depends on the table alone, so that the same nodes are
-    /// evaluated whatever the number of threads.
+    /// Returns the number of nodes to evaluate at a time. It depends on the table alone, so that
+    /// the same nodes are evaluated whatever the number of threads.
     pub(super) fn width(&self) -> usize {
         if self.problem.table.base().len() < WORTH_A_THREAD { 1 } else { WIDTH }
     }
 
-    /// The nodes whose classes were computed, as far as it took to know whether they are anonymous.
+    /// Returns the number of nodes whose classes were computed far enough to decide whether they
+    /// are anonymous.
     pub(super) fn evaluated(&self) -> u64 {
         self.known.len() as u64
     }
 
-    /// What is known of a node.
+    /// Returns the facts about a node, if it was evaluated.
     pub(super) fn known(&self, levels: &[usize]) -> Option<&Facts> {
         self.known.get(levels)
     }
 
-    /// Evaluates the nodes that are not known yet, each once; calls `see` for every new one in the order given.
+    /// Evaluates the unknown nodes, each once, and calls `see` for each of them in the given order.
     pub(super) fn evaluate(
         &mut self,
         nodes: &[Vec<usize>],
@@ -146,8 +147,8 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Does `work` for 0, 1, ... `count` - 1, in parallel where there is more than one scratch; the results are in
-    /// this order.
+    /// Runs `work` for 0, 1, ... `count` - 1, in parallel if there is more than one scratch, and
+    /// returns the results in this order.
     fn each<T: Send>(
         &self,
         count: usize,
@@ -201,7 +202,7 @@ impl<'a> Evaluator<'a> {
         let enough = match purpose {
             Purpose::Verdict => most,
             Purpose::Classes if self.problem.objective.counts_classes() => usize::MAX,
-            // Classes that are hardly fewer save nothing.
+            // Hardly fewer classes save nothing.
             Purpose::Classes => source.len() / 2,
         };
         let Some(classes) = table.roll_up_at_most(source, &from, levels, enough, scratch)? else {
@@ -218,7 +219,8 @@ impl<'a> Evaluator<'a> {
         let anonymous = (suppressed <= limit).then(|| Found::new(node, objective));
         let loss_grows = match objective.grows() {
             Grows::Always => true,
-            // Nothing is suppressed above, if nothing is here and what holds goes on holding.
+            // If nothing is suppressed here and classes that hold keep holding, nothing is
+            // suppressed above.
             Grows::WithoutSuppression => {
                 node.suppressed_rows() == 0 && (self.all_survive_any || self.may_refuse_by_suppression)
             }
@@ -236,9 +238,9 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The nodes that are taken at a time from a large table.
+/// The number of nodes of a large table to evaluate at a time.
 const WIDTH: usize = 4;
 
 fn failed() -> Error {
-    Error::internal("a search thread failed")
+    Error::internal("lattice search: a thread panicked")
 }

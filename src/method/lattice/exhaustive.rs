@@ -1,12 +1,12 @@
 //! `exhaustive`: every node of the lattice, each rolled up from its neighbour one level below.
 //!
-//! The lattice is walked depth first, column by column, so that at most one set of classes per column is
-//! held and every node is one roll-up from a node that differs in one level. The levels of the first column
-//! are walked in parallel.
+//! The lattice is walked depth first, column by column, so that at most one set of classes per
+//! column is held and every node is one roll-up away from a node that differs in one level. The
+//! levels of the first column are walked in parallel.
 //!
 //! # Contract
-//! Proven best for every model and every loss measure; the cost is one roll-up a node. The oracle of the
-//! other lattice methods.
+//! Proven best for every model and every loss measure, at the cost of one roll-up per node. It is
+//! the oracle of the other lattice methods.
 
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::method::{Found, Method, Outcome, Problem};
 
-/// See the [module](self).
+/// The method that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Exhaustive;
 
@@ -55,7 +55,7 @@ impl Method for Exhaustive {
         };
         let found: Vec<Result<Best>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..problem.threads.max(1)).map(|_| scope.spawn(search)).collect();
-            let failed = || Err(Error::internal("a search thread failed"));
+            let failed = || Err(Error::internal("exhaustive search: a thread panicked"));
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
         });
         let mut best = Best::new(problem.top);
@@ -68,10 +68,11 @@ impl Method for Exhaustive {
     }
 }
 
-/// Judges every allowed node of the lattice and shows it to `see`; returns how many there were.
+/// Evaluates every allowed node of the lattice, passes it to `see`, and returns the number of
+/// nodes.
 ///
 /// # Errors
-/// Those of [`Method::search`]; a policy error for more than two million nodes.
+/// The errors of [`Method::search`]; a policy error for more than two million nodes.
 pub fn for_every_node(problem: &Problem<'_>, see: &mut dyn FnMut(&EvaluatedNode<'_>)) -> Result<u64> {
     let nodes = count_all_nodes(problem)?;
     walk(problem, problem.ranges, see)?;
@@ -98,7 +99,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks all levels of `column` and of the columns behind it, from `classes` at the lowest of these.
+    /// Walks all levels of `column` and of the columns after it, from `classes` at their lowest
+    /// levels.
     fn column(&mut self, column: usize, classes: &Classes) -> Result<()> {
         let Some(range) = self.ranges.get(column) else {
             if self.problem.watch.stopped() {
@@ -120,7 +122,8 @@ impl Walk<'_> {
             let source = rolled.as_ref().unwrap_or(classes);
             let table = self.problem.table;
             let next = table.roll_up_at_most(source, &finer, &self.levels, usize::MAX, &mut self.scratch)?;
-            let next = next.ok_or_else(|| Error::internal("a roll-up without a bound"))?;
+            let next =
+                next.ok_or_else(|| Error::internal("exhaustive search: an unbounded roll-up hit a bound"))?;
             self.column(column + 1, &next)?;
             rolled = Some(next);
         }

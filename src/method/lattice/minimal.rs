@@ -1,9 +1,9 @@
-//! All minimal nodes: anonymous, and no node below them is.
+//! Finds all minimal nodes: anonymous nodes with no anonymous node below them.
 //!
-//! The levels of a node are its distance vector from the table as it is (Samarati & Sweeney 1998); a user who
-//! prefers one column over another chooses among these nodes. When anonymity cannot be lost going up, intervals
-//! of the lattice are halved until their lowest node is anonymous or their highest is not; otherwise every node
-//! is visited.
+//! The levels of a node are its distance vector from the original table (Samarati & Sweeney 1998);
+//! a user who prefers one column over another chooses among these nodes. When anonymity cannot be
+//! lost going up, intervals of the lattice are halved until their lowest node is anonymous or their
+//! highest is not; otherwise every node is visited.
 
 use super::evaluate::{Evaluator, Purpose};
 use super::exhaustive::for_every_node;
@@ -12,11 +12,11 @@ use crate::error::Result;
 use crate::method::{Found, Problem};
 use crate::model::Merge;
 
-/// The minimal nodes in the order of preference, and how many nodes were evaluated.
+/// Returns the minimal nodes in order of preference, and how many nodes were evaluated.
 ///
 /// # Errors
-/// A data error when memory runs out, an interruption; a policy error when every one of more than two million
-/// nodes would have to be visited.
+/// A data error when memory runs out, an interruption; a policy error when more than two million
+/// nodes would all have to be visited.
 pub fn minimal(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
     let counted = problem.table.counted();
     let survive = |merge: Merge| match merge {
@@ -32,7 +32,7 @@ pub fn minimal(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
     Ok((found, evaluated))
 }
 
-/// Keeps what is below nothing else.
+/// Adds a node to the minimal ones, unless it is above one of them, and drops those above it.
 fn offer(found: &mut Vec<Found>, node: Found) {
     if !found.iter().any(|known| is_below(&known.levels, &node.levels)) {
         found.retain(|known| !is_below(&node.levels, &known.levels));

@@ -14,15 +14,15 @@ use std::cmp::Ordering;
 use super::{Found, Problem};
 use crate::error::{Error, Result};
 
-/// More nodes than these are not walked one by one.
+/// The most nodes that are visited one by one.
 const MAX_NODES: u64 = 2_000_000;
 
-/// The number of nodes within the allowed levels; more than fit are `u64::MAX`.
+/// Counts the nodes within the allowed levels; returns `u64::MAX` if the number does not fit.
 fn count_nodes(problem: &Problem<'_>) -> u64 {
     problem.ranges.iter().fold(1, |product, range| product.saturating_mul(range.clone().count() as u64))
 }
 
-/// The number of nodes, where each will be visited.
+/// Counts the nodes for a search that visits all of them.
 ///
 /// # Errors
 /// A policy error when there are too many.
@@ -36,7 +36,7 @@ fn count_all_nodes(problem: &Problem<'_>) -> Result<u64> {
     }
 }
 
-/// Whether `low` is nowhere above `high`.
+/// Returns whether `low` is nowhere above `high`.
 fn is_below(low: &[usize], high: &[usize]) -> bool {
     low.iter().zip(high).all(|(low, high)| low <= high)
 }
@@ -45,7 +45,7 @@ fn height(levels: &[usize]) -> usize {
     levels.iter().sum()
 }
 
-/// The best nodes so far, best first, never more than asked for.
+/// The best nodes so far, best first, at most as many as requested.
 #[derive(Debug, Default)]
 struct Best {
     found: Vec<Found>,
@@ -65,7 +65,8 @@ impl Best {
         }
     }
 
-    /// Whether a node can still enter that loses no less than `bound` and is nowhere below `low`.
+    /// Returns whether a node can still enter that loses at least `bound` and is nowhere below
+    /// `low`.
     fn can_enter(&self, bound: f64, low: &[usize]) -> bool {
         match self.found.last() {
             Some(last) if self.found.len() == self.top => {

@@ -1,14 +1,16 @@
-//! `optimal`: the best node, proven, from as few evaluated nodes as bounds and monotony allow.
+//! `optimal`: the proven best node, from as few evaluated nodes as bounds and monotonicity allow.
 //!
-//! Branch and bound over intervals of the lattice, run until nothing is open. What is used: rows that a node
-//! suppresses because of models which survive any merging, or because a class is smaller than a model implies,
-//! are suppressed at every node below; with a limit of 0 the same holds for models of which two classes that
-//! hold give one that holds; and the measures' own bounds (as Bayardo & Agrawal 2005 and Kohlmayer et al. 2015
-//! bound losses under suppression). Losses need not be monotone.
+//! Runs branch and bound over intervals of the lattice until no interval is open. Rows that a node
+//! suppresses because of models which survive any merging, or because a class is smaller than a
+//! model implies, are suppressed at every node below. With a limit of 0 the same holds for models
+//! where two classes that hold merge into one that holds. The measures add their own bounds (as
+//! Bayardo & Agrawal 2005 and Kohlmayer et al. 2015 bound losses under suppression). Losses need
+//! not be monotone.
 //!
 //! # Contract
-//! Proven best for every model and every loss measure. Ties are decided as everywhere: loss, sum of levels,
-//! levels in policy order. The same nodes are evaluated whatever the number of threads.
+//! Proven best for every model and every loss measure. Ties are broken as everywhere: by loss, sum
+//! of levels, then levels in policy order. The same nodes are evaluated whatever the number of
+//! threads.
 
 use super::branch_and_bound::Search;
 use crate::doc::Doc;
@@ -16,7 +18,7 @@ use crate::error::Result;
 use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 
-/// See the [module](self).
+/// The method that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Optimal;
 
