@@ -1,4 +1,4 @@
-//! `kanon check`: do the models hold on a table as it is?
+//! `kanon check`: checks whether the models hold on an unchanged table.
 
 use clap::Args;
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Check {
             plural(classes, "class", "classes"),
             names.join(", ")
         );
-        // Quasi-identifiers named on the command line make no policy that a release could follow.
+        // Quasi-identifiers named on the command line are not a policy that a release could follow.
         let warning = if self.columns.has_policy() { loaded.policy.promises_nothing() } else { None };
         text += &warning_line(warning.as_deref());
         let all_hold = judged.iter().all(Judged::holds);
@@ -104,7 +104,7 @@ impl Check {
     }
 }
 
-/// The sensitive columns of the policy and those that models look at, each once.
+/// Returns the sensitive columns of the policy and those that models look at, each once.
 fn looked_at<'a>(models: &'a [Requirement], loaded: &'a Loaded, quasi: &[&str]) -> Result<Vec<&'a str>> {
     let mut all: Vec<&str> = loaded.policy.sensitive().collect();
     let schema = loaded.schema();
@@ -125,10 +125,10 @@ fn looked_at<'a>(models: &'a [Requirement], loaded: &'a Loaded, quasi: &[&str]) 
     Ok(all)
 }
 
-/// What is known of one model after some classes.
+/// The running result of one model after some classes.
 struct Judged<'a> {
     requirement: &'a Requirement,
-    /// The place of its column among those counted.
+    /// The index of its column among the counted ones.
     column: Option<usize>,
     worst: Option<Quantity>,
     failing_classes: u64,

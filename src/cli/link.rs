@@ -1,4 +1,4 @@
-//! `kanon link`: what somebody finds in a table who holds a list of people.
+//! `kanon link`: runs the linkage attack of someone who holds a list of people.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `kanon list`: all that can stand in a policy or in SQL, one line each.
+//! `kanon list`: lists everything that can stand in a policy or in SQL, one line each.
 
 use clap::Args;
 use serde_json::json;

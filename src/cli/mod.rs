@@ -1,4 +1,5 @@
-//! The command line: said -> resolved -> done. One subcommand a file, all of the same shape.
+//! The command line: arguments are parsed, resolved and executed. Each file is one subcommand, all
+//! of the same shape.
 
 mod check;
 mod generate;
@@ -87,16 +88,16 @@ enum Command {
     Generate(generate::Generate),
 }
 
-/// What a command prints and how it ends.
+/// The output of a command and its outcome.
 struct Done {
     text: String,
     json: serde_json::Value,
-    /// Whether all that was asked for holds: exit code 0 or 1.
+    /// Whether all requirements of the call hold: exit code 0 or 1.
     holds: bool,
 }
 
 impl Done {
-    /// What a command has printed itself.
+    /// Creates the outcome of a command that has printed its output itself.
     fn printed() -> Self {
         Self { text: String::new(), json: serde_json::Value::Null, holds: true }
     }
@@ -106,7 +107,7 @@ impl Done {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = cli.everywhere.format;
-    // A panic's text may quote cells: only its place is told.
+    // A panic's text may quote cells, so only its location is printed.
     std::panic::set_hook(Box::new(|panic| {
         if is_guarded() {
             return;
@@ -114,7 +115,8 @@ pub fn main() -> ExitCode {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let _ = writeln!(std::io::stderr(), "kanon: a mistake of ours at {place}; please report it");
     }));
-    let done = std::panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| Err(Error::internal("gave up")));
+    let done = std::panic::catch_unwind(|| run(cli))
+        .unwrap_or_else(|_| Err(Error::internal("cli: the command panicked")));
     match done {
         Ok(done) => {
             let text = match format {
@@ -124,7 +126,7 @@ pub fn main() -> ExitCode {
             };
             let mut out = std::io::stdout().lock();
             match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                // A reader that closed the pipe has seen enough.
+                // A reader that closed the pipe does not want more: no error.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                     let _ = writeln!(std::io::stderr(), "kanon: writing the result: {}", of_file(&error));
                     return ExitCode::from(Kind::Data.exit_code());
@@ -144,10 +146,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The stack of a thread that plans queries: what main threads usually have, for expressions of many terms.
+/// The stack size of threads that plan queries: that of most main threads, for expressions of many
+/// terms.
 const STACK: usize = 8 << 20;
 
-/// Threads that compute.
+/// Creates the runtime of the threads that compute.
 fn workers(threads: usize) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).thread_stack_size(STACK).enable_all().build();
@@ -161,7 +164,7 @@ fn run(cli: Cli) -> Result<Done> {
         resources.threads = threads.into();
     }
     let runtime = workers(resources.threads)?;
-    // Signals are heard on a thread that never computes: the others may, for long.
+    // A thread that never computes listens for signals: the others may compute for a long time.
     let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
     let listening =
         listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
@@ -172,7 +175,7 @@ fn run(cli: Cli) -> Result<Done> {
         _ => (false, false),
     };
     let shows_progress = std::io::stderr().is_terminal() && format == Format::Text && !prints_itself;
-    // Programs read standard error, too: as JSON.
+    // Programs read standard error too, as JSON.
     let progress = Progress::new(shows_progress, format == Format::Text);
     let signals = {
         let _entered = listening.enter();
@@ -189,7 +192,7 @@ fn run(cli: Cli) -> Result<Done> {
         }
     });
     progress.clear();
-    // Threads that still compute for a run that was stopped are not waited for.
+    // Does not wait for threads that still compute for a stopped run.
     runtime.shutdown_background();
     listening.shutdown_background();
     done
@@ -210,8 +213,8 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
     }
 }
 
-/// Listens from now on; what is returned ends when the user asks to stop, after telling the run. A prompt hears
-/// interrupts itself.
+/// Starts listening for signals. The returned future stops the run and ends when the user asks to
+/// stop. A prompt handles interrupts itself.
 #[cfg(unix)]
 fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -230,8 +233,8 @@ fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = (
     })
 }
 
-/// Listens from now on; what is returned ends when the user asks to stop, after telling the run. A prompt hears
-/// interrupts itself.
+/// Starts listening for signals. The returned future stops the run and ends when the user asks to
+/// stop. A prompt handles interrupts itself.
 #[cfg(not(unix))]
 fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = ()>> {
     Ok(async move {
@@ -244,13 +247,13 @@ fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = (
     })
 }
 
-/// A cell or the name of a column must not command the terminal that shows it.
+/// Removes control characters: a cell or a column name must not control the terminal.
 fn without_controls(text: &str) -> String {
     let turns = |c| matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     text.replace(|c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || turns(c), "\u{FFFD}")
 }
 
-/// A word of a command line that is shown to be copied.
+/// Quotes a word of a command line that the user may copy.
 fn in_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
     if word.chars().all(is_plain) && !word.is_empty() {

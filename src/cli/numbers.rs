@@ -1,10 +1,11 @@
-//! Numbers as people read and write them.
+//! Formats and parses numbers for people.
 
 pub(crate) use crate::plural::{grouped, nodes_of, plural};
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
-/// A share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Never rounded to 0 or 100 unless it is.
+/// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0
+/// or 100.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.01 {
@@ -22,12 +23,12 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// `a / b` as a percentage; 0 for 0/0.
+/// Formats `a / b` as a percentage; 0 for 0/0.
 pub(crate) fn percent_of(a: u64, b: u64) -> String {
     percent(crate::measure::ratio(u128::from(a), u128::from(b)))
 }
 
-/// `1 row`, `2 rows`.
+/// Formats a number of rows: `1 row`, `2 rows`.
 pub(crate) fn rows(n: u64) -> String {
     plural(n, "row", "rows")
 }
@@ -51,7 +52,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What is said of homogeneous classes: a line a sensitive column.
+/// Describes homogeneous classes, one line per sensitive column.
 pub(super) fn homogeneous_lines(all: &[Homogeneous], individuals: bool) -> String {
     let noun = if individuals { ("individual", "individuals") } else { ("row", "rows") };
     let line = |one: &Homogeneous| match one.classes {
@@ -67,8 +68,8 @@ pub(super) fn homogeneous_lines(all: &[Homogeneous], individuals: bool) -> Strin
     all.iter().map(line).collect()
 }
 
-/// Who is unique on the quasi-identifiers, and together with the columns that are released as they are; above a tenth
-/// a warning names the columns that single them out.
+/// Describes the share that is unique on the quasi-identifiers, and together with the columns that
+/// are released as they are; above a tenth a warning names the columns that single individuals out.
 pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals: bool) -> String {
     let noun = if individuals { "individuals" } else { "rows" };
     let share = percent_of(together.count, together.of);
@@ -88,7 +89,8 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
     text
 }
 
-/// What a release shows of the columns that are released as they are, where there is anything to show.
+/// Describes what a release reveals through the columns that are released as they are, where there
+/// is anything to report.
 pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> String {
     let noun = if individuals { ("individual", "individuals") } else { ("row", "rows") };
     let line = |column: &AsIsColumn| {
@@ -124,7 +126,7 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
     columns.iter().map(line).collect()
 }
 
-/// The line of a warning that `kanon release` would refuse this policy, and why.
+/// Returns the warning line that `kanon release` would refuse this policy, and why.
 pub(super) fn warning_line(why: Option<&str>) -> String {
     why.map(|why| format!("warning   {why}; `kanon release` refuses this policy\n")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Progress on a terminal: one line on standard error that disappears. In a pipe: only notices.
+//! Progress on a terminal: one line on standard error that disappears. In a pipe: notices only.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::engine::{Listener, Phase};
 
-/// A bar that hears what a run does.
+/// A bar that follows the progress of a run.
 pub(crate) struct Progress {
     bar: ProgressBar,
     tells: bool,
 }
 
 impl Progress {
-    /// A bar that is shown or not, and that tells notices or not.
+    /// Creates a bar; `shown` draws it, `tells` prints notices.
     pub(crate) fn new(shown: bool, tells: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if shown {
@@ -22,7 +22,7 @@ impl Progress {
         Self { bar, tells }
     }
 
-    /// Takes the bar off the terminal.
+    /// Removes the bar from the terminal.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -55,7 +55,7 @@ impl Listener for Progress {
 
     fn notice(&self, text: &str) {
         if self.tells {
-            // A notice that cannot be written must not end the run.
+            // Failing to print a notice must not end the run.
             self.bar.suspend(|| drop(writeln!(std::io::stderr(), "kanon: {text}")));
         }
     }

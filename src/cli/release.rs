@@ -1,4 +1,4 @@
-//! `kanon release`: the main job.
+//! `kanon release`: writes a verified release.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,17 +64,17 @@ impl Release {
                 released.warnings.push(format!("--report {}: could not be written: {why}", path.display()));
             }
         }
-        // From here on nothing may call the run failed: the release is published.
+        // From here on the run must not fail: the release is published.
         for warning in &released.warnings {
             let warning = without_controls(&format!("kanon: the release is published, but {warning}\n"));
             let _ = std::io::stderr().lock().write_all(warning.as_bytes());
         }
-        let json =
-            serde_json::to_value(&released.public).map_err(|_| Error::internal("a record without a form"))?;
+        let json = serde_json::to_value(&released.public)
+            .map_err(|_| Error::internal("release: the public record cannot be serialized"))?;
         Ok(Done { text: self.told(&released)?, json, holds: true })
     }
 
-    /// The story of a release.
+    /// Describes a release.
     fn told(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
@@ -86,7 +86,7 @@ impl Release {
             .iter()
             .map(|model| format!("{} {} required, {} reached", model.text(), model.required, model.reached))
             .collect();
-        // Without a slash at its end, which completion types.
+        // Drops the trailing slash that shell completion adds.
         let out: PathBuf = self.to.components().collect();
         let out = out.display();
         let mut text = String::new();
@@ -176,7 +176,7 @@ impl Release {
     }
 }
 
-/// The quasi-identifiers whose generalization costs most, first: the share of its domain that a value stands for.
+/// Describes the quasi-identifiers that lose most: the share of its domain that a value stands for.
 fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     const SHOWN: usize = 4;
     let mut all: Vec<(&str, f64)> =
@@ -190,8 +190,8 @@ fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     }
 }
 
-/// A report is asked for before the release is made: what cannot be written must not fail afterwards, and what is
-/// published must not hold it.
+/// Checks the report's path before the release is made: writing it must not fail afterwards, and
+/// the published folder must not contain it.
 fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let place = format!("--report {}", path.display());
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -211,14 +211,15 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// A risk measure of these classes.
+/// Returns the risk measure `name` of these classes.
 pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
     let row = RISKS.iter().find(|row| row.doc.name == name);
-    let row = row.ok_or_else(|| Error::internal("a risk measure is gone"))?;
+    let row = row.ok_or_else(|| Error::internal("release: a risk measure is missing from the table"))?;
     Ok((row.make)(row.defaults)?.value(sizes).unwrap_or(0.0))
 }
 
-/// A column's level for people: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age range 10 clip:0,90`.
+/// Formats a column's level: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age
+/// range 10 clip:0,90`.
 pub(super) fn level_text(name: &str, label: &str, level: usize, height: usize) -> String {
     let (label, beside) = label.split_once(' ').unwrap_or((label, ""));
     let (side, beside) = match beside.strip_prefix("side:right") {

@@ -1,4 +1,4 @@
-//! `kanon risk`: how easily people are found in a table as it is.
+//! `kanon risk`: measures how easily individuals of an unchanged table are found.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(crate) struct Risk {
 }
 
 impl Risk {
-    /// The quasi-identifiers that a release names itself.
+    /// Returns the quasi-identifiers recorded in a release.
     fn of_release(&self) -> Result<Vec<String>> {
         let release = Path::new(&self.input);
         if !release.join(RECORD).is_file() {
@@ -110,7 +110,8 @@ impl Risk {
     }
 }
 
-/// The classes of a table as it is; hierarchies do not matter, a column can only be left out.
+/// Returns the classes of a table as it is; hierarchies do not matter, because columns can only be
+/// left out.
 async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     run.listener.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(|quasi| {
@@ -127,7 +128,7 @@ async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     }
 }
 
-/// The class sizes when one column is left out: at its top level all its values are one.
+/// Returns the class sizes with one column left out: at its top level all its values are one.
 fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
     let as_is = vec![0; table.columns().len()];
     let mut levels = as_is.clone();
@@ -135,7 +136,7 @@ fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
     Ok(ClassSizes::of(table, &table.roll_up(table.base(), &as_is, &levels)?))
 }
 
-/// What is counted, and how many.
+/// Describes what is counted, and the count.
 fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
     match loaded.policy.individual() {
         Some(name) => {
@@ -145,7 +146,7 @@ fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
     }
 }
 
-/// Class sizes as a picture: one line for sizes that double.
+/// Draws class sizes, one line for each doubling.
 fn histogram(sizes: &ClassSizes) -> String {
     let bins = bins(sizes.histogram());
     let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
@@ -156,7 +157,7 @@ fn histogram(sizes: &ClassSizes) -> String {
     "\nclass size      classes  individuals\n".to_owned() + &bins.iter().map(line).collect::<String>()
 }
 
-/// A bar for `part`, where `most` has the longest; half of a block is the least that is shown.
+/// Draws a bar for `part`, where `most` has the longest; half a block is the shortest.
 pub(super) fn bar(part: u64, most: u64) -> String {
     const WIDTH: u64 = 30;
     let halves = usize::try_from(part.saturating_mul(2 * WIDTH) / most.max(1)).unwrap_or(0);
@@ -164,7 +165,7 @@ pub(super) fn bar(part: u64, most: u64) -> String {
     "\u{2588}".repeat(halves / 2) + if halves % 2 == 1 { "\u{258c}" } else { "" }
 }
 
-/// Sizes between two powers of two.
+/// The class sizes between two powers of two.
 pub(super) struct Bin {
     from: u64,
     to: u64,
@@ -173,7 +174,7 @@ pub(super) struct Bin {
 }
 
 impl Bin {
-    /// `1`, `2-3`, `4-7`.
+    /// Returns the range of sizes: `1`, `2-3`, `4-7`.
     pub(super) fn text(&self) -> String {
         match self.from == self.to {
             true => grouped(self.from),
@@ -182,7 +183,7 @@ impl Bin {
     }
 }
 
-/// Sizes with their classes and individuals, in bins that double.
+/// Groups sizes with their classes and individuals into bins that double.
 pub(super) fn bins(sizes: impl Iterator<Item = (u64, u64, u64)>) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::new();
     for (size, classes, individuals) in sizes {

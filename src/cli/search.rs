@@ -1,4 +1,4 @@
-//! `kanon search`: the best nodes, and what each would lose.
+//! `kanon search`: shows the best nodes and the loss of each.
 
 use std::path::PathBuf;
 
@@ -98,13 +98,13 @@ impl Search {
 const NOTHING: &str =
     "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
 
-/// The rows and the base classes in a line.
+/// Describes the rows and the base classes in one line.
 fn read(classes: &ClassTable) -> String {
     let base = plural(classes.base().len() as u64, "base class", "base classes");
     format!("read      {}, {base}\n", rows(classes.total_rows()))
 }
 
-/// All minimal nodes.
+/// Finds all minimal nodes.
 fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done> {
     let (found, evaluated) = tokio::task::block_in_place(|| search_minimal(run, policy, classes))?;
     let nodes = policy.ranges().into_iter().fold(1u64, |n, range| n.saturating_mul(range.count() as u64));
@@ -138,7 +138,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
     Ok(Done { text, json, holds: !found.is_empty() })
 }
 
-/// A node in one line.
+/// Describes a node in one line.
 fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
     let of_whom = match classes.counted() {
         Counted::Individuals => {
@@ -157,12 +157,12 @@ fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
     )
 }
 
-/// `proven best`, or the bound where there is one yet.
+/// Returns `proven best`, or the bound where there is one.
 fn proven(outcome: &Outcome) -> String {
     match outcome.bound {
         _ if outcome.proven => "proven best".to_owned(),
         Some(bound) if bound.is_finite() => {
-            // A bound is rounded down, which at 0 would show as -0.000000.
+            // A bound is rounded down, and at 0 would print as -0.000000.
             let shown = if bound.abs() < 5e-7 { 0.0 } else { bound };
             format!("not proven best: none loses less than {shown:.6}")
         }
@@ -170,7 +170,7 @@ fn proven(outcome: &Outcome) -> String {
     }
 }
 
-/// `dob decade | zip 3 of 5 | sex as is`.
+/// Describes levels: `dob decade | zip 3 of 5 | sex as is`.
 fn levels_text(policy: &Policy, levels: &[usize]) -> String {
     let columns = policy.quasi.iter().zip(levels).map(|(quasi, level)| {
         let levels = quasi.hierarchy.levels();
@@ -180,7 +180,7 @@ fn levels_text(policy: &Policy, levels: &[usize]) -> String {
     columns.collect::<Vec<_>>().join(" | ")
 }
 
-/// A node with every loss measure.
+/// Returns a node with every loss measure.
 fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_json::Value> {
     let rolled = classes.roll_up(classes.base(), &vec![0; found.levels.len()], &found.levels)?;
     let judged = EvaluatedNode::new(classes, &found.levels, &rolled, &policy.requirements);

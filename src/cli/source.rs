@@ -1,4 +1,5 @@
-//! Where a command's columns and requirements come from: a policy file, or a list of quasi-identifiers.
+//! The source of a command's columns and requirements: a policy file, or a list of
+//! quasi-identifiers.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +12,13 @@ use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Needs, Parameters, Requirement};
 use crate::policy::{Folder, PolicySpec};
 
-/// A policy file as a command opened it.
+/// An opened policy file.
 pub(crate) struct PolicyFile {
-    /// What it says.
+    /// The policy spec.
     pub spec: PolicySpec,
-    /// Its text.
+    /// The policy's text.
     pub text: String,
-    /// Where its hierarchy files are.
+    /// The folder of its hierarchy files.
     pub folder: HierarchyFiles,
 }
 
@@ -50,7 +51,8 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// The policy, or one made of the quasi-identifiers alone; when neither is said, of those that are `known`.
+    /// Opens the policy, or makes one of the quasi-identifiers alone; without either, of the
+    /// `known` quasi-identifiers.
     ///
     /// # Errors
     /// Those of the policy; a policy error when no quasi-identifier is named.
@@ -66,13 +68,13 @@ impl Columns {
         Ok(PolicyFile { spec, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 
-    /// Whether a policy was given.
+    /// Returns whether a policy was given.
     pub(crate) fn has_policy(&self) -> bool {
         self.policy.is_some()
     }
 }
 
-/// The model that `--require` says: `k_anonymity(5)`, `l_diversity(2, diagnosis)`.
+/// Parses the model of `--require`: `k_anonymity(5)`, `l_diversity(2, diagnosis)`.
 ///
 /// # Errors
 /// A policy error that shows the form.

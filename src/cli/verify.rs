@@ -1,4 +1,4 @@
-//! `kanon verify`: is this folder what it says?
+//! `kanon verify`: checks that a folder is the release that its record describes.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,8 @@ impl Verify {
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &unique_lines(on_quasi, &checked.unique, individuals);
-        // Rows do not tell whose they are: without the input the record is all that speaks of individuals.
+        // Rows do not show their individuals: without the input, only the record gives the number
+        // of individuals.
         let is_counted = checked.with_input || public.individuals.is_none();
         for model in &public.models {
             text += &format!(
@@ -98,7 +99,7 @@ impl Verify {
     }
 }
 
-/// The quasi-identifiers that are generalized most, first: by their share of all levels.
+/// Describes the most generalized quasi-identifiers, by their share of all levels.
 fn levels_text(public: &PublicRecord) -> String {
     const SHOWN: usize = 4;
     let levels =

@@ -1,5 +1,5 @@
-//! Linking: what somebody finds in a table who holds a list of people. It is the attack of [`SWEENEY_2002`]'s
-//! introduction, where a voter list named the rows of a hospital.
+//! The linkage attack: what an attacker with a list of people finds in a table. It is the attack of
+//! [`SWEENEY_2002`]'s introduction, where a voter list identified rows of hospital data.
 //!
 //! A is the list, B the table. Both are grouped by the columns that they share, NULL equal to NULL:
 //!
@@ -9,8 +9,8 @@
 //! B RIGHT JOIN A, GROUP BY person -> the fewest matches of a row that matches any
 //! GROUP BY matches           -> people
 //! ```
-//! Where B is a release, A is generalized first as B's record says, which an attacker can read too. Groups of A
-//! stream past those of B, which are held in the engine's memory.
+//! Where B is a release, A is first generalized according to B's record, which an attacker can also
+//! read. Groups of A stream past those of B, which are held in the engine's memory.
 //!
 //! [`SWEENEY_2002`]: crate::papers::SWEENEY_2002
 
@@ -38,74 +38,81 @@ use crate::policy::{CsvType, Files, PolicySpec};
 use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord};
 use crate::role::Role;
 
-/// What an attacker holds and does.
+/// The attacker's data and goals.
 pub struct Attack<'a> {
     /// A, the list of people.
     pub people: &'a Input,
-    /// The column of A whose values are the people; without one each row is a person. NULL is nobody.
+    /// The individual column of A; without one each row is an individual. NULL counts no
+    /// individual.
     pub individual: Option<&'a str>,
     /// B, the table that is attacked.
     pub table: &'a Input,
     /// The folder of B when B is a release.
     pub release: Option<&'a Path>,
-    /// The column of B whose distinct values are counted as matches; without one its rows are. A row of B without a value
-    /// there is no match; its sensitive values can be learnt.
+    /// The column of B whose distinct values are counted as matches; without one its rows are. A
+    /// row of B with NULL there is not a match, but its sensitive values can be learnt.
     pub individual_of_table: Option<&'a str>,
-    /// The columns that A and B share; for a release, when empty, its quasi-identifiers that A has.
+    /// The columns to link on; for a release, when empty, its quasi-identifiers that A has.
     pub on: &'a [String],
-    /// The columns of B that the attacker wants to learn; for a release, when empty, its sensitive ones.
+    /// The columns of B that the attacker wants to learn; for a release, when empty, its sensitive
+    /// ones.
     pub sensitive: &'a [String],
-    /// The policy of the release, instead of the copy in its private record; its `[input]` is for CSV files.
+    /// The policy of the release, instead of the copy in its private record; its `[input]` is for
+    /// CSV files.
     pub policy: Option<(&'a PolicySpec, &'a dyn Files)>,
 }
 
-/// What an attacker finds. A person of several rows counts by the row that matches fewest, those that match none
-/// aside.
+/// The result of an attack. An individual with several rows counts by the row with the fewest
+/// matches, ignoring rows without a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linked {
-    /// The columns, and how A was generalized where B is a release.
+    /// The linked columns, and the recoding of A where B is a release.
     pub on: Vec<(String, Option<String>)>,
-    /// How many people match so many: rows of B, or its individuals.
+    /// The number of individuals of A by their number of matches: rows of B, or its individuals.
     pub matches: BTreeMap<u64, u64>,
-    /// The people who match none. Where matches are individuals, some of them may match rows of B without one.
+    /// The individuals without a match. Where matches are individuals, some of them may match rows
+    /// of B without an individual.
     pub unmatched: u64,
-    /// For each sensitive column the people of whom a row matches only rows that all have one same value, not NULL.
+    /// For each sensitive column, the individuals with a row all of whose matches share one
+    /// non-NULL value.
     pub homogeneous: Vec<(String, u64)>,
     /// The rows of A with a value that B's hierarchy file does not have; they match nothing.
     pub uncovered: u64,
-    /// The rows of A that belong to nobody.
+    /// The rows of A without an individual.
     pub nobody: u64,
-    /// The rows that were suppressed in B, where its private record is at hand.
+    /// The rows suppressed in B, where its private record is available.
     pub suppressed_rows: Option<u64>,
 }
 
 impl Linked {
-    /// The people of A.
+    /// Returns the number of individuals in A.
     pub fn people(&self) -> u64 {
         self.matched() + self.unmatched
     }
 
-    /// The people who match any.
+    /// Returns the number of individuals with a match.
     pub fn matched(&self) -> u64 {
         self.matches.values().sum()
     }
 
-    /// The people who match exactly one: they are re-identified, if they are in B at all.
+    /// Returns the number of individuals with exactly one match: they are re-identified, if they
+    /// are in B at all.
     pub fn unique(&self) -> u64 {
         self.matches.get(&1).copied().unwrap_or(0)
     }
 
-    /// The fewest matches of a person who matches any.
+    /// Returns the fewest matches of an individual with any match.
     pub fn least(&self) -> Option<u64> {
         self.matches.keys().next().copied()
     }
 }
 
-/// Carries out an attack.
+/// Runs an attack.
 ///
 /// # Errors
-/// A policy error when columns are not there or cannot be compared, an unmet error when a release is not what its
-/// record says, a data error when reading fails, memory runs out or A has no people.
+/// A policy error when columns are missing or cannot be compared, an unmet error when a release
+/// does not match its record, a data error when reading fails, memory runs out or A has no
+/// individuals.
 pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let public = attack.release.map(PublicRecord::read).transpose()?;
     let private = match (attack.release, &public) {
@@ -167,7 +174,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 
 const DOING: &str = "linking the people with the table";
 
-/// The columns that are linked on.
+/// Returns the columns to link on.
 fn columns(
     attack: &Attack<'_>,
     people: &Schema,
@@ -180,7 +187,7 @@ fn columns(
     has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
     if let ([], Some(public)) = (attack.on, public) {
         let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
-        // Days since another date are no dates that an attacker could hold against them.
+        // Days since another date are not dates that an attacker could compare.
         let quasi = quasi.filter(|column| column.days_since.is_none());
         let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();
         let shared = quasi.iter().filter(|name| people.field_with_name(name).is_ok());
@@ -220,7 +227,8 @@ fn has<'a>(schema: &Schema, spec: &str, flag: &str, names: impl IntoIterator<Ite
         if schema.field_with_name(name).is_err() {
             let all: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             let nearest = nearest(name, &all);
-            // The first line of a file without a header would be names: no list of them is shown.
+            // The first line of a file without a header would be shown as names, so they are not
+            // listed.
             let close = nearest.starts_with("did you mean");
             let hint = if close {
                 nearest
@@ -233,7 +241,7 @@ fn has<'a>(schema: &Schema, spec: &str, flag: &str, names: impl IntoIterator<Ite
     Ok(())
 }
 
-/// The columns that may be learnt: those that the attacker does not know.
+/// Returns the columns to learn: those that the attacker does not know.
 fn sensitive(attack: &Attack<'_>, on: &[String], public: Option<&PublicRecord>) -> Vec<String> {
     let recorded = public.into_iter().flat_map(|public| &public.columns);
     let recorded = recorded.filter(|column| column.role == Role::Sensitive.word()).map(|column| &column.name);
@@ -254,7 +262,8 @@ const MATCHES: &str = "kanon_matches";
 const COVERED: &str = "kanon_covered";
 const COUNTS: [&str; 3] = ["kanon_people", "kanon_nobody", "kanon_uncovered"];
 
-/// The names of the key columns of one side; the last one says that hierarchy files have all values of the row.
+/// Returns the names of one side's key columns; the last one holds whether hierarchy files have all
+/// values of the row.
 fn key_names(side: &str, keys: &[JoinKey]) -> Vec<String> {
     let names = (0..keys.len()).map(|index| format!("kanon_{side}_{index}"));
     names.chain([format!("{COVERED}_{side}")]).collect()
@@ -268,12 +277,13 @@ fn all(names: &[String]) -> Vec<Expr> {
     names.iter().map(column).collect()
 }
 
-/// 1 or 0.
+/// Converts a condition to 1 or 0.
 fn flag(condition: Expr) -> Result<Expr> {
     when(condition, lit(1i64)).otherwise(lit(0i64)).context(DOING)
 }
 
-/// The groups of B: keys, matches (NULL for none), and 1 for each sensitive value that all rows share.
+/// Builds the groups of B: keys, matches (NULL for none), and per sensitive column 1 if all rows
+/// share a value.
 fn groups_of_table(
     table: DataFrame,
     keys: &[JoinKey],
@@ -284,7 +294,7 @@ fn groups_of_table(
     let hashes = numbered("hash", sensitive.len());
     let of_keys = keys.iter().map(JoinKey::of_table).chain([lit(true)]);
     let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
-    // Equal values have equal hashes; two values have the same one only by a chance of 1 in 2^64.
+    // Equal values have equal hashes; different values collide with a probability of 1 in 2^64.
     let [secret, _] = random_keys(DOING)?;
     for (name, hash) in sensitive.iter().zip(&hashes) {
         let known = when(column(name).is_not_null(), row_hash(secret, vec![column(name)]));
@@ -301,7 +311,8 @@ fn groups_of_table(
         counted.push(count(column(hash)).alias(format!("{hash}_known")));
     }
     let groups = table.select(columns).context(DOING)?.aggregate(all(&names), counted).context(DOING)?;
-    // A group may hold only rows without an individual: it has no match, but its sensitive values can be learnt.
+    // A group may hold only rows without an individual: it has no match, but its sensitive values
+    // can be learnt.
     let matches = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end().context(DOING)?;
     let mut columns = all(&names);
     columns.push(matches.alias(MATCHES));
@@ -313,7 +324,7 @@ fn groups_of_table(
     groups.select(columns).context(DOING)
 }
 
-/// The groups of A: keys, the person where a column names one, and rows.
+/// Builds the groups of A: keys, the individual where a column names one, and rows.
 fn groups_of_people(people: DataFrame, keys: &[JoinKey], individual: Option<&str>) -> Result<DataFrame> {
     let names = key_names("a", keys);
     let covered = keys.iter().filter_map(JoinKey::covered).reduce(Expr::and).unwrap_or(lit(true));
@@ -325,8 +336,9 @@ fn groups_of_people(people: DataFrame, keys: &[JoinKey], individual: Option<&str
     people.select(columns).context(DOING)?.aggregate(groups, counted).context(DOING)
 }
 
-/// The plan of the attack: matches (NULL for none), people, rows of nobody, uncovered rows, and for each sensitive
-/// column the people for whom all matching rows share a value.
+/// Builds the plan of the attack: matches (NULL for none), individuals, rows without an individual,
+/// uncovered rows, and for each sensitive column the individuals for whom all matching rows share a
+/// value.
 fn found(
     session: &SessionContext,
     people: DataFrame,
@@ -376,9 +388,9 @@ fn found(
 }
 
 impl Linked {
-    /// Takes in rows of the plan.
+    /// Adds rows of the plan.
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let wrong = || Error::internal("a count that is no BIGINT");
+        let wrong = || Error::internal("linkage: a count is not a BIGINT");
         let numbers = batch.columns().iter().map(|array| array.as_primitive_opt::<Int64Type>());
         let numbers = numbers.collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
         let [matches, people, nobody, uncovered, homogeneous @ ..] = numbers.as_slice() else {

@@ -1,5 +1,5 @@
-//! What an attacker knows of a column, made comparable with the table: generalized as a release's record says, and
-//! in one form where the types of both sides differ.
+//! Makes an attacker's column comparable with the table: generalized according to a release's
+//! record, and in one form where the types of both sides differ.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::policy::{CsvType, Files, PolicySpec};
 use crate::release::publish::record::{LevelRecord, PublicRecord};
 use crate::release::verify_folder::released_labels;
 
-/// How the table was recoded: its record where it is a release, and the policy where one is at hand.
+/// The recoding of the table: its record where it is a release, and the policy where one is
+/// available.
 pub(super) struct AttackerRecoding<'a> {
     pub(super) public: Option<&'a PublicRecord>,
     pub(super) policy: Option<(&'a PolicySpec, &'a dyn Files)>,
@@ -34,11 +35,11 @@ pub(super) struct JoinKey {
 /// The form in which values of two types are equal when they mean the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Both have the same type.
+    /// The value itself: both types are the same.
     AsIs,
     /// The text form of [`Value::text_form`]: 5 and 5.0 are both `5`.
     Text,
-    /// The same, days as their first moment.
+    /// The same text form, with days as their first moment.
     Moment,
 }
 
@@ -66,10 +67,10 @@ impl Form {
     }
 }
 
-/// How the CSV column `name` of one side is to be read, when the other side's is of type `other`.
+/// Returns how to read the CSV column `name` of one side when the other side's type is `other`.
 ///
 /// # Errors
-/// A policy error when the record names a level that cannot be made again.
+/// A policy error when the record names a level that cannot be reconstructed.
 pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &DataType) -> Result<CsvType> {
     let spec = recoding.policy.map_or(CsvType::Text, |(spec, _)| spec.csv_type(name));
     let like_other = match canonical_type(other) {
@@ -91,7 +92,8 @@ pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &Data
 const AS_IS: &str = "as_is";
 const SUPPRESS: &str = "suppress";
 
-/// The level that a record calls `by`, made again from its name alone; `text` says that its labels are text.
+/// Reconstructs the level that a record calls `by` from its name alone; `text` is whether its
+/// labels are text.
 fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
     of_label(by, text).ok_or_else(|| {
         let what = match by.starts_with("hierarchy:") {
@@ -105,12 +107,12 @@ fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
 }
 
 impl AttackerRecoding<'_> {
-    /// The level at which the table's column is released.
+    /// Returns the level at which the table's column is released.
     fn level(&self, name: &str) -> Option<&LevelRecord> {
         self.public?.columns.iter().find(|column| column.name == name)?.generalized.as_ref()
     }
 
-    /// The generalizer of that level for values of type `a`.
+    /// Returns the generalizer of that level for values of type `a`.
     fn generalizer(
         &self,
         name: &str,
@@ -138,12 +140,12 @@ impl AttackerRecoding<'_> {
         })
     }
 
-    /// The key of a column, with the name of its level. There is no key of a column that is suppressed: it tells
-    /// nothing.
+    /// Returns the join key of a column and the name of its level. Suppressed columns have no join
+    /// key: they carry no information.
     ///
     /// # Errors
-    /// A policy error when the level cannot be made or the types cannot be compared, an unmet error when the
-    /// release holds what is no label of its level.
+    /// A policy error when the level cannot be reconstructed or the types cannot be compared, an
+    /// unmet error when a released value is not a label of its level.
     pub(super) async fn key(
         &self,
         name: &str,
@@ -156,7 +158,7 @@ impl AttackerRecoding<'_> {
         let recorded = self.level(name);
         if let Some(recorded) = recorded {
             let generalizer = self.generalizer(name, recorded, &a, &b)?;
-            // What is as it is needs no labels, and may have many.
+            // A column released as it is needs no labels, and may have many.
             let labels = match recorded.by.as_str() {
                 AS_IS => None,
                 _ => released_labels(table, name).await?,
@@ -190,14 +192,17 @@ impl AttackerRecoding<'_> {
 
 fn type_of(table: &DataFrame, name: &str) -> Result<DataType> {
     let field = table.schema().as_arrow().field_with_name(name);
-    field.map(|field| field.data_type().clone()).map_err(|_| Error::internal("a column is gone"))
+    field
+        .map(|field| field.data_type().clone())
+        .map_err(|_| Error::internal("linkage: a key column is missing from the table"))
 }
 
-/// Checks that the released values are labels of their level, or an attack on it would find nothing.
+/// Checks that the released values are labels of their level, or an attack on it would find
+/// nothing.
 fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> {
     let mut right = !generalizer.is_top() || labels.len() <= 1;
     for row in 0..labels.len() {
-        // The top of a hierarchy file has a label of the file's own.
+        // The top label of a hierarchy file is defined by the file.
         right &= generalizer.is_top() || generalizer.is_label(&Value::read(labels, row)?);
     }
     if right {
@@ -210,17 +215,18 @@ fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> 
 }
 
 impl JoinKey {
-    /// The key of a row of the people, as the attacker recodes it.
+    /// Returns the key of a row of A, as the attacker recodes it.
     pub(super) fn of_people(&self) -> Expr {
         self.expression(self.level.clone())
     }
 
-    /// The key of a row of the table.
+    /// Returns the key of a row of the table.
     pub(super) fn of_table(&self) -> Expr {
         self.expression(None)
     }
 
-    /// Whether a hierarchy file has the value of the people; `None` where every value has a label.
+    /// Returns a condition on whether a hierarchy file has the value of A; `None` where every value
+    /// has a label.
     pub(super) fn covered(&self) -> Option<Expr> {
         let level = self.level.clone().filter(|level| level.all_leaves().is_some())?;
         Some(of_values(Arc::new(Covered(level)), &self.name, column(&self.name)))
@@ -234,7 +240,7 @@ impl JoinKey {
     }
 }
 
-/// Values as they are compared.
+/// A scalar function that returns values in their compared form.
 struct RecodeUdf {
     level: Option<Arc<dyn Generalizer>>,
     form: Form,
@@ -256,7 +262,7 @@ impl OfValues for RecodeUdf {
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let values = match &self.level {
             Some(level) => {
-                // Rows of uncovered values match nothing, so that any label will do for them.
+                // Rows with uncovered values match nothing, so any label will do for them.
                 let uncovered = uncovered(&**level, values)?;
                 canonical(&level.generalize(&nullif(values, &uncovered).context("recoding the people")?)?)
             }
@@ -270,7 +276,7 @@ impl OfValues for RecodeUdf {
     }
 }
 
-/// Whether a level has a label for values.
+/// A scalar function that returns whether a level has a label for a value.
 struct Covered(Arc<dyn Generalizer>);
 
 impl OfValues for Covered {

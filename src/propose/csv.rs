@@ -1,5 +1,5 @@
-//! How a CSV input is written, found from its first lines and its cells: what separates them, whether the first line
-//! names them, which of them mean NULL, and which columns are numbers or dates.
+//! Detects the format of a CSV input from its first lines and its cells: the separator, the header,
+//! the texts that mean NULL, and the columns that are numbers or dates.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -15,29 +15,29 @@ use crate::input::infer_types::{TIMES, misfit};
 use crate::input::{Input, read_csv};
 use crate::policy::{CsvOptions, CsvType};
 
-/// Columns of one pass.
+/// The number of columns per pass.
 const AT_ONCE: usize = 64;
-/// How much of the first file is looked at for its separator.
+/// The bytes of the first file in which the separator is looked for.
 const HEAD: u64 = 64 << 10;
-/// What may separate cells; the first counts when several would do.
+/// The possible separators; the first one wins a tie.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Texts that mean "missing" where all others are numbers or dates.
 const MISSING: [&str; 12] = ["?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "-", "."];
 
-/// How a CSV input is written.
+/// The format of a CSV input.
 pub(super) struct Written {
     pub(super) options: CsvOptions,
     types: HashMap<String, CsvType>,
 }
 
 impl Written {
-    /// How the cells of a column can be read: as numbers or dates if all of them are.
+    /// Returns how the cells of a column can be read: as numbers or dates if all of them are.
     pub(super) fn csv_type(&self, name: &str) -> CsvType {
         self.types.get(name).copied().unwrap_or(CsvType::Text)
     }
 }
 
-/// Finds out how a CSV input is written.
+/// Detects the format of a CSV input.
 ///
 /// # Errors
 /// A data error when a file cannot be read.
@@ -46,12 +46,12 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
     let mut options = CsvOptions::default();
     let mark = delimiter(&first);
     options.header = has_names(&first, mark);
-    // What is said only where the files' names do not say it.
+    // Options are set only where the files' names do not imply them.
     let usual = read_csv::delimiter(input, &options);
     options.delimiter = Some(mark).filter(|mark| usual.as_ref().ok() != Some(mark));
     let mut table = input.table(session, &options, &|_| CsvType::Text).await?;
     let mut looks = look(&table, run).await?;
-    // The first line's cells occur again below: it is a line like the others.
+    // The cells of the first line occur again below, so it is an ordinary line.
     if options.header && looks.iter().any(|look| look.named_like_a_cell) {
         options.header = false;
         table = input.table(session, &options, &|_| CsvType::Text).await?;
@@ -73,7 +73,7 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
     Ok(Written { options, types })
 }
 
-/// What one pass shows of a column of texts.
+/// The findings of one pass about a text column.
 struct Look {
     name: String,
     csv_type: CsvType,
@@ -129,7 +129,7 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
     looks.collect()
 }
 
-/// The first whole lines of the first file.
+/// Returns the first whole lines of the first file.
 fn first_lines(input: &Input) -> Result<Vec<u8>> {
     let mut first = Vec::new();
     if let Some(file) = input.files.first() {
@@ -150,7 +150,8 @@ fn records(first: &[u8], delimiter: u8) -> Vec<csv::ByteRecord> {
     reader.into_byte_records().map_while(std::result::Result::ok).collect()
 }
 
-/// What separates the first line, and most lines as it does, into most cells.
+/// Returns the separator that splits the first line into the most cells, and most lines into as
+/// many.
 fn delimiter(first: &[u8]) -> u8 {
     let separated = |delimiter: u8| {
         let records = records(first, delimiter);
@@ -162,7 +163,8 @@ fn delimiter(first: &[u8]) -> u8 {
     best.copied().unwrap_or(b',')
 }
 
-/// Whether the first line can be names: all are different, none is a number or made of digits like a date.
+/// Returns whether the first line can be names: all are different, and none is a number or consists
+/// of digits like a date.
 fn has_names(first: &[u8], delimiter: u8) -> bool {
     let records = records(first, delimiter);
     let Some(first) = records.first() else { return true };

@@ -1,7 +1,9 @@
-//! What the data says of its columns: types, NULLs, distinct values, lengths. Counts and averages only, no value.
+//! Facts about columns: types, NULLs, distinct values, lengths. Counts and averages only, no
+//! values.
 //!
-//! Distinct values are first estimated for many columns in one pass, in little memory; then those of columns with
-//! few are counted, and those of columns with about one a row, because there a single repeated value matters.
+//! Distinct values are first estimated for many columns in one pass, in little memory. Then they
+//! are counted exactly in columns with few of them, and in columns with about one per row, where a
+//! single repeated value matters.
 
 use std::sync::Arc;
 
@@ -21,35 +23,36 @@ use crate::error::{Error, Result};
 use crate::generalize::value::is_supported;
 use crate::release::profile::class_sizes;
 
-/// Columns of one pass.
+/// The number of columns per pass.
 const AT_ONCE: usize = 64;
-/// Columns with about so many distinct values or fewer are counted in memory.
+/// Columns with about this many distinct values or fewer are counted in memory.
 const FEW: u64 = 10_000;
-/// Columns with more that are counted one by one, by a GROUP BY that spills.
+/// The number of columns with more distinct values that are counted one by one, by a GROUP BY that
+/// spills.
 const COUNTED_ALONE: usize = 16;
-/// Texts with so many spaces are sentences.
+/// A text with this many spaces is a sentence.
 const SENTENCE: u64 = 3;
 
-/// What is known of a column.
+/// The facts about a column.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// The name.
     pub name: String,
-    /// Its type; of a CSV column the one that all its cells can be read as.
+    /// The type; for a CSV column, the one that all its cells can be read as.
     pub data_type: DataType,
-    /// Rows of the table.
+    /// The rows of the table.
     pub rows: u64,
-    /// Rows where it is NULL.
+    /// The rows where the column is NULL.
     pub nulls: u64,
-    /// Distinct values other than NULL; `None` for types that cannot be released.
+    /// The distinct non-NULL values; `None` for types that cannot be released.
     pub distinct: Option<u64>,
-    /// Whether they were counted; else they are estimated, to about 2 %.
+    /// Whether `distinct` was counted; otherwise it is an estimate within about 2 %.
     pub is_counted: bool,
-    /// Of texts and integers: how long they are.
+    /// The lengths of texts and integers.
     pub(super) length: Option<Length>,
-    /// Of numbers: how far most of them lie apart.
+    /// The spread of most numbers.
     pub(super) spread: Option<f64>,
-    /// Whether it holds texts that are all dates.
+    /// Whether the column holds texts that are all dates.
     pub(super) is_dates_as_text: bool,
 }
 
@@ -58,31 +61,31 @@ pub struct Facts {
 pub(super) struct Length {
     pub(super) least: u64,
     pub(super) greatest: u64,
-    /// Rounded down.
+    /// The mean length, rounded down.
     pub(super) mean: u64,
-    /// Rows with a sentence.
+    /// The rows with a sentence.
     pub(super) sentences: u64,
 }
 
 impl Facts {
-    /// Rows where it is not NULL.
+    /// Returns the number of rows where the column is not NULL.
     pub fn known(&self) -> u64 {
         self.rows - self.nulls
     }
 
-    /// Whether no value occurs twice; known for certain.
+    /// Returns whether no value occurs twice, known for certain.
     pub fn is_unique(&self) -> bool {
         self.is_counted && self.distinct == Some(self.known()) && self.known() > 0
     }
 
-    /// Whether at least so many percent of the known rows have a value of their own.
+    /// Returns whether there are at least `percent` distinct values per 100 non-NULL rows.
     pub(super) fn has_distinct_percent(&self, percent: u64) -> bool {
         self.distinct.is_some_and(|distinct| {
             u128::from(distinct) * 100 >= u128::from(self.known()) * u128::from(percent)
         })
     }
 
-    /// Whether most values are sentences or long, and there are many of them.
+    /// Returns whether most values are sentences or long, and there are many of them.
     pub(super) fn is_prose(&self) -> bool {
         let Some(length) = self.length.filter(|_| self.data_type.is_string()) else { return false };
         let is_long = length.mean >= 40 || length.sentences.saturating_mul(2) > self.known();
@@ -123,14 +126,14 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<F
     Ok(facts)
 }
 
-/// One pass over some columns.
+/// Estimates the facts of some columns in one pass.
 async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<Vec<Facts>> {
     let mut counts = vec![count(lit(1i64)).alias("rows")];
     for (at, (name, data_type)) in fields.iter().enumerate() {
         let mut counted = |what: &str, counting: Expr| counts.push(counting.alias(format!("{what}_{at}")));
         let value = column(name);
         if data_type.is_nested() {
-            // It can only be dropped, and not every reader can read it.
+            // The column can only be dropped, and not every reader can read it.
             counted("known", count(lit(1i64)));
             continue;
         }
@@ -199,15 +202,15 @@ async fn count_together(table: &DataFrame, facts: &mut [&mut Facts]) -> Result<(
     Ok(())
 }
 
-/// 64 bits of a value, NULL of NULL: small, and of one type for all columns. Two values of 10,000 get the same bits
-/// with a chance of 3 in a trillion.
+/// Hashes a value to 64 bits (NULL to NULL): small, and of one type for all columns. Among 10,000
+/// values, two have the same hash with a chance of 3 in a trillion.
 fn hash(name: &str) -> Result<Expr> {
     let hash = when(column(name).is_not_null(), row_hash([0, 0], vec![column(name)]));
     hash.end().context("counting values")
 }
 
-/// Some columns of a table, without the plan of all others: every query would optimize it anew, which takes most of the time
-/// where there are thousands of them.
+/// Selects some columns of a table, without the plan of all others: every query would optimize it
+/// again, which takes most of the time where there are thousands of them.
 pub(super) fn narrow<'a>(table: &DataFrame, names: impl IntoIterator<Item = &'a str>) -> Result<DataFrame> {
     let doing = "reading the input";
     let columns =
@@ -218,21 +221,21 @@ pub(super) fn narrow<'a>(table: &DataFrame, names: impl IntoIterator<Item = &'a 
     Ok(DataFrame::new(state, plan))
 }
 
-/// `count(*) FILTER (WHERE condition)`.
+/// Builds `count(*) FILTER (WHERE condition)`.
 pub(super) fn count_if(condition: Expr) -> Result<Expr> {
     Ok(count(when(condition, lit(1i64)).end().context("counting values")?))
 }
 
-/// The one row of aggregates over all of `table`.
+/// Returns the single row of aggregates over all of `table`.
 pub(super) async fn one_row(table: &DataFrame, aggregates: Vec<Expr>) -> Result<RecordBatch> {
     let doing = "reading the input";
     let batches =
         table.clone().aggregate(vec![], aggregates).context(doing)?.collect().await.context(doing)?;
     let batch = batches.into_iter().find(|batch| batch.num_rows() == 1);
-    batch.ok_or_else(|| Error::internal("aggregates without a row"))
+    batch.ok_or_else(|| Error::internal("propose: the aggregates returned no row"))
 }
 
-/// The count `name` of a row; `None` where it was not asked for or is NULL.
+/// Returns the count `name` of a row; `None` where it was not requested or is NULL.
 pub(super) fn whole(row: &RecordBatch, name: &str) -> Result<Option<u64>> {
     let Some(array) = row.column_by_name(name) else { return Ok(None) };
     let array = cast(array, &DataType::UInt64).context("reading counts")?;
@@ -247,7 +250,7 @@ fn number(row: &RecordBatch, name: &str) -> Result<Option<f64>> {
     Ok((!array.is_null(0)).then(|| array.value(0)).filter(|number| number.is_finite()))
 }
 
-/// What is counted in a text: its name in plans, and how.
+/// A count over a text: its name in plans, and the function that counts.
 struct InText(&'static str, fn(&str) -> usize);
 
 const CHARACTERS: InText = InText("kanon_characters", |text| text.chars().count());
@@ -263,13 +266,15 @@ impl OfValues for InText {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let texts = values.as_string_view_opt().ok_or_else(|| Error::internal("text of another type"))?;
+        let texts = values
+            .as_string_view_opt()
+            .ok_or_else(|| Error::internal("propose: a text column is not Utf8View"))?;
         let counts = texts.iter().map(|text| text.and_then(|text| u64::try_from((self.1)(text)).ok()));
         Ok(Arc::new(counts.collect::<UInt64Array>()))
     }
 }
 
-/// Whether a type is one of days or moments.
+/// Returns whether a type holds days or moments.
 pub(super) fn is_time(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(..))
 }

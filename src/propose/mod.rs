@@ -1,7 +1,9 @@
-//! A first policy for a table: for every column a role and levels, as far as its name and its data tell.
+//! Proposes a first policy for a table: for every column a role and levels, as far as its name and
+//! its data show.
 //!
-//! Names are looked up in a table of words (`names`), the data is counted (`facts`), and the quasi-identifiers are
-//! tried together (`separation`). What comes out holds names, types, counts and shares, and no value of the data.
+//! Names are looked up in a table of words (`names`), the data is counted (`facts`), and the
+//! quasi-identifiers are tried together (`separation`). The result holds names, types, counts and
+//! shares, but no values of the data.
 
 mod csv;
 mod facts;
@@ -24,19 +26,19 @@ use crate::input::{Format, Input};
 use crate::policy::{CsvOptions, CsvType, Folder, PolicySpec};
 use names::Named;
 
-/// Undecided columns that are tried together with the quasi-identifiers.
+/// The number of undecided columns that are tried together with the quasi-identifiers.
 const TRIED: usize = 8;
 
-/// What is proposed for a table.
+/// The proposal for a table.
 #[derive(Debug, Clone)]
 pub struct Proposal {
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
-    /// How a CSV input is written.
+    /// The format of a CSV input.
     pub csv: Option<CsvOptions>,
-    /// Its columns in their order.
+    /// The columns in their order.
     pub columns: Vec<Column>,
-    /// What is known of people and rows.
+    /// How individuals relate to rows.
     pub people: People,
     /// The quasi-identifiers that single out most rows: one, two and three of them.
     pub singled_out: Vec<SingledOut>,
@@ -44,34 +46,36 @@ pub struct Proposal {
     pub unique_share: Option<f64>,
 }
 
-/// What is proposed for a column.
+/// The proposal for a column.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// What was counted.
+    /// The counts.
     pub facts: Facts,
-    /// The role.
+    /// The proposed role.
     pub role: Proposed,
-    /// Why, in words.
+    /// The reason in words.
     pub why: String,
-    /// The levels, if it is or becomes a quasi-identifier.
+    /// The levels, if the column is or becomes a quasi-identifier.
     pub levels: Option<Levels>,
-    /// Of an undecided column: the share of rows that are unique when it joins the quasi-identifiers.
+    /// For an undecided column: the share of rows that are unique when it joins the
+    /// quasi-identifiers.
     pub unique_share_with: Option<f64>,
 }
 
-/// Whether each row is another person.
+/// How individuals relate to rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum People {
-    /// A column says who a row is about.
+    /// This column identifies the individual of a row.
     Individual(String),
-    /// Each row has its own value in this column of persons' numbers.
+    /// Each row is an individual: this column of personal numbers has a different value in each
+    /// row.
     Rows(String),
-    /// Nothing says so; this identifier repeats, if one does.
+    /// Unknown; names an identifier that repeats, if one does.
     Unknown(Option<String>),
 }
 
 impl Proposal {
-    /// The columns that a role is proposed for.
+    /// Returns the columns with this proposed role.
     pub fn with_role(&self, role: Proposed) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(move |column| column.role == role)
     }
@@ -138,7 +142,7 @@ fn of_column(facts: Facts) -> (Option<Named>, Column) {
     (named, Column { facts, role, why, levels, unique_share_with: None })
 }
 
-/// Whether a policy takes the column as a quasi-identifier with these levels.
+/// Returns whether a policy accepts the column as a quasi-identifier with these levels.
 fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
     let hierarchy = levels.map(|levels| format!(", hierarchy = {levels}")).unwrap_or_default();
     let text = format!("k = 2\n[columns]\nc = {{ role = \"quasi\"{hierarchy} }}");
@@ -146,12 +150,12 @@ fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
     PolicySpec::parse(&text).and_then(|text| text.resolve(&schema, &Folder(".".into()))).is_ok()
 }
 
-/// Finds out who the rows are about; at most one column becomes the individual.
+/// Determines how individuals relate to rows; at most one column becomes the individual.
 fn people(named: &[Option<Named>], columns: &mut [Column]) -> People {
     let of_persons: Vec<usize> =
         (0..columns.len()).filter(|at| named.get(*at) == Some(&Some(Named::Person))).collect();
     let repeats = |facts: &Facts| !facts.is_unique() && facts.distinct.is_some_and(|distinct| distinct > 1);
-    // A NULL individual counts nobody: a column without NULLs is the better one.
+    // Rows with a NULL individual count no individual: a column without NULLs is preferred.
     let repeating = of_persons.iter().copied().filter(|at| repeats(&columns[*at].facts));
     if let Some(at) = repeating.min_by_key(|at| columns[*at].facts.nulls > 0) {
         let column = &mut columns[at];

@@ -1,11 +1,11 @@
-//! What the name of a column says of it: its words, looked up in a table.
+//! Infers the meaning of a column from the words of its name, looked up in a table.
 
-/// What kind of column a name speaks of.
+/// The kind of column that a name indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Named {
-    /// A person's own number: it stands in every row of the person.
+    /// A person's own number, the same in every row of the person.
     Person,
-    /// A name, or a way to reach somebody.
+    /// A name or contact details.
     Contact,
     /// The number of a record.
     Record,
@@ -13,22 +13,22 @@ pub(super) enum Named {
     Birth,
     /// A postal code.
     Postal,
-    /// The date of something that others may have seen.
+    /// The date of an event that others may have seen.
     Event,
-    /// Anything else that others may know.
+    /// Any other attribute that others may know.
     Known,
-    /// What nobody should learn about a person.
+    /// An attribute that must not be learnt about a person.
     Sensitive,
     /// Free text.
     Notes,
 }
 
-/// Names of one meaning.
+/// The names with one meaning.
 pub(super) struct Pattern {
     pub(super) named: Named,
     /// The meaning: "named like ...".
     pub(super) like: &'static str,
-    /// Words that stand next to each other in a name; `*` is any end of a word.
+    /// Words that stand next to each other in a name; `*` is any ending of a word.
     words: &'static [&'static str],
 }
 
@@ -36,7 +36,7 @@ const fn pattern(named: Named, like: &'static str, words: &'static [&'static str
     Pattern { named, like, words }
 }
 
-/// The first pattern that a name matches counts.
+/// The patterns; the first one that matches a name counts.
 const PATTERNS: &[Pattern] = &[
     pattern(
         Named::Person,
@@ -240,10 +240,10 @@ const PATTERNS: &[Pattern] = &[
     pattern(Named::Record, "the number of a record", &["id", "ids", "uuid", "guid", "key", "row number"]),
 ];
 
-/// What the name of a column says, if anything.
+/// Returns the pattern that the name of a column matches, if any.
 pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
     let words = words(name);
-    // The number of a person's visits is no person's number.
+    // A count of a person's visits is not a person's number.
     let counts = words.iter().any(|word| COUNTS.contains(&word.as_str()));
     let fits = |pattern: &&Pattern| {
         !(counts && matches!(pattern.named, Named::Person | Named::Record))
@@ -252,18 +252,20 @@ pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
     PATTERNS.iter().find(fits)
 }
 
-/// Words of a name that is of a count, a kind or a state, not of a number that somebody has.
+/// Words of names for a count, a kind or a state instead of a person's number.
 const COUNTS: &[&str] =
     &["of", "in", "per", "count", "counts", "total", "type", "kind", "status", "visits", "stays", "days"];
 
-/// The words of a name in lower case: `patientId`, `patient-id` and `PATIENT_ID2` begin with `patient` and `id`.
+/// Returns the words of a name in lower case: `patientId`, `patient-id` and `PATIENT_ID2` begin
+/// with `patient` and `id`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let letters: Vec<char> = name.chars().collect();
     for (at, letter) in letters.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| letters.get(before));
         let next_is_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
-        // A new word: after a small letter, or the last of several large letters before a small one.
+        // A new word begins after a lower-case letter, or at the last of several upper-case letters
+        // before a lower-case one.
         let turns = letter.is_uppercase()
             && before.is_some_and(|before| before.is_lowercase() || before.is_uppercase() && next_is_small);
         if !letter.is_alphabetic() || turns {
@@ -277,7 +279,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether the words of a pattern stand next to each other among `words`, or written together as one of them.
+/// Returns whether the words of a pattern stand next to each other among `words`, or are joined in
+/// one of them.
 fn stands_in(pattern: &str, words: &[String]) -> bool {
     let parts: Vec<&str> = pattern.split(' ').collect();
     let apart =
@@ -329,7 +332,7 @@ mod tests {
             ("salary-class", Some(Named::Sensitive)),
             ("notes", Some(Named::Notes)),
             ("uuid", Some(Named::Record)),
-            // Words, not parts of words.
+            // Matches words, not parts of words.
             ("dosage", None),
             ("message", None),
             ("essex", None),

@@ -1,11 +1,11 @@
-//! How far most values of a column of numbers lie apart, which one outlier cannot change.
+//! The spread of most values of a numeric column, which one outlier cannot change.
 //!
 //! ```text
 //! spread = 2.5 * (third quartile - first quartile)      about four standard deviations
 //!          1.2 * (95th percentile - 5th percentile)     where the quartiles are equal
 //! ```
-//! Values are counted by sign, exponent and 12 bits behind it: in little memory, to 0.02 %, and the same in whatever
-//! order they come.
+//! Values are counted by sign, exponent and the next 12 bits: in little memory, to 0.02 %, and
+//! independently of their order.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,11 +20,11 @@ use datafusion::scalar::ScalarValue;
 use crate::engine::into_engine;
 use crate::error::Error;
 
-/// The bits of a double that are not looked at.
+/// The number of low bits of a double that are ignored.
 const DROPPED: u32 = 40;
 const SIGN: u64 = 1 << 63;
 
-/// The spread of `values`, which are doubles; NULL where nearly all are equal.
+/// Returns the spread of `values`, which are doubles; NULL where nearly all are equal.
 pub(super) fn spread(values: Expr) -> Expr {
     let state = Arc::new(vec![DataType::List(Arc::new(Field::new_list_field(DataType::UInt64, true)))]);
     let double = Arc::new(DataType::Float64);
@@ -39,27 +39,27 @@ pub(super) fn spread(values: Expr) -> Expr {
     spread.call(vec![values])
 }
 
-/// How many values begin with the same bits, in the order of the values.
+/// The number of values per leading bits, in the order of the values.
 #[derive(Default)]
 struct Counts(BTreeMap<u64, u64>);
 
-/// Names the kind only: the counts hold values.
+/// Shows the type only: the counts hold values.
 impl fmt::Debug for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counts(..)")
     }
 }
 
-/// The first bits of a double, in the order of doubles.
+/// Returns the first bits of a double, in the order of doubles.
 fn first_bits(value: f64) -> u64 {
     let bits = value.to_bits();
     (if bits & SIGN == 0 { bits | SIGN } else { !bits }) >> DROPPED
 }
 
-/// The double of [`first_bits`] whose other bits are 0.
+/// Returns the double of [`first_bits`] whose other bits are 0.
 fn of_first_bits(first: u64) -> f64 {
     let bits = first << DROPPED;
-    // All bits of a negative number were turned over.
+    // All bits of a negative number were inverted.
     f64::from_bits(if bits & SIGN == 0 { !(bits | ((1 << DROPPED) - 1)) } else { bits & !SIGN })
 }
 
@@ -68,7 +68,7 @@ impl Counts {
         *self.0.entry(first).or_default() += count;
     }
 
-    /// The value below which so many percent lie.
+    /// Returns the value below which `percent` percent of the values lie.
     fn percentile(&self, percent: u64) -> Option<f64> {
         let all: u64 = self.0.values().sum();
         let rank = u128::from(all.checked_sub(1)?) * u128::from(percent) / 100;
@@ -90,7 +90,8 @@ impl Counts {
 impl Accumulator for Counts {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values = values.first().and_then(|values| values.as_primitive_opt::<Float64Type>());
-        let values = values.ok_or_else(|| into_engine(Error::internal("a spread of other than doubles")))?;
+        let values = values
+            .ok_or_else(|| into_engine(Error::internal("propose: the values of a spread are not doubles")))?;
         values
             .iter()
             .flatten()
@@ -101,7 +102,9 @@ impl Accumulator for Counts {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let lists = states.first().and_then(|states| states.as_list_opt::<i32>());
-        let lists = lists.ok_or_else(|| into_engine(Error::internal("a spread of other than counts")))?;
+        let lists = lists.ok_or_else(|| {
+            into_engine(Error::internal("propose: the state of a spread is not a list of counts"))
+        })?;
         for list in lists.iter().flatten() {
             let pairs =
                 list.as_primitive::<UInt64Type>().values().chunks_exact(2).map(|pair| (pair[0], pair[1]));
@@ -135,7 +138,7 @@ mod tests {
         let mut counts = Counts::default();
         let values: ArrayRef = Arc::new(Float64Array::from_iter_values(values));
         counts.update_batch(&[values]).unwrap();
-        // Through its state, as with several threads.
+        // Merges through the state, as with several threads.
         let mut merged = Counts::default();
         for state in counts.state().unwrap() {
             merged.merge_batch(&[state.to_array().unwrap()]).unwrap();

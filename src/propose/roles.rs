@@ -1,32 +1,32 @@
-//! A role for a column, from its name and its facts. In doubt none: a wrong `insensitive` gives people away, so it is
-//! never proposed.
+//! Proposes a role for a column from its name and its facts. In doubt it proposes none. It never
+//! proposes `insensitive`, because a wrong one reveals individuals.
 
 use super::facts::{Facts, is_time};
 use super::names::{Named, Pattern};
 use crate::generalize::value::is_supported;
 
-/// In smaller tables nothing follows from values that do not repeat.
+/// In tables with fewer rows, values that do not repeat are no evidence.
 const ENOUGH_ROWS: u64 = 20;
 
 /// A proposed role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Proposed {
-    /// Who a row is about; people have several rows.
+    /// The individual of a row; individuals may have several rows.
     Individual,
-    /// Names a person or a record; never written.
+    /// Identifies a person or a record; never written.
     Identifier,
     /// Others may know it; generalized.
     Quasi,
-    /// What nobody should learn about a person.
+    /// An attribute that must not be learnt about a person.
     Sensitive,
     /// Free text; never written.
     Text,
-    /// Somebody who knows the data must decide.
+    /// A person who knows the data must decide.
     Undecided,
 }
 
 impl Proposed {
-    /// The word of the policy.
+    /// Returns the policy's word for the role.
     pub fn word(self) -> &'static str {
         match self {
             Proposed::Individual => "individual",
@@ -39,7 +39,8 @@ impl Proposed {
     }
 }
 
-/// The role of a column by itself, and why. Who the individual is, is seen from all columns together.
+/// Returns the role of a column by itself, and the reason. The individual is chosen later, from all
+/// columns together.
 pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, String) {
     let Some(pattern) = pattern else { return by_facts(facts) };
     let named = |role, but: &str| (role, format!("named like {}{but}", pattern.like));
@@ -72,7 +73,7 @@ pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, Stri
     }
 }
 
-/// The role of a column whose name says nothing.
+/// Returns the role of a column whose name has no known meaning.
 fn by_facts(facts: &Facts) -> (Proposed, String) {
     let data_type = &facts.data_type;
     if !is_supported(data_type) && !data_type.is_decimal() {

@@ -1,8 +1,9 @@
-//! Which columns single people out, by counting: the share of rows that are the only one with their values.
+//! Finds the columns that single individuals out, by the share of rows that are the only one with
+//! their values.
 //!
-//! The share of distinct tuples and the greedy choice of the next column that separates most are those of
-//! [`papers::MOTWANI_XU_2007`]; deviation: exact, over all rows instead of a sample, and with the share of unique
-//! rows, which is what a person feels.
+//! The share of distinct tuples and the greedy choice of the next column that separates most are
+//! those of [`papers::MOTWANI_XU_2007`]; deviation: exact, over all rows instead of a sample, and
+//! with the share of unique rows, the quantity that concerns an individual.
 
 use datafusion::prelude::DataFrame;
 
@@ -15,9 +16,9 @@ use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::papers;
 use crate::release::profile::class_sizes;
 
-/// Columns that the greedy choice looks at.
+/// The number of columns that the greedy choice considers.
 const CANDIDATES: usize = 8;
-/// The most columns that it takes together.
+/// The most columns that it combines.
 const TOGETHER: usize = 3;
 
 /// Columns and the rows that they single out.
@@ -29,7 +30,7 @@ pub struct SingledOut {
     pub unique_share: f64,
 }
 
-/// The share of rows of `table` that are the only one with their values of `names`.
+/// Returns the share of rows of `table` that are the only one with their values of `names`.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -37,15 +38,15 @@ pub(super) async fn unique_share(table: &DataFrame, names: &[&str], stop: &Cance
     Ok(separated(table, names, stop).await?.0)
 }
 
-/// The share of unique rows, and the number of distinct tuples.
+/// Returns the share of unique rows, and the number of distinct tuples.
 async fn separated(table: &DataFrame, names: &[&str], stop: &CancelToken) -> Result<(f64, u64)> {
     let table = narrow(table, names.iter().copied())?;
     let sizes = class_sizes(&table, names, stop, "grouping the input by some of its columns").await?;
     Ok((SampleUniqueness.value(&sizes).unwrap_or_default(), sizes.classes()))
 }
 
-/// The column, the pair and the three columns of `names` that single out most rows, found greedily; of those after
-/// the eighth nothing is said. Stops where nobody is left to single out.
+/// Returns the column, the pair and the three columns of `names` that single out most rows, found
+/// greedily among the first eight names. Stops when no row is left to single out.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -56,7 +57,7 @@ pub(super) async fn greedy(table: &DataFrame, names: &[&str], stop: &CancelToken
         let mut best: Option<(usize, (f64, u64))> = None;
         for (at, name) in open.iter().enumerate() {
             stop.check()?;
-            // Where as many rows are unique, more distinct tuples separate more.
+            // Among equal shares of unique rows, more distinct tuples separate more.
             let separated = separated(table, &[&taken[..], &[*name]].concat(), stop).await?;
             if best.is_none_or(|(_, most)| separated > most) {
                 best = Some((at, separated));

@@ -1,24 +1,25 @@
-//! Levels for a quasi-identifier, by its type. Steps come from the spread of most numbers, rounded to 1, 2 or 5 times
-//! a power of ten, and begin at 0: they tell neither the least nor the greatest value.
+//! Proposes levels for a quasi-identifier by its type. Steps come from the spread of most numbers,
+//! rounded to 1, 2 or 5 times a power of ten, and begin at 0: they reveal neither the least nor the
+//! greatest value.
 
 use std::fmt;
 
 use super::facts::{Facts, is_time};
 use super::names::Named;
 
-/// Columns with at most so many distinct values are left as they are, or suppressed.
+/// Columns with at most this many distinct values are kept as they are or suppressed.
 const FEW: u64 = 10;
-/// A first step divides the spread into about so many intervals.
+/// The approximate number of intervals into which the first step divides the spread.
 const INTERVALS: f64 = 12.0;
 /// The longest text whose every prefix becomes a level.
 const CODE: u64 = 6;
 
-/// A hierarchy as a policy says it: `{ range = [5, 10, 20] }`.
+/// A hierarchy in the form of a policy: `{ range = [5, 10, 20] }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
-    /// The generalizer.
+    /// The generalizer's name.
     pub key: &'static str,
-    /// Its levels, finest first, as TOML writes them.
+    /// The levels, finest first, in TOML.
     pub values: Vec<String>,
 }
 
@@ -28,7 +29,7 @@ impl fmt::Display for Levels {
     }
 }
 
-/// The levels that go with a column, if any do.
+/// Returns the levels that suit a column, if any.
 pub(super) fn levels(facts: &Facts, named: Option<Named>) -> Option<Levels> {
     let of = |key, values: Vec<String>| (!values.is_empty()).then_some(Levels { key, values });
     let data_type = &facts.data_type;
@@ -41,7 +42,7 @@ pub(super) fn levels(facts: &Facts, named: Option<Named>) -> Option<Levels> {
     if facts.is_dates_as_text
         && facts.length.is_some_and(|length| (length.least, length.greatest) == (10, 10))
     {
-        // 1995-12-21 keeps its month, its year, its decade.
+        // 1995-12-21 keeps its month, its year and its decade.
         return of("prefix", [7, 4, 3].map(|n: u64| n.to_string()).to_vec());
     }
     let is_code = named == Some(Named::Postal);
@@ -57,7 +58,8 @@ pub(super) fn levels(facts: &Facts, named: Option<Named>) -> Option<Levels> {
     }
 }
 
-/// Up to three steps that divide one another, none below 2 times or 10 to the power of `least`.
+/// Returns up to three steps that divide one another, none below 2 or below 10 to the power of
+/// `least`.
 fn steps(spread: f64, least: i32) -> Vec<String> {
     if !spread.is_finite() || spread <= 0.0 {
         return Vec::new();
@@ -78,7 +80,7 @@ fn steps(spread: f64, least: i32) -> Vec<String> {
     chain.into_iter().take(widest).map(|(digit, power)| decimal(digit, power)).collect()
 }
 
-/// `digit * 10^power` without an exponent.
+/// Formats `digit * 10^power` without an exponent.
 fn decimal(digit: u32, power: i32) -> String {
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
     if power >= 0 { format!("{digit}{}", zeros(power)) } else { format!("0.{}{digit}", zeros(-power - 1)) }

@@ -1,5 +1,5 @@
-//! The state of an aggregate over classes: how many rows each class has, for every group of the outer GROUP BY; with
-//! a sensitive or an individual column how many have each value, or are each person's.
+//! The state of an aggregate over classes: the number of rows of each class, per group of the outer
+//! GROUP BY. With a sensitive or an individual column, the rows of each value or individual in it.
 
 use std::sync::Arc;
 
@@ -15,23 +15,24 @@ use hashbrown::HashMap;
 use super::interned::{Interned, NULL, passes};
 use crate::model::{Class, ValueCount};
 
-/// Which columns beside the quasi-identifiers are looked at.
+/// The columns that are counted besides the quasi-identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CountedColumns {
-    /// A column whose distinct values are the people; rows are counted otherwise.
+    /// Whether an individual column is counted; without one, rows are.
     pub(super) individual: bool,
-    /// A sensitive column.
+    /// Whether a sensitive column is counted.
     pub(super) sensitive: bool,
 }
 
 impl CountedColumns {
-    /// How many columns stand before the quasi-identifiers.
+    /// Returns the number of columns before the quasi-identifiers.
     pub(super) fn columns(self) -> usize {
         usize::from(self.individual) + usize::from(self.sensitive)
     }
 }
 
-/// What is told apart: a class of a group, and in it a value and a person where they are looked at.
+/// The key of one count: a class of a group and, where they are counted, a value and an individual
+/// in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Entry {
     group: usize,
@@ -40,8 +41,8 @@ struct Entry {
     who: u32,
 }
 
-/// The rows of each entry. Tuples are in Arrow's row format: equal bytes for equal tuples, NULL a value like any other,
-/// one zero and one NaN.
+/// The number of rows per entry. Tuples are in Arrow's row format: equal tuples have equal bytes,
+/// NULL is a value like any other, and there is one zero and one NaN.
 pub(super) struct ClassCounts {
     looks: CountedColumns,
     classes: Interned,
@@ -51,8 +52,9 @@ pub(super) struct ClassCounts {
 }
 
 impl ClassCounts {
-    /// No class yet; `types` are those of the individual and the sensitive column that are looked at, then those of
-    /// the quasi-identifiers. Without quasi-identifiers every group is one class.
+    /// Creates an empty state. `types` lists the types of the counted individual and sensitive
+    /// columns, then those of the quasi-identifiers. Without quasi-identifiers every group is one
+    /// class.
     pub(super) fn new(looks: CountedColumns, types: &[DataType]) -> Result<Self> {
         let (before, quasi) = types.split_at_checked(looks.columns()).ok_or_else(damaged)?;
         let (who, value) = before.split_at(usize::from(looks.individual));
@@ -65,8 +67,8 @@ impl ClassCounts {
         })
     }
 
-    /// Counts rows: `columns` in the order of the types, the group of each row, and how often it counts, once where
-    /// nothing is said.
+    /// Counts rows: `columns` in the order of the types, the group of each row, and the row's
+    /// weight, 1 where none is given.
     pub(super) fn update(
         &mut self,
         columns: &[ArrayRef],
@@ -94,8 +96,8 @@ impl ClassCounts {
         Ok(())
     }
 
-    /// Shows `see` each class that was counted: its group, the numbers of its people where they are looked at, and
-    /// itself as a model sees it. Groups in their order.
+    /// Calls `see` for each counted class, in the order of groups: with its group, the numbers of
+    /// its individuals where they are counted, and the class as a model sees it.
     pub(super) fn for_each_class(&self, emit: EmitTo, see: &mut dyn FnMut(usize, &[u32], &Class<'_>)) {
         if self.looks.columns() == 0 {
             for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry)) {
@@ -140,7 +142,7 @@ impl ClassCounts {
         entries
     }
 
-    /// Forgets the groups that were emitted; those behind them move to the front.
+    /// Removes the emitted groups and moves the groups behind them to the front.
     pub(super) fn forget(&mut self, emit: EmitTo) -> Result<()> {
         let EmitTo::First(first) = emit else {
             for interned in [&mut self.classes, &mut self.values, &mut self.individuals] {
@@ -152,7 +154,7 @@ impl ClassCounts {
         let left = std::mem::take(&mut self.entries).into_iter().filter(|(entry, _)| entry.group >= first);
         let left = left.map(|(entry, rows)| (Entry { group: entry.group - first, ..entry }, rows));
         let mut left: Vec<(Entry, u64)> = left.collect();
-        // Groups come to an end one after the other: tuples that only they had are not kept.
+        // Groups end one after the other, so tuples that only ended groups had are dropped.
         let known = [&self.classes, &self.values, &self.individuals].map(Interned::len);
         if known.into_iter().any(|known| known > 2 * left.len()) {
             let (classes, values) = (self.classes.take(), self.values.take());
@@ -167,7 +169,7 @@ impl ClassCounts {
         Ok(())
     }
 
-    /// The bytes this takes.
+    /// Returns the memory used, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let interned = [&self.classes, &self.values, &self.individuals];
         size_of_val(self)
@@ -175,7 +177,7 @@ impl ClassCounts {
             + self.entries.allocation_size()
     }
 
-    /// The fields of [`state`](Self::state): lists of equal length, an item an entry.
+    /// Returns the fields of [`state`](Self::state): lists of equal length with one item per entry.
     pub(super) fn state_fields(looks: CountedColumns, has_quasi: bool) -> Vec<(&'static str, DataType)> {
         let list = |items| DataType::LargeList(item_field(items));
         let tuples = [("classes", has_quasi), ("values", looks.sensitive), ("individuals", looks.individual)];
@@ -184,7 +186,8 @@ impl ClassCounts {
         tuples.chain([("rows", list(DataType::UInt64))]).collect()
     }
 
-    /// The counts of each emitted group for [`merge`](Self::merge) elsewhere; `groups` is how many there are.
+    /// Returns the counts of each of the `groups` emitted groups, for [`merge`](Self::merge) in
+    /// another state.
     pub(super) fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
         let groups = if let EmitTo::First(first) = emit { first } else { groups };
         let entries = self.sorted(emit);
@@ -207,7 +210,7 @@ impl ClassCounts {
         items.into_iter().map(|items| lists(items, lengths.iter().copied())).collect()
     }
 
-    /// The state of groups of one row each; rows that `filter` leaves out have no entry.
+    /// Returns the state of groups of one row each; rows that `filter` drops have no entry.
     pub(super) fn state_of_rows(
         &self,
         columns: &[ArrayRef],
@@ -221,7 +224,7 @@ impl ClassCounts {
         alone.state(EmitTo::All, rows)
     }
 
-    /// Adds counts that were made elsewhere to these groups.
+    /// Adds the counts of other states to these groups.
     pub(super) fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let (rows, tuples) = states.split_last().ok_or_else(damaged)?;
         let rows = rows.as_list_opt::<i64>().ok_or_else(damaged)?;
@@ -286,7 +289,7 @@ mod tests {
         ClassCounts::new(ROWS, &[DataType::Float64, DataType::Utf8]).unwrap()
     }
 
-    /// Each class: its group, its size, and the counts of its values.
+    /// Returns the group, the size and the value counts of each class.
     fn seen(counts: &ClassCounts, emit: EmitTo) -> Vec<(usize, u64, Vec<u64>)> {
         let mut all = Vec::new();
         counts.for_each_class(emit, &mut |group, _, class| {
@@ -333,7 +336,7 @@ mod tests {
         }
         assert_eq!(seen(&merged, EmitTo::All), seen(&whole, EmitTo::All));
         assert_eq!(sizes(&whole), [1, 1, 1, 1, 2]);
-        // Every row as a group of its own.
+        // Each row is a group of its own.
         let all = columns(&[None; 6], &texts);
         let filter =
             BooleanArray::from(vec![Some(true), Some(true), Some(true), Some(false), None, Some(true)]);

@@ -13,14 +13,15 @@ use crate::decimal::Decimal;
 pub(super) struct Constant<'a> {
     /// The function's name.
     pub(super) function: &'a str,
-    /// Counted from 1.
+    /// The position among the arguments, counted from 1.
     pub(super) position: usize,
-    /// What the constant means, one word.
+    /// The meaning of the constant, in one word.
     pub(super) name: &'a str,
 }
 
 impl Constant<'_> {
-    /// The number that the literal says, exactly; `None` stands for an argument that is no literal.
+    /// Returns the exact number of the literal; `None` stands for an argument that is not a
+    /// literal.
     pub(super) fn number(self, literal: Option<&ScalarValue>) -> Result<Decimal> {
         let found = match literal {
             Some(value) if !value.is_null() && value.data_type().is_numeric() => value,
@@ -31,7 +32,7 @@ impl Constant<'_> {
         Decimal::parse(&text).map_err(|e| self.refused(&e))
     }
 
-    /// The word that the literal says.
+    /// Returns the word of the literal.
     pub(super) fn word(self, literal: Option<&ScalarValue>) -> Result<String> {
         match literal.and_then(ScalarValue::try_as_str).flatten() {
             Some(word) => Ok(word.to_owned()),
@@ -48,14 +49,14 @@ impl Constant<'_> {
         self.refused(&format!("expected {expected}, found {found}"))
     }
 
-    /// The plan's error for a constant that was read and cannot be used.
+    /// Builds the plan error for a constant that was read but cannot be used.
     pub(super) fn refused(self, why: &dyn std::fmt::Display) -> DataFusionError {
         let Self { function, position, name } = self;
         DataFusionError::Plan(format!("{function}: argument {position} ({name}): {why}"))
     }
 }
 
-/// The literals among the arguments of an accumulator.
+/// Returns the literals among the arguments of an accumulator.
 pub(super) fn literals<'a>(
     arguments: &'a AccumulatorArgs<'_>,
 ) -> impl Iterator<Item = Option<&'a ScalarValue>> {

@@ -1,14 +1,16 @@
-//! `generalize('hierarchy', value, level)`: a value becomes the label that a loaded hierarchy gives it.
+//! `generalize('hierarchy', value, level)`: maps a value to its label in a loaded hierarchy.
 //!
 //! # Contract
-//! Name and level are literals, checked when the query is planned: the name is one that
-//! [`load_hierarchy`](super::load_hierarchy) has loaded, the level a whole number from 0, the value's
-//! [text form](Value::text_form), to the hierarchy's top, which is one label for all. The result is text (`Utf8View`) at
-//! every level; NULL stays NULL below the top. Values that the hierarchy does not hold are refused and counted; level 0,
-//! and a top that the table lacks, take any. Dictionaries are generalized once per distinct value. When the query is optimized the call is bound to
-//! the table that it then found: loading the name again changes plans that are made later, no running query. The bound
-//! call has a fourth argument, the SHA-256 of the table, so that a worker whose hierarchy of that name is another refuses
-//! it. Labels are text and have no order of the values: none is claimed, and nothing is pruned.
+//! Name and level are literals, checked when the query is planned:
+//! [`load_hierarchy`](super::load_hierarchy) must have loaded the name, and the level is a whole
+//! number from 0, the value's [text form](Value::text_form), to the hierarchy's top, which is one
+//! label for all. The result is text (`Utf8View`) at every level; NULL stays NULL below the top.
+//! Values that the hierarchy does not hold are refused and counted; level 0, and a top that the
+//! table lacks, accept any value. Dictionaries are generalized once per distinct value. The
+//! optimizer binds the call to the table loaded at that time: loading the name again affects later
+//! plans, not running queries. The bound call has a fourth argument, the SHA-256 of the table, so
+//! that a worker with another hierarchy of that name refuses the call. Labels are text and do not
+//! keep the order of the values: no order is claimed, and nothing is pruned.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -35,7 +37,7 @@ use crate::generalize::Value;
 pub(super) const NAME: &str = "generalize";
 const SYNTAX: &str = "generalize('hierarchy', value, level)";
 
-/// The hierarchies that a function sees, where it is this one.
+/// Returns the hierarchies of `function` if it is `generalize`.
 pub(super) fn of_loaded(function: &ScalarUDF) -> Option<Hierarchies> {
     Some(function.inner().downcast_ref::<GeneralizeLoaded>()?.hierarchies.clone())
 }
@@ -55,7 +57,8 @@ impl Bound {
     }
 }
 
-/// The SQL function over the hierarchies of its session; in an optimized plan over the one that it names.
+/// The SQL function over the hierarchies of its session; in an optimized plan, over the hierarchy
+/// it is bound to.
 #[derive(Debug)]
 pub(super) struct GeneralizeLoaded {
     hierarchies: Hierarchies,
@@ -65,9 +68,9 @@ pub(super) struct GeneralizeLoaded {
 }
 
 impl GeneralizeLoaded {
-    /// The function over these hierarchies.
+    /// Creates the function over these hierarchies.
     pub(super) fn new(hierarchies: Hierarchies) -> Self {
-        // What a name means changes with time, what a bound one means does not.
+        // The meaning of a name changes with time, the meaning of a bound name does not.
         Self::with(hierarchies, None, Volatility::Stable)
     }
 
@@ -78,7 +81,7 @@ impl GeneralizeLoaded {
         Self { hierarchies, bound, signature, documentation: documentation(SYNTAX, summary, None, example) }
     }
 
-    /// What a call with these literals means.
+    /// Looks up the level that a call with these literals means.
     fn meant(&self, literals: &[Option<&ScalarValue>]) -> Result<Bound> {
         if let Some(bound) = &self.bound {
             return Ok(bound.clone());
@@ -141,7 +144,7 @@ impl ScalarUDFImpl for GeneralizeLoaded {
         &self.signature
     }
 
-    /// Every type as it is: [`Self::return_field_from_args`] judges them, where constants are known.
+    /// Accepts every type: [`Self::return_field_from_args`] checks them, where constants are known.
     fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
         Ok(declared.to_vec())
     }
@@ -153,7 +156,7 @@ impl ScalarUDFImpl for GeneralizeLoaded {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
         let meant = self.meant(arguments.scalar_arguments)?;
         let (levels, value) = (meant.loaded.hierarchy.levels(), arguments.arg_fields.get(1));
-        // Level 1 looks at values, other levels may not.
+        // The result type is taken from level 1, which looks at values; other levels may not.
         let (Some(level), Some(value)) = (levels.get(1), value) else { return Err(wrong_arity(1)) };
         let (_, result) = types(&**level, value.data_type()).map_err(|why| {
             let place = Constant { function: NAME, position: 2, name: "value" };
@@ -172,7 +175,7 @@ impl ScalarUDFImpl for GeneralizeLoaded {
         labels_of(&format!("{NAME}: hierarchy `{}`", meant.name), &**meant.generalizer()?, value)
     }
 
-    /// Binds the call to the table that its name means now.
+    /// Binds the call to the table that currently has its name.
     fn simplify(&self, mut arguments: Vec<Expr>, _info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         if self.bound.is_some() {
             return Ok(ExprSimplifyResult::Original(arguments));

@@ -1,8 +1,9 @@
-//! Hierarchies that queries name: loaded beforehand, shared by the functions of one session.
+//! Hierarchies that queries refer to by name, loaded beforehand and shared by the functions of a
+//! session.
 //!
 //! A hierarchy is loaded from the result of a query with [`load_hierarchy`] or from a file with
-//! [`load_hierarchy_file`]; `generalize('name', value, level)` then looks values up in it. A name that is loaded again is
-//! replaced for the plans that are made from then on.
+//! [`load_hierarchy_file`]; `generalize('name', value, level)` then looks values up in it. Loading
+//! a name again replaces it for later plans.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,11 +23,11 @@ use crate::input::hierarchy_files::HierarchyFiles;
 use crate::policy::{Files, Folder};
 use crate::release::publish::digest;
 
-/// A table that was loaded, and its levels. Two are equal when their tables are.
+/// A loaded table and its levels. Two are equal when their tables are equal.
 pub(crate) struct LoadedHierarchy {
-    /// One row a value: the value, then its labels, finest first.
+    /// One row per value: the value, then its labels, finest first.
     pub(crate) table: Argument,
-    /// Level 0 is the value as text; the last level is one label for all.
+    /// The levels: level 0 is the value as text, the last level one label for all.
     pub(crate) hierarchy: Hierarchy,
     /// The SHA-256 of the table.
     pub(super) digest: String,
@@ -37,13 +38,13 @@ impl LoadedHierarchy {
         let levels = (hierarchy::ROW.levels)(&table, &Options::default())?;
         let digest = match &table {
             Argument::Table(rows) => digest::of_bytes(csv_of_rows(rows)?.as_bytes()),
-            _ => return Err(Error::internal("a hierarchy that is no table")),
+            _ => return Err(Error::internal("load_hierarchy: a loaded hierarchy is not a table")),
         };
         Ok(Self { hierarchy: Hierarchy::new(&DataType::Utf8View, levels)?, table, digest })
     }
 }
 
-/// Shows no label: those are cells.
+/// Shows no labels, because they are cells.
 impl fmt::Debug for LoadedHierarchy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LoadedHierarchy({} levels)", self.hierarchy.height())
@@ -58,11 +59,11 @@ impl PartialEq for LoadedHierarchy {
 
 impl Eq for LoadedHierarchy {}
 
-/// The hierarchies of a session by name; clones share them.
+/// The hierarchies of a session by name, shared by clones.
 #[derive(Clone, Default)]
 pub(crate) struct Hierarchies(Arc<RwLock<BTreeMap<String, Arc<LoadedHierarchy>>>>);
 
-/// Shows names only.
+/// Shows the names only.
 impl fmt::Debug for Hierarchies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
@@ -70,20 +71,20 @@ impl fmt::Debug for Hierarchies {
 }
 
 impl Hierarchies {
-    /// Whether these are the same, not only equal.
+    /// Returns whether both are the same instance.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The names, sorted.
+    /// Returns the names, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// The hierarchy of that name; later loads do not change it.
+    /// Returns the hierarchy of this name; later loads do not change it.
     ///
     /// # Errors
-    /// A policy error that says what is loaded and how to load.
+    /// A policy error that lists the loaded names and how to load one.
     pub(crate) fn get(&self, name: &str) -> crate::error::Result<Arc<LoadedHierarchy>> {
         let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
         loaded.get(name).map(Arc::clone).ok_or_else(|| {
@@ -95,10 +96,10 @@ impl Hierarchies {
         })
     }
 
-    /// Loads a hierarchy, or replaces the one of that name.
+    /// Loads a hierarchy, replacing one of the same name.
     ///
     /// # Errors
-    /// A policy error, with the name, when the table is no hierarchy.
+    /// A policy error with the name when the table is not a hierarchy.
     pub(crate) fn load(&self, name: &str, table: Argument) -> crate::error::Result<()> {
         let loaded = LoadedHierarchy::new(table).map_err(|error| error.at(place(name)))?;
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,8 @@ fn place(name: &str) -> String {
     format!("hierarchy `{name}`")
 }
 
-/// The hierarchies that the functions of a registry share; `None` where they are not registered.
+/// Returns the hierarchies that the functions of a registry share; `None` where they are not
+/// registered.
 pub(crate) fn hierarchies(registry: &dyn FunctionRegistry) -> Option<Hierarchies> {
     registry.udf(NAME).ok().and_then(|function| of_loaded(&function))
 }
@@ -128,8 +130,8 @@ fn planned(error: &Error) -> DataFusionError {
     DataFusionError::Plan(error.to_string())
 }
 
-/// Loads the result of a query as the hierarchy `name` of a session: the columns in order are the value and its labels,
-/// finest first. A hierarchy of that name is replaced.
+/// Loads the result of a query as the hierarchy `name` of a session: its columns are the value and
+/// the labels, finest first. Replaces a hierarchy of that name.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
@@ -145,16 +147,18 @@ fn planned(error: &Error) -> DataFusionError {
 /// ```
 ///
 /// # Errors
-/// An error of the plan when the functions are not registered, or when the table is no hierarchy: NULLs, a value twice,
-/// fewer than two columns, labels that are equal at one level and not at the next.
+/// A plan error when the functions are not registered or the table is not a hierarchy: it has
+/// NULLs, a repeated value, fewer than two columns, or labels that are equal at one level and
+/// differ at the next.
 pub fn load_hierarchy(registry: &dyn FunctionRegistry, name: &str, table: &[RecordBatch]) -> Result<()> {
     let hierarchies = registered(registry)?;
     let table = hierarchy::table_of_batches(table).map_err(|error| planned(&error.at(place(name))))?;
     hierarchies.load(name, table).map_err(|error| planned(&error))
 }
 
-/// Loads a CSV or Parquet (`.parquet`) file as the hierarchy `name` of a session, as a policy does: the first line of a
-/// CSV file is a header, and dropped, only if its first cell is `name`. A hierarchy of that name is replaced.
+/// Loads a CSV or Parquet (`.parquet`) file as the hierarchy `name` of a session, as a policy does:
+/// the first line of a CSV file is skipped as a header only if its first cell is `name`. Replaces a
+/// hierarchy of that name.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
@@ -168,7 +172,8 @@ pub fn load_hierarchy(registry: &dyn FunctionRegistry, name: &str, table: &[Reco
 /// ```
 ///
 /// # Errors
-/// An error of the plan when the functions are not registered, the file cannot be read or holds no hierarchy.
+/// A plan error when the functions are not registered, the file cannot be read or does not hold a
+/// hierarchy.
 pub fn load_hierarchy_file(
     registry: &dyn FunctionRegistry,
     name: &str,

@@ -1,4 +1,4 @@
-//! Distinct tuples as numbers.
+//! Numbers for distinct tuples.
 
 use std::hash::BuildHasher;
 
@@ -10,21 +10,21 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::engine::functions::canonical;
 
-/// The number of a tuple whose one column is NULL.
+/// The number of a tuple whose only column is NULL.
 pub(super) const NULL: u32 = u32::MAX;
 
-/// Numbers for the distinct tuples of some columns, in the order of arrival. Tuples are in Arrow's row format: equal
-/// bytes for equal tuples, one zero and one NaN.
+/// Numbers for the distinct tuples of some columns, in the order of arrival. Tuples are in Arrow's
+/// row format: equal tuples have equal bytes, and there is one zero and one NaN.
 pub(super) struct Interned {
     types: Vec<DataType>,
-    /// `None` where there is no column.
+    /// `None` without columns.
     converter: Option<RowConverter>,
     tuples: Tuples,
 }
 
 #[derive(Default)]
 struct Tuples {
-    /// One behind the other.
+    /// The tuples' bytes, concatenated.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     index: HashTable<u32>,
@@ -61,7 +61,7 @@ impl Tuples {
 }
 
 impl Interned {
-    /// No tuple yet, of columns of these types.
+    /// Creates an empty set of tuples with columns of these types.
     pub(super) fn new(types: &[DataType]) -> Result<Self> {
         let fields = || types.iter().cloned().map(SortField::new).collect();
         let converter = if types.is_empty() { None } else { Some(RowConverter::new(fields())?) };
@@ -76,8 +76,8 @@ impl Interned {
         self.converter.is_some()
     }
 
-    /// The number of each row's tuple: [`NULL`] where the one column is NULL, 0 where `filter` leaves the row out.
-    /// Nothing where there is no column.
+    /// Returns the number of each row's tuple: [`NULL`] where the only column is NULL, 0 where
+    /// `filter` drops the row. Empty without columns.
     pub(super) fn numbers(
         &mut self,
         columns: &[ArrayRef],
@@ -98,32 +98,32 @@ impl Interned {
         converter.convert_columns(&columns)?.iter().enumerate().map(number).collect()
     }
 
-    /// The number of a tuple.
+    /// Returns the number of a tuple, adding it if it is new.
     pub(super) fn number(&mut self, tuple: &[u8]) -> Result<u32> {
         self.tuples.number(tuple)
     }
 
-    /// The tuple of a number; `None` for [`NULL`].
+    /// Returns the tuple of a number; `None` for [`NULL`].
     pub(super) fn tuple(&self, number: u32) -> Option<&[u8]> {
         self.tuples.get(number)
     }
 
-    /// How many distinct tuples there are.
+    /// Returns the number of distinct tuples.
     pub(super) fn len(&self) -> usize {
         self.tuples.ends.len()
     }
 
-    /// Forgets all tuples and returns them.
+    /// Removes and returns all tuples.
     pub(super) fn take(&mut self) -> Before {
         Before(std::mem::take(&mut self.tuples))
     }
 
-    /// The new number of a tuple that had this number before.
+    /// Returns the new number of the tuple that had this number before.
     pub(super) fn again(&mut self, before: &Before, number: u32) -> Result<u32> {
         before.0.get(number).map_or(Ok(number), |tuple| self.tuples.number(tuple))
     }
 
-    /// The bytes this takes.
+    /// Returns the memory used, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let converter = self.converter.as_ref().map_or(0, RowConverter::size);
         let Tuples { bytes, ends, index, .. } = &self.tuples;
@@ -131,10 +131,10 @@ impl Interned {
     }
 }
 
-/// The tuples of an earlier time.
+/// The tuples that [`Interned::take`] removed.
 pub(super) struct Before(Tuples);
 
-/// Whether a row counts.
+/// Returns whether `filter` keeps a row.
 pub(super) fn passes(filter: Option<&BooleanArray>, row: usize) -> bool {
     filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
 }

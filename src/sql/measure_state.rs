@@ -1,4 +1,5 @@
-//! What an aggregate answers, class after class: what the worst reached, or the risk of all together.
+//! The result of an aggregate, built class by class: the worst value reached, or the risk over all
+//! classes.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ impl Row {
         }
     }
 
-    /// The constants before the columns. A model has none: what it reaches needs no bound.
+    /// Returns the constants before the columns. A model has none: the value it reaches needs no
+    /// bound.
     pub(super) fn constants(self) -> &'static [&'static str] {
         match self {
             Row::Model(_) => &[],
@@ -46,7 +48,7 @@ impl Row {
         }
     }
 
-    /// What it looks at.
+    /// Returns the columns that the measure looks at.
     ///
     /// # Errors
     /// When the model cannot be made with every parameter 1.
@@ -57,7 +59,8 @@ impl Row {
         }
     }
 
-    /// What a call of `function` with these literals computes; `None` stands for an argument that is no literal.
+    /// Returns the number that a call of `function` with these literals computes; `None` stands for
+    /// an argument that is not a literal.
     ///
     /// # Errors
     /// A plan error that names the wrong constant.
@@ -79,10 +82,10 @@ impl Row {
         })
     }
 
-    /// Which end of the answers about single classes is the answer about all.
+    /// Returns which end of the per-class values is the overall value.
     ///
     /// # Errors
-    /// For a row whose answer is no end.
+    /// For a row whose result is not an end of per-class values.
     pub(super) fn worst(self) -> Result<Worst> {
         match self {
             Row::Model(row) => Ok(reached_by(row).map_err(into_engine)?.worst()),
@@ -90,7 +93,7 @@ impl Row {
         }
     }
 
-    /// The type of the answer.
+    /// Returns the type of the result.
     ///
     /// # Errors
     /// As [`needs`](Self::needs).
@@ -105,25 +108,26 @@ impl Row {
     }
 }
 
-/// The model with every parameter 1: its `value` and its worst end do not depend on what is required.
+/// Creates the model with every parameter 1: its `value` and its worst end do not depend on the
+/// requirement.
 fn reached_by(row: &ModelRow) -> crate::error::Result<Box<dyn ClassModel>> {
     let ones = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(1)));
     (row.make)(Parameters::new(ones.collect()))
 }
 
-/// What is computed of classes.
+/// The number that is computed from classes.
 pub(super) enum Number {
     Reached(Box<dyn ClassModel>),
     Risk(Box<dyn RiskMeasure>),
 }
 
-/// What is known after some classes.
+/// The running result after some classes.
 pub(super) enum Answer {
     Reached(Option<Quantity>),
     Risk(Box<AtRisk>),
 }
 
-/// Sizes of classes, and the smallest class of each person who was looked at.
+/// Class sizes, and the smallest class of each counted individual.
 #[derive(Default)]
 pub(super) struct AtRisk {
     sizes: ClassSizes,
@@ -131,7 +135,7 @@ pub(super) struct AtRisk {
 }
 
 impl Number {
-    /// Before any class.
+    /// Returns the result before any class.
     pub(super) fn begin(&self) -> Answer {
         match self {
             Number::Reached(_) => Answer::Reached(None),
@@ -139,7 +143,7 @@ impl Number {
         }
     }
 
-    /// After one more class; `people` are the numbers of its individuals where they are looked at.
+    /// Adds one class; `people` are the numbers of its individuals where they are counted.
     pub(super) fn add(&self, answer: &mut Answer, people: Option<&[u32]>, class: &Class<'_>) {
         match (self, answer) {
             (Number::Reached(model), Answer::Reached(known)) => {
@@ -160,7 +164,7 @@ impl Number {
         }
     }
 
-    /// After some more classes of one size, each of people who are in no other.
+    /// Adds `classes` disjoint classes of `size` individuals.
     pub(super) fn add_sizes(&self, answer: &mut Answer, size: u64, classes: u64) {
         match answer {
             Answer::Reached(_) => self.add(answer, None, &Class::of_size(size)),
@@ -168,14 +172,14 @@ impl Number {
         }
     }
 
-    /// After some more people whose smallest class has this size.
+    /// Adds `people` individuals whose smallest class has this size.
     pub(super) fn add_people(&self, answer: &mut Answer, smallest: u64, people: u64) {
         if let Answer::Risk(known) = answer {
             known.sizes.add_individuals(smallest, people);
         }
     }
 
-    /// The answers as a column of type `returns`; NULL where there was no class.
+    /// Returns the results as a column of type `returns`; NULL for a group without classes.
     ///
     /// # Errors
     /// When a count does not fit a BIGINT.

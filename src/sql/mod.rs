@@ -1,9 +1,10 @@
-//! SQL: every generalizer a function, every class model and risk measure an aggregate, and the rule that makes them
-//! fast.
+//! SQL: a function for every generalizer, an aggregate for every class model and risk measure, and
+//! the optimizer rule that makes them fast.
 //!
-//! The functions are loops over the tables [`GENERALIZERS`], [`MODELS`](crate::model::MODELS) and
-//! [`RISKS`](crate::measure::RISKS): a new row there is a new function here. Rows whose argument is a table (hierarchy
-//! files) have none: `generalize` looks into tables that were loaded beforehand.
+//! The functions come from the tables [`GENERALIZERS`], [`MODELS`](crate::model::MODELS) and
+//! [`RISKS`](crate::measure::RISKS): a new row there is a new function here. Rows whose argument is
+//! a table (hierarchy files) have no function: `generalize` looks values up in tables that were
+//! loaded beforehand.
 //!
 //! | function | arguments | result |
 //! |---|---|---|
@@ -13,7 +14,7 @@
 //! | `<risk>` | the row's constants, then quasi-identifiers | the risk of all rows together |
 //! | `<model>_individuals`, `<risk>_individuals` | the same with the individual before the columns | the same, counted in people |
 //!
-//! Constants are literals: a wrong one is an error of the plan, before a row is read.
+//! Constants are literals: a wrong constant is a plan error, raised before a row is read.
 
 mod class_counts;
 mod constants;
@@ -59,7 +60,8 @@ use table::TableFunctions;
 use udaf::aggregates;
 use udf::GeneralizeFunction;
 
-/// Registers all functions; those that are already there are replaced by themselves, loaded hierarchies stay.
+/// Registers all functions. Repeated calls replace the functions by themselves; loaded hierarchies
+/// stay.
 ///
 /// ```
 /// use datafusion::execution::registry::{FunctionRegistry, MemoryFunctionRegistry};
@@ -90,14 +92,14 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Teaches a session everything this crate adds to SQL: functions, the optimizer's rules, options. A second time changes
-/// nothing. The first time the session forgets statements that were prepared before. A table function of the session that
-/// has the name of one of this crate stays in its place.
+/// Adds everything of this crate to a session's SQL: functions, optimizer rules and options.
+/// Repeated calls change nothing. The first call drops the session's prepared statements. A table
+/// function of the session keeps its name if this crate has one of the same name.
 ///
-/// DataFusion 55 believes Parquet statistics, which leave NaN out: a column of 1.5 and NaN is read as one of 1.5, and
-/// `WHERE x > 2` loses rows with NaN (apache/datafusion#24804). Where quasi-identifiers are floats with NaN, give the session
-/// `datafusion.execution.collect_statistics = false` and `datafusion.execution.parquet.pruning = false` before tables are
-/// registered, as `kanon sql` does.
+/// DataFusion 55 trusts Parquet statistics, which leave NaN out: it reads a column of 1.5 and NaN
+/// as a column of 1.5, and `WHERE x > 2` loses the rows with NaN (apache/datafusion#24804). Where
+/// quasi-identifiers are floats with NaN, set `datafusion.execution.collect_statistics = false` and
+/// `datafusion.execution.parquet.pruning = false` before registering tables, as `kanon sql` does.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
@@ -124,7 +126,7 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
         let hierarchies = hierarchies::hierarchies(&state).unwrap_or_default();
         let catalogs = Arc::clone(state.catalog_list());
         let state = session.state_weak_ref();
-        // A state that is being changed is not waited for.
+        // A locked state is not waited for.
         let is_taken = Box::new(move |name: &str| {
             let state = state.upgrade();
             state.is_some_and(|state| {
@@ -136,15 +138,16 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
     with_options(session.state_ref().write().config_mut().options_mut());
     let state = session.state();
     if !has_sort_class_sizes(state.physical_optimizers()) {
-        // Rules that stand before the engine's: a session can only be told by making its state anew.
+        // Rules can be placed before the engine's only by building the session's state anew.
         let builder = SessionStateBuilder::new_from_existing(state).with_session_id(session.session_id());
         *session.state_ref().write() = with_first_rules(builder).build();
     }
     Ok(())
 }
 
-/// As [`register_all`], for a session that is being built; to be called after `with_default_features`, and after a session
-/// got its own physical optimizer rules and table functions. A second time changes nothing.
+/// As [`register_all`], for a session that is being built. Call it after `with_default_features`,
+/// and after the session got its own physical optimizer rules and table functions. Repeated calls
+/// change nothing.
 ///
 /// ```
 /// use datafusion::execution::SessionStateBuilder;
@@ -162,7 +165,7 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
 /// Those of [`register_functions`].
 pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
     let mut functions = MemoryFunctionRegistry::new();
-    // Its hierarchies stay loaded.
+    // Loaded hierarchies stay.
     let known = builder.scalar_functions().get_or_insert_default();
     if let Some(function) = known.iter().find(|function| function.name() == generalize::NAME) {
         functions.register_udf(Arc::clone(function))?;
@@ -207,7 +210,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
     Ok(builder)
 }
 
-/// With the rules that stand before the engine's.
+/// Adds the rules that stand before the engine's.
 fn with_first_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules = &mut builder.optimizer().get_or_insert_with(Optimizer::new).rules;
     if !rules.iter().any(|rule| rule.name() == reserve_aliases::NAME) {
@@ -234,7 +237,7 @@ fn with_options(options: &mut ConfigOptions) {
     }
 }
 
-/// A function's documentation as the engine shows it.
+/// Returns a function's documentation in the engine's form.
 fn documentation(syntax: &str, summary: &str, paper: Option<&str>, example: &str) -> Documentation {
     let section = DocSection { include: true, label: "Anonymization", description: None };
     let description = match paper {
@@ -265,7 +268,7 @@ mod tests {
         let once = names(&session);
         let (aggregates, of_sizes) = aggregates().unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
-        // Two that only plans of ours call.
+        // Two functions that only this crate's plans call.
         let scalar = GENERALIZERS.len() + 2;
         assert_eq!(once.len() - before, scalar + aggregates.len() + of_sizes.len());
         register_all(&session).unwrap();

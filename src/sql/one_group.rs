@@ -1,4 +1,4 @@
-//! The accumulator of a query without GROUP BY: one that knows groups, with one group.
+//! The accumulator of a query without GROUP BY: a groups accumulator with one group.
 
 use std::mem::size_of_val;
 
@@ -7,19 +7,19 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-/// An accumulator that can answer and go on.
+/// A groups accumulator that can be evaluated without losing its state.
 pub(super) trait Groups: GroupsAccumulator + Sync {
-    /// What it would answer now.
+    /// Returns the current results.
     ///
     /// # Errors
     /// Those of [`GroupsAccumulator::evaluate`].
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef>;
 }
 
-/// One group of an accumulator that knows many.
+/// An accumulator for one group, from an accumulator for many.
 pub(super) struct OneGroup<G>(pub(super) G);
 
-/// Names the kind only: what was counted holds cells.
+/// Shows the type only: the counts hold cells.
 impl<G> std::fmt::Debug for OneGroup<G> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("OneGroup(..)")

@@ -1,6 +1,7 @@
-//! `SET kanon.<key> = <value>`: what a session may be told.
+//! `SET kanon.<key> = <value>`: the options of a session.
 //!
-//! The engine's macro would show the keys without `kanon.` and name no near one, so the trait is written out.
+//! The engine's macro would show the keys without `kanon.` and suggest no similar key, so the trait
+//! is implemented by hand.
 
 use std::any::Any;
 
@@ -27,12 +28,12 @@ impl Default for KanonOptions {
 }
 
 impl KanonOptions {
-    /// The options of a session; the defaults where it has none.
+    /// Returns the options of a session, or the defaults where it has none.
     pub fn of(options: &ConfigOptions) -> Self {
         options.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// Every option: its key, its place, what it says.
+    /// Returns every option: key, value, description.
     fn all(&mut self) -> [(&'static str, &mut bool, &'static str); 3] {
         [
             (
@@ -72,7 +73,7 @@ impl ExtensionOptions for KanonOptions {
         Box::new(self.clone())
     }
 
-    /// Sets what stands behind `kanon.`.
+    /// Sets the option `kanon.<key>`.
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let key = format!("{}.{key}", Self::PREFIX);
         let all = self.all();

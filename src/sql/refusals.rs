@@ -1,5 +1,5 @@
-//! What cannot stand around a measure in SQL: DISTINCT, OVER and
-//! columns that are constants are errors of the plan. (WITHIN GROUP is one already.)
+//! Refuses DISTINCT, OVER and constant columns in calls of measures with plan errors. (WITHIN GROUP
+//! is a plan error already.)
 
 use datafusion::error::Result;
 use datafusion::logical_expr::WindowFunctionDefinition;
@@ -7,7 +7,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 
 use super::udaf::ClassAggregate;
 
-/// CountedColumns at the calls of measures when SQL is planned.
+/// Checks calls of measures when SQL is planned.
 #[derive(Debug)]
 pub(super) struct Refusals;
 

@@ -1,12 +1,14 @@
-//! The optimizer's rule `reserve_aliases`: names that the engine once generated in a plan are not generated again.
+//! The optimizer rule `reserve_aliases`: prevents the engine from generating an alias twice in a
+//! plan.
 //!
-//! DataFusion 55 optimizes a statement when it is prepared and once more when it is executed, and counts `__common_expr_1`,
-//! `__common_expr_2`, ... from 1 both times. Two expressions then get one name, and `EXECUTE` computes one in place of the
-//! other: a wrong answer, with measures and without.
+//! DataFusion 55 optimizes a statement when it is prepared and again when it is executed, and
+//! counts `__common_expr_1`, `__common_expr_2`, ... from 1 both times. Two expressions then share a
+//! name, and `EXECUTE` computes one in place of the other: a wrong result, with and without
+//! measures.
 //!
 //! # Contract
-//! It changes no plan. Standing before all rules, it lets the session's generator go on behind the greatest number that a
-//! generated name in the plan has.
+//! The rule changes no plan. It runs before all other rules and makes the session's generator
+//! continue after the greatest number of a generated name in the plan.
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -17,11 +19,11 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "reserve_aliases";
 
-/// See the [module](self).
+/// The rule; see the [module](self).
 #[derive(Debug)]
 pub struct ReserveAliases;
 
-/// The number of a generated name: `__common_expr_7` has 7.
+/// Returns the number of a generated name: `__common_expr_7` has 7.
 fn number(name: &str) -> Option<usize> {
     let (prefix, number) = name.rsplit_once('_')?;
     // Far below the greatest number: the generator adds to it.

@@ -1,10 +1,12 @@
-//! `<row>_of_sizes(constants..., size)`: what a model reaches, or a risk measure says, of classes of which only the
-//! sizes are known. `<risk>_of_people(constants..., size)`: the same of people of whom only the smallest class is known.
+//! `<row>_of_sizes(constants..., size)`: a model or risk measure computed from class sizes alone.
+//! `<risk>_of_people(constants..., size)`: a risk measure computed from the size of each
+//! individual's smallest class.
 //!
 //! # Contract
-//! Takes BIGINT sizes, a class (of people who are in no other) or a person a row; NULL is none, a size below 0 an
-//! error. It is what the optimizer's rule puts above the GROUP BY that counts; only rows that look at nothing but
-//! sizes have one. It holds one number for each distinct size.
+//! Takes BIGINT sizes, one row per class (classes share no individual) or per individual. A NULL
+//! size is skipped, a negative size is an error. The optimizer rule puts this aggregate above the
+//! GROUP BY that counts; only measures that look at nothing but sizes have one. The state is one
+//! number per distinct size.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -25,7 +27,8 @@ use super::interned::passes;
 use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
 
-/// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate over sizes.
+/// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate
+/// over sizes.
 pub struct OfSizes {
     row: Row,
     people: bool,
@@ -117,7 +120,8 @@ impl AggregateUDFImpl for OfSizes {
     }
 }
 
-/// How many classes of each size every group has, or people with a smallest class of that size.
+/// The number of classes of each size per group, or of individuals whose smallest class has that
+/// size.
 struct Sizes {
     number: Number,
     constants: usize,

@@ -1,15 +1,18 @@
-//! `<model>(sensitive, quasi-identifiers...)`, `<risk>(constants..., quasi-identifiers...)` and their `_individuals`
-//! forms: one adapter for every class model and every risk measure.
+//! `<model>(sensitive, quasi-identifiers...)`, `<risk>(constants..., quasi-identifiers...)` and
+//! their `_individuals` forms: one adapter for every class model and every risk measure.
 //!
 //! # Contract
-//! Rows with equal quasi-identifiers are a class; NULL is a value like any other, -0.0 is 0.0 and all NaNs are
-//! one. The input is the rows that reach the aggregate: after WHERE and FILTER, for each group of an outer GROUP
-//! BY. A model returns what its worst class reaches (`k_anonymity`: the least size), a risk measure its number;
-//! no rows give NULL. Sizes count rows; with `_individuals` the distinct values of the column before the others, where
-//! NULL is nobody. A sensitive NULL is what the model says it is. DISTINCT, OVER and WITHIN GROUP are refused.
+//! Rows with equal quasi-identifiers form a class; NULL is a value like any other, -0.0 equals 0.0
+//! and all NaNs are equal. The input is the rows that reach the aggregate: after WHERE and FILTER,
+//! for each group of an outer GROUP BY. A model returns the value of its worst class
+//! (`k_anonymity`: the smallest size), a risk measure its number; without rows the result is NULL.
+//! Sizes count rows; with `_individuals` they count the distinct non-NULL values of the column
+//! before the others. The model defines the meaning of a sensitive NULL. DISTINCT, OVER and WITHIN
+//! GROUP are refused.
 //!
-//! The optimizer's rule turns most calls into GROUP BYs ([`k_anonymity_to_group_by`](super::k_anonymity_to_group_by)).
-//! Where it does not, all classes of a group are held in memory, which the engine's limit covers.
+//! The optimizer rule turns most calls into GROUP BYs
+//! ([`k_anonymity_to_group_by`](super::k_anonymity_to_group_by)). Where it does not, all classes of
+//! a group are held in memory, within the engine's limit.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -49,17 +52,18 @@ pub struct ClassAggregate {
     documentation: Documentation,
 }
 
-/// What stands behind the constants, the individual and the sensitive column.
+/// The arguments after the constants, the individual and the sensitive column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AggregateInput {
     /// Quasi-identifiers, at least one.
     Quasi,
-    /// How many rows there are of each, where every group is one class: what the optimizer's rule puts above the GROUP
-    /// BY that counts.
+    /// The number of rows per sensitive value and individual, where every group is one class: the
+    /// form that the optimizer rule puts above the GROUP BY that counts.
     OneClass,
 }
 
-/// All aggregates: of each row one over rows and one over individuals, and those that the optimizer's rule needs.
+/// Returns all aggregates: one over rows and one over individuals per table row, and those that the
+/// optimizer rule needs.
 ///
 /// # Errors
 /// When a model cannot be made with every parameter 1.
@@ -85,11 +89,11 @@ pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
     Ok((all, of_sizes))
 }
 
-/// The arguments of a call by what they are.
+/// The arguments of a call by their meaning.
 pub(super) struct Arguments<'a> {
     /// Literals.
     pub(super) constants: &'a [Expr],
-    /// Whose row it is.
+    /// The individual column.
     pub(super) individual: Option<&'a Expr>,
     /// The sensitive column.
     pub(super) sensitive: Option<&'a Expr>,
@@ -112,7 +116,7 @@ impl ClassAggregate {
         Self { row, looks, over, name, returns: returns.clone(), signature, documentation }
     }
 
-    /// Whether this is its name in SQL.
+    /// Returns whether this is its name in SQL.
     pub(super) fn is_named(&self, name: &str) -> bool {
         self.name == name
     }
@@ -125,12 +129,12 @@ impl ClassAggregate {
         self.over
     }
 
-    /// How many arguments stand before the quasi-identifiers.
+    /// Returns the number of arguments before the quasi-identifiers.
     fn before(&self) -> usize {
         self.row.constants().len() + self.looks.columns()
     }
 
-    /// What the arguments of a call are; `None` when there are too few.
+    /// Splits the arguments of a call by their meaning; `None` when there are too few.
     pub(super) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
         let (constants, columns) = all.split_at_checked(self.row.constants().len())?;
         let (before, quasi) = columns.split_at_checked(self.looks.columns())?;
@@ -139,7 +143,7 @@ impl ClassAggregate {
         (!quasi.is_empty()).then_some(Arguments { constants, individual, sensitive, quasi })
     }
 
-    /// What argument number `at` (from 0) is.
+    /// Returns the meaning of argument number `at` (from 0).
     fn meaning(&self, at: usize) -> &'static str {
         let at = at - self.row.constants().len();
         match (self.looks.individual, self.looks.sensitive) {
@@ -149,7 +153,7 @@ impl ClassAggregate {
         }
     }
 
-    /// The plan's error for DISTINCT.
+    /// Refuses DISTINCT with a plan error.
     pub(super) fn no_distinct(&self, distinct: bool) -> Result<()> {
         if distinct {
             Err(self.refused("DISTINCT would make every class one row; leave it out"))
@@ -158,8 +162,8 @@ impl ClassAggregate {
         }
     }
 
-    /// The plan's error for a column that is a constant: most likely a name in the wrong quotes, and every row would be
-    /// in one class.
+    /// Refuses a constant column with a plan error: most likely it is a name in the wrong quotes,
+    /// and every row would be in one class.
     pub(super) fn no_constant_column(&self, arguments: &[Expr]) -> Result<()> {
         let mut columns = arguments.iter().enumerate().skip(self.row.constants().len());
         match columns.find(|(_, column)| column.column_refs().is_empty() && !column.contains_outer()) {
@@ -232,7 +236,7 @@ fn documented(
     documentation(&format!("{name}({})", declared.join(", ")), &summary, doc.paper, &example)
 }
 
-/// The type in which columns of type `said` are compared.
+/// Returns the type in which columns of type `declared` are compared.
 pub(super) fn compared(declared: &DataType) -> DataType {
     match declared {
         DataType::Dictionary(_, values) => compared(values),
@@ -241,7 +245,7 @@ pub(super) fn compared(declared: &DataType) -> DataType {
     }
 }
 
-/// A column as it is compared: without encoding, one zero, one NaN.
+/// Returns a column in its compared form: without encoding, one zero, one NaN.
 pub(super) fn compared_column(column: Expr, schema: &DFSchema) -> Result<Expr> {
     let plain = compared(&column.get_type(schema)?);
     let column = column.cast_to(&plain, schema)?;
@@ -277,7 +281,7 @@ impl AggregateUDFImpl for ClassAggregate {
         &self.signature
     }
 
-    /// Columns in the type in which they are compared; [`Self::return_type`] judges the rest.
+    /// Casts columns to the type in which they are compared; [`Self::return_type`] checks the rest.
     fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
         let constants = self.row.constants().len();
         let types = declared.iter().enumerate();
@@ -366,7 +370,7 @@ struct ClassGroups {
 }
 
 impl ClassGroups {
-    /// The columns, and how often each row counts.
+    /// Splits `values` into the columns and the weight of each row.
     fn split<'a>(&self, values: &'a [ArrayRef]) -> Result<(&'a [ArrayRef], Option<&'a Int64Array>)> {
         let columns = values.get(self.constants..).unwrap_or_default();
         if self.over == AggregateInput::Quasi {

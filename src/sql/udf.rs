@@ -1,19 +1,21 @@
 //! `generalize_<row>(value, constants...)`: one adapter for every generalizer.
 //!
 //! # Contract
-//! The value may be a column, an expression or a literal. The constants are literals, checked by the row when the
-//! query is planned: one level's argument, then the row's options, which may be left out; cut points are as many as
-//! they are; an end that is NULL is open. The result is what [`apply`] gives, so dictionaries are generalized once per distinct
-//! value. Its type follows from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An
-//! untyped NULL counts as the first type that the generalizer takes, and stays NULL (under `suppress` it becomes
-//! the label, like every NULL). Volatility is immutable.
+//! The value may be a column, an expression or a literal. The constants are literals, checked by
+//! the row when the query is planned: one level's argument, then the row's options, which may be
+//! left out; a list of cut points may have any length; an end that is NULL is open. The result is
+//! that of [`apply`], so dictionaries are generalized once per distinct value. Its type follows
+//! from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An untyped NULL
+//! counts as the first type that the generalizer accepts, and stays NULL (under `suppress` it
+//! becomes the label, like every NULL). Volatility is immutable.
 //!
-//! Sorted values stay sorted under `floor`, `clip` and `date` ([`Generalizer::keeps_order`]), so that grouping by them can
-//! stream. A comparison of `floor` or `date` with one of its labels becomes one of the value with the ends of
-//! that label ([`Generalizer::preimage_end`]), so that files and row groups are pruned: `generalize_floor(age, 10) = 30` is
-//! `age >= 30 AND age < 40`. A value that the function would refuse is then not looked at. Both hold for values of
-//! the types that a release has, unpacked, and are tested by `tests/it/sql_laws.rs`. No bounds are claimed: nothing is
-//! pruned by them.
+//! Sorted values stay sorted under `floor`, `clip` and `date` ([`Generalizer::keeps_order`]), so
+//! that grouping by them can stream. A comparison of `floor` or `date` with one of its labels
+//! becomes a comparison of the value with the ends of that label ([`Generalizer::preimage_end`]),
+//! so that files and row groups are pruned: `generalize_floor(age, 10) = 30` becomes `age >= 30 AND
+//! age < 40`. A value that the function would refuse is then not looked at. Both hold for values of
+//! the types that a release has, unpacked, and are tested by `tests/it/sql_laws.rs`. No bounds are
+//! claimed: nothing is pruned by them.
 
 use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -49,7 +51,8 @@ pub struct GeneralizeFunction {
 }
 
 impl GeneralizeFunction {
-    /// The function of a row; `None` where the argument is a table, which SQL cannot say yet.
+    /// Creates the function of a row; `None` where the argument is a table, which a SQL function
+    /// cannot take.
     pub fn new(row: &'static GeneralizerRow) -> Option<Self> {
         if row.takes == Takes::Table {
             return None;
@@ -62,7 +65,7 @@ impl GeneralizeFunction {
         Some(Self { row, signature: Signature::user_defined(Volatility::Immutable), documentation, name })
     }
 
-    /// The place of a constant, counted from 0 behind the value.
+    /// Returns the place of a constant, counted from 0 after the value.
     fn constant(&self, index: usize) -> Constant<'_> {
         let named = self.row.doc.parameters.split(", ").nth(index);
         let option = || self.row.options.get(index.checked_sub(1)?).map(|option| option.key);
@@ -73,7 +76,7 @@ impl GeneralizeFunction {
         Constant { function: &self.name, position: index + 2, name }
     }
 
-    /// How many constants a call may have.
+    /// Returns the number of constants that a call may have.
     fn constants(&self) -> RangeInclusive<usize> {
         match self.row.takes {
             Takes::Nothing | Takes::Table => 0..=0,
@@ -83,7 +86,7 @@ impl GeneralizeFunction {
         }
     }
 
-    /// The generalizer of a call with these literals behind the value.
+    /// Returns the generalizer of a call with these literals after the value.
     fn generalizer(&self, literals: &[Option<&ScalarValue>]) -> Result<Arc<dyn Generalizer>> {
         if !self.constants().contains(&literals.len()) {
             return Err(self.wrong_arity(literals.len() + 1));
@@ -111,7 +114,7 @@ impl GeneralizeFunction {
             };
             options.add(option, setting);
         }
-        // An error of several constants together is told at the last of them.
+        // An error about several constants is reported at the last one.
         let place = if self.row.options.is_empty() { 0 } else { literals.len().saturating_sub(1) };
         let mut levels =
             (self.row.levels)(&argument, &options).map_err(|e| self.constant(place).refused(&e))?;
@@ -133,12 +136,13 @@ impl GeneralizeFunction {
         DataFusionError::Plan(format!("{}: argument 1 (value): {why}", self.name))
     }
 
-    /// [`types`], told at the value.
+    /// As [`types`], with errors reported at the value.
     fn types(&self, generalizer: &dyn Generalizer, declared: &DataType) -> Result<(DataType, DataType)> {
         types(generalizer, declared).map_err(|e| self.wrong_value(&e))
     }
 
-    /// The generalizer of these literals, where it looks at values of type `said` as they are.
+    /// Returns the generalizer of these literals if it looks at values of type `declared`
+    /// unconverted.
     fn seeing(&self, declared: &DataType, literals: &[Option<&ScalarValue>]) -> Option<Arc<dyn Generalizer>> {
         let generalizer = self.generalizer(literals).ok()?;
         let (seen, _) = self.types(&*generalizer, declared).ok()?;
@@ -156,7 +160,7 @@ impl GeneralizeFunction {
         (generalizer.keeps_order(&declared) && !generalizer.is_top()).then_some(value.sort_properties)
     }
 
-    /// The values that become `label`, half-open.
+    /// Returns the half-open interval of values that become `label`.
     fn preimage_of(
         &self,
         arguments: &[Expr],
@@ -171,7 +175,7 @@ impl GeneralizeFunction {
             _ => None,
         });
         let declared = info.get_data_type(value).ok()?;
-        // What is volatile would be computed twice.
+        // A volatile expression would be evaluated twice.
         if value.is_volatile() || label.is_null() || label.data_type() != declared {
             return None;
         }
@@ -188,7 +192,8 @@ impl GeneralizeFunction {
     }
 }
 
-/// The type that a generalizer sees for values of type `said`, and the type of its result.
+/// Returns the type that a generalizer sees for values of type `declared`, and the type of its
+/// result.
 pub(super) fn types(
     generalizer: &dyn Generalizer,
     declared: &DataType,
@@ -202,7 +207,7 @@ pub(super) fn types(
     Ok((seen, result))
 }
 
-/// The labels of a call's value; an error begins with `place`.
+/// Returns the labels of a call's value; an error begins with `place`.
 pub(super) fn labels_of(
     place: &str,
     generalizer: &dyn Generalizer,
@@ -212,15 +217,16 @@ pub(super) fn labels_of(
         let (seen, _) = types(generalizer, values.data_type())?;
         match values.data_type() {
             DataType::Null => apply(generalizer, &new_null_array(&seen, values.len())),
-            // Encodings of text are the generalizer's own business.
+            // The generalizer handles encodings of text itself.
             DataType::Dictionary(..) => apply(generalizer, values),
-            // Texts repeat, and labels of texts are dear.
+            // Texts repeat, and their labels are expensive.
             DataType::Utf8View => {
                 let (distinct, places) = distinct::of_batch(values).context("reading the values")?;
                 take(&apply(generalizer, &distinct)?, &places, None).context("generalizing the values")
             }
             other if other.is_string() || *other == seen => apply(generalizer, values),
-            // What `seen` cannot hold must not become NULL, and Arrow's error would show it.
+            // A value that `seen` cannot hold must not become NULL, and Arrow's error would show
+            // it.
             _ => {
                 match cast_with_options(values, &seen, &CastOptions { safe: false, ..CastOptions::default() })
                 {
@@ -240,7 +246,7 @@ pub(super) fn labels_of(
     }
 }
 
-/// What an untyped NULL may be.
+/// The types that an untyped NULL may take.
 const OF_UNTYPED: [DataType; 4] = [DataType::Utf8View, DataType::Int64, DataType::Float64, DataType::Date32];
 
 impl std::fmt::Debug for GeneralizeFunction {
@@ -272,7 +278,7 @@ impl ScalarUDFImpl for GeneralizeFunction {
         &self.signature
     }
 
-    /// Every type as it is: [`Self::return_field_from_args`] judges them, where constants are known.
+    /// Accepts every type: [`Self::return_field_from_args`] checks them, where constants are known.
     fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
         Ok(declared.to_vec())
     }

@@ -1,4 +1,4 @@
-//! `kanon generate`: made-up hospital visits to try things on.
+//! `kanon generate`: writes made-up hospital visits to try things on.
 
 mod people;
 mod tables;

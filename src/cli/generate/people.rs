@@ -1,8 +1,8 @@
-//! Made-up people and their visits. Person number n is drawn from stream n of one seeded generator: a pure function
-//! of seed and number, so nothing has to be remembered, and a person is the same at each visit.
+//! Made-up people and their visits. Person number n is drawn from stream n of one seeded generator:
+//! a pure function of seed and number, so no state is kept, and a person is the same at each visit.
 //!
-//! Whole numbers only, from an algorithm that is written down (ChaCha8): logarithms and the like differ from one
-//! machine to the next in their last bits.
+//! All arithmetic is on integers, with a specified generator (ChaCha8): the last bits of logarithms
+//! and the like differ between machines.
 
 use std::rc::Rc;
 
@@ -15,24 +15,24 @@ use super::tables::{
     Sex, VISITS, Weighted,
 };
 
-/// Visits are from 2022-01-01 to 2024-12-31, in days since 1970.
+/// The first day of visits, which run from 2022-01-01 to 2024-12-31, in days since 1970.
 const FIRST_DAY: i32 = new_year(2022);
 const LAST_DAY: i32 = new_year(2025) - 1;
 
-/// The numbers that an ssn can have: areas 001 to 899 without 666, groups 01 to 99, serials 0001 to 9999.
+/// The parts of an ssn: areas 001 to 899 without 666, groups 01 to 99, serials 0001 to 9999.
 const SSN_AREAS: u64 = 898;
 const SSN_GROUPS: u64 = 99;
 const SSN_SERIALS: u64 = 9999;
 
-/// More people than this would have to share an ssn.
+/// The most people without a shared ssn.
 pub(super) const MOST_PEOPLE: u64 = SSN_AREAS * SSN_GROUPS * SSN_SERIALS;
 
-/// The first of January of a year from 1901 to 2099, in days since 1970.
+/// Returns the first of January of a year from 1901 to 2099, in days since 1970.
 const fn new_year(year: i32) -> i32 {
     (year - 1970) * 365 + (year - 1969).div_euclid(4)
 }
 
-/// What stays the same at each visit; `None` is a NULL.
+/// The attributes that stay the same at each visit; `None` is a NULL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Person {
     pub patient_id: i64,
@@ -57,11 +57,11 @@ pub(super) struct Visit {
     pub cents: Option<i32>,
 }
 
-/// A source of random numbers, one for each person (and one that shuffles).
+/// A source of random numbers: one per person, and one for shuffling.
 pub(super) struct Draw(ChaCha8Rng);
 
 impl Draw {
-    /// The stream of that number under a seed.
+    /// Creates stream `stream` of a seed.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -70,32 +70,33 @@ impl Draw {
         Self(rng)
     }
 
-    /// A place in something of this length, which is not 0 (the slight bias of a remainder does no harm here).
+    /// Returns an index below `length`, which must not be 0 (the slight bias of a remainder does no
+    /// harm here).
     pub(crate) fn index(&mut self, length: usize) -> usize {
         self.0.next_u32() as usize % length
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     fn between(&mut self, low: i32, high: i32) -> i32 {
         low + (self.0.next_u32() % (high.abs_diff(low) + 1)).cast_signed()
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     fn one_in(&mut self, n: u32) -> bool {
         self.0.next_u32().is_multiple_of(n)
     }
 
-    /// The value, or `None` once in `n` times.
+    /// Returns the value, or `None` once in `n` times on average.
     fn unless_missing<T>(&mut self, n: u32, value: T) -> Option<T> {
         if self.one_in(n) { None } else { Some(value) }
     }
 
-    /// An entry of a list.
+    /// Returns a random entry of a list.
     fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.index(list.len())]
     }
 
-    /// A row of a table, by weight.
+    /// Returns a random row of a table, by weight.
     fn row<T>(&mut self, table: &'static [Weighted<T>]) -> &'static T {
         let total: u32 = table.iter().map(|(weight, _)| weight).sum();
         let mut left = self.0.next_u32() % total;
@@ -108,7 +109,7 @@ impl Draw {
     }
 }
 
-/// Person `number` (from 0) with all visits.
+/// Returns all visits of person `number` (from 0).
 pub(super) fn visits_of(seed: u64, number: u64) -> Vec<Visit> {
     let draw = &mut Draw::new(seed, number);
     let group = draw.one_in(GROUP_ONE_IN).then(|| draw.row(GROUPS));
@@ -117,7 +118,7 @@ pub(super) fn visits_of(seed: u64, number: u64) -> Vec<Visit> {
         DIALYSIS_VISITS if age_on(LAST_DAY, person.dob) < 18 => (1, 1),
         visits => visits,
     };
-    // Some have the same diagnosis at each visit.
+    // Some people have the same diagnosis at each visit.
     let dialysis = ((fewest, most) == DIALYSIS_VISITS).then_some(&DIALYSIS);
     let always = group.map(|g| &g.diagnosis).or(dialysis);
     let count = draw.between(fewest, most);
@@ -171,7 +172,7 @@ fn draw_person(draw: &mut Draw, seed: u64, number: u64, group: Option<&Group>) -
         name: format!("{first} {middle}. {last}"),
         dob,
         sex,
-        // A group without its zip code would be no group.
+        // A group is identified by its zip code, so it must not be NULL.
         zip: if group.is_some() { Some(zip) } else { draw.unless_missing(80, zip) },
         race: draw.unless_missing(50, race),
         education: draw.unless_missing(40, education),
@@ -190,7 +191,8 @@ fn draw_visit(draw: &mut Draw, person: &Rc<Person>, always: Option<&'static Diag
     while days < 200 && draw.one_in(12) {
         days = days * 2 + 1;
     }
-    // The visit itself and $900 to $1900 a day, all times 0.6 to 1.8; one bill in 4000 is a million or more.
+    // The visit itself and $900 to $1900 a day, all times 0.6 to 1.8; one bill in 4000 is a million
+    // or more.
     let dollars = diagnosis.dollars + days * draw.between(900, 1900);
     let cents = if draw.one_in(4000) {
         draw.between(100_000_000, 160_000_000)
@@ -200,7 +202,7 @@ fn draw_visit(draw: &mut Draw, person: &Rc<Person>, always: Option<&'static Diag
     Visit {
         person: Rc::clone(person),
         date,
-        // It is on record for those who always have the same.
+        // A constant diagnosis is never NULL.
         diagnosis: if always.is_some() {
             Some(diagnosis.name)
         } else {
@@ -211,13 +213,13 @@ fn draw_visit(draw: &mut Draw, person: &Rc<Person>, always: Option<&'static Diag
     }
 }
 
-/// A diagnosis that age and sex allow.
+/// Draws a diagnosis that age and sex allow.
 fn draw_diagnosis(draw: &mut Draw, person: &Person, date: i32) -> &'static Diagnosis {
     if age_on(date, person.dob) == 0 && !draw.one_in(4) {
         return &BIRTH;
     }
     loop {
-        // This ends: a fifth of the table is for every age and sex.
+        // The loop ends: a fifth of the table fits every age and sex.
         let diagnosis = draw.row(DIAGNOSES);
         if fits(diagnosis, person, date) {
             return diagnosis;
@@ -231,21 +233,22 @@ fn fits(diagnosis: &Diagnosis, person: &Person, date: i32) -> bool {
         && diagnosis.sex.is_none_or(|sex| sex == person.sex)
 }
 
-/// Age in whole years (a day off at times).
+/// Returns the age in whole years (a day off at times).
 fn age_on(day: i32, dob: i32) -> i32 {
     (day - dob) * 4 / 1461
 }
 
-/// A zip code of an area, leading zeros kept. Its codes are numbered by how many people they have and scattered over
-/// the last two digits; the smallest of three draws makes the first ones dense. Boston's first one is 02139.
+/// Draws a zip code of an area, with leading zeros. Its codes are numbered by population and
+/// scattered over the last two digits; the smallest of three draws makes the first codes dense.
+/// Boston's first code is 02139.
 fn draw_zip(draw: &mut Draw, prefix: u32, codes: u32) -> String {
     let mut draw_code = || draw.0.next_u32() % codes;
     let code = draw_code().min(draw_code()).min(draw_code());
     format!("{prefix:03}{:02}", (39 + (prefix + 79) * 13 + code * 37) % 100)
 }
 
-/// The ssn of a person. Multiples of a step that shares no factor with the number of ssns run over all of them before
-/// one comes back.
+/// Returns the ssn of a person. The multiples of a step that is coprime to the number of ssns visit
+/// all of them before one repeats.
 fn ssn(seed: u64, number: u64) -> String {
     const STEP: u64 = 549_389_311;
     let at = (number + seed % MOST_PEOPLE + 1_000_000) * STEP % MOST_PEOPLE;

@@ -1,16 +1,17 @@
-//! What the made-up visits are drawn from: places, names, diagnoses. Each row of a table begins with its weight.
+//! The tables from which the made-up visits are drawn: places, names, diagnoses. Each row of a
+//! table begins with its weight.
 
-/// Sex as the hospital wrote it down.
+/// Sex as recorded by the hospital.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sex {
     Female,
     Male,
-    /// Neither.
+    /// Neither female nor male.
     X,
 }
 
 impl Sex {
-    /// The letter in the file.
+    /// Returns the letter in the file.
     pub(crate) fn letter(self) -> &'static str {
         match self {
             Sex::Female => "F",
@@ -27,7 +28,7 @@ pub(super) type Weighted<T> = (u32, T);
 pub(super) struct Area {
     /// The first three digits of the zip code.
     pub prefix: u32,
-    /// How many zip codes it has; the first ones are dense, the last ones almost empty.
+    /// The number of zip codes; the first ones are dense, the last ones almost empty.
     pub codes: u32,
     /// Race is drawn from [`RACES_CITY`] here, else from [`RACES_COUNTRY`].
     pub city: bool,
@@ -38,8 +39,8 @@ const fn area(prefix: u32, codes: u32, city: bool) -> Area {
     Area { prefix, codes, city }
 }
 
-/// Where patients live: hospitals around Boston, so most zip codes begin with 0, a few neighbours, a few travellers.
-/// The prefixes 04 and 05 are left to the [`GROUPS`].
+/// The areas where patients live: hospitals around Boston, so most zip codes begin with 0, with a
+/// few neighbours and a few travellers. The prefixes 04 and 05 are reserved for the [`GROUPS`].
 pub(super) const AREAS: &[Weighted<Area>] = &[
     (260, area(21, 40, true)),
     (110, area(24, 30, true)),
@@ -98,7 +99,7 @@ pub(super) const RACES_COUNTRY: &[Weighted<&str>] = &[
     (1, "Pacific Islander"),
 ];
 
-/// The highest education of a grown-up; data/education.csv of the project holds its hierarchy.
+/// The highest education of an adult; data/education.csv of the project holds its hierarchy.
 pub(super) const EDUCATION: &[Weighted<&str>] = &[
     (290, "High school"),
     (210, "Bachelor"),
@@ -123,7 +124,8 @@ pub(super) const MARITAL_MIDDLE: &[Weighted<&str>] =
 pub(super) const MARITAL_OLD: &[Weighted<&str>] =
     &[(450, "Married"), (380, "Widowed"), (100, "Divorced"), (60, "Never married"), (10, "Separated")];
 
-/// Ages, both ends included: hospitals see the newborn and the old. The last row gives the few of 105 and more.
+/// Ages, both ends included: hospitals see newborns and the old. The last row yields the few of 105
+/// and more.
 pub(super) const AGES: &[Weighted<(i32, i32)>] = &[
     (1000, (0, 0)),
     (1600, (1, 17)),
@@ -135,8 +137,8 @@ pub(super) const AGES: &[Weighted<(i32, i32)>] = &[
     (5, (105, 112)),
 ];
 
-/// How many visits one person has in the three years, both ends included; the mean is near 1.65.
-/// The last row is people on dialysis, up to three times a week.
+/// The number of visits of a person in the three years, both ends included; the mean is near 1.65.
+/// The last row is people on dialysis, with up to three visits a week.
 pub(super) const VISITS: &[Weighted<(i32, i32)>] = &[
     (7700, (1, 1)),
     (1350, (2, 2)),
@@ -148,15 +150,15 @@ pub(super) const VISITS: &[Weighted<(i32, i32)>] = &[
     (13, DIALYSIS_VISITS),
 ];
 
-/// Whoever visits this often comes for dialysis.
+/// The number of visits of a dialysis patient, both ends included; others visit less often.
 pub(super) const DIALYSIS_VISITS: (i32, i32) = (50, 156);
 
-/// A diagnosis, whom it meets and what it takes.
+/// A diagnosis, the people it affects and the cost of a visit.
 pub(super) struct Diagnosis {
     pub name: &'static str,
     /// Ages, both ends included.
     pub ages: (i32, i32),
-    /// Only this sex, if any.
+    /// The only sex it affects, if any.
     pub sex: Option<Sex>,
     /// Usual days in hospital; 0 is a day case.
     pub days: i32,
@@ -177,10 +179,11 @@ const fn only(sex: Sex, name: &'static str, ages: (i32, i32), days: i32, dollars
 /// Any age.
 const ALL: (i32, i32) = (0, 130);
 
-/// What a dialysis patient has, at each visit.
+/// The diagnosis of a dialysis patient at each visit.
 pub(super) const DIALYSIS: Diagnosis = either("Chronic kidney disease", (18, 130), 0, 480);
 
-/// Forty diagnoses; the weights are near 1/rank (Zipf), so the first ten make two thirds of all visits.
+/// Forty diagnoses; the weights are near 1/rank (Zipf), so the first ten make two thirds of all
+/// visits.
 pub(super) const DIAGNOSES: &[Weighted<Diagnosis>] = &[
     (1200, either("Hypertension", (30, 130), 0, 310)),
     (600, either("Type 2 diabetes", (35, 130), 1, 620)),
@@ -224,10 +227,10 @@ pub(super) const DIAGNOSES: &[Weighted<Diagnosis>] = &[
     (30, either("Congenital heart defect", (0, 20), 6, 24500)),
 ];
 
-/// What most of the newborn come for.
+/// The diagnosis of most newborns.
 pub(super) const BIRTH: Diagnosis = either("Birth", (0, 0), 2, 3600);
 
-/// People who share birth decade, area and sex, and the diagnosis as well.
+/// People who share birth decade, area, sex and diagnosis.
 pub(super) struct Group {
     pub prefix: u32,
     /// First and last year of birth.
@@ -236,8 +239,9 @@ pub(super) struct Group {
     pub diagnosis: Diagnosis,
 }
 
-/// Groups made on purpose. Nobody else has their zip area, so their class may be as large as k asks for and still
-/// tells everyone's diagnosis: k-anonymity holds, l-diversity is 1. That is what l-diversity was made for.
+/// Groups made on purpose. No other people have their zip area, so their class may be as large as k
+/// demands and still reveals the diagnosis of all: k-anonymity holds, l-diversity is 1. l-diversity
+/// was invented for this case.
 pub(super) const GROUPS: &[Weighted<Group>] = &[
     // An HIV ward that men of their fifties and sixties travel to from Vermont.
     (
@@ -271,10 +275,10 @@ pub(super) const GROUPS: &[Weighted<Group>] = &[
     ),
 ];
 
-/// One person in so many belongs to one of the [`GROUPS`].
+/// One in this many people belongs to one of the [`GROUPS`].
 pub(super) const GROUP_ONE_IN: u32 = 400;
 
-/// First names of women; also of half of those whose sex is X.
+/// First names of women and of half of the people whose sex is X.
 pub(super) const FIRST_FEMALE: &[&str] = &[
     "Abigail", "Alice", "Amara", "Angela", "Beatriz", "Carol", "Chloe", "Deborah", "Diana", "Dorothy",
     "Elena", "Emma", "Fatima", "Florence", "Grace", "Hannah", "Helen", "Irene", "Isabel", "Joan", "Judith",
@@ -282,7 +286,7 @@ pub(super) const FIRST_FEMALE: &[&str] = &[
     "Rosa", "Ruth", "Sarah", "Sofia", "Teresa", "Vivian", "Yasmin", "Zoe",
 ];
 
-/// First names of men; also of the other half.
+/// First names of men and of the other half.
 pub(super) const FIRST_MALE: &[&str] = &[
     "Aaron", "Ahmed", "Albert", "Andrew", "Anthony", "Arjun", "Benjamin", "Carlos", "Charles", "Daniel",
     "David", "Diego", "Edward", "Ethan", "Francis", "Frank", "George", "Harold", "Henry", "Isaac", "James",

@@ -1,12 +1,12 @@
 //! Made-up hospital visits to try things on: `kanon generate`.
 //!
-//! Nobody in them exists. They look like the real thing where it matters for anonymization: skewed zip codes and
-//! diagnoses, people who come once and people who come a hundred times, NULLs, a few very old people and very large
-//! bills, and small groups in which everyone has the same diagnosis.
+//! The people in them do not exist. The data resembles real data where it matters for
+//! anonymization: skewed zip codes and diagnoses, people with one visit and people with a hundred,
+//! NULLs, a few very old people and very large bills, and small groups that share one diagnosis.
 //!
 //! # Contract
-//! The same rows and seed give the same bytes on any machine. Memory stays the same however many rows are asked for.
-//! The file appears under its name when it is complete.
+//! The same rows and seed give the same bytes on any machine. Memory does not grow with the number
+//! of rows. The file appears under its name when it is complete.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -23,19 +23,20 @@ use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use super::people::{Draw, MOST_PEOPLE, Person, Visit, visits_of};
 use crate::error::{Error, Result, of_file, of_system};
 
-/// Visits are shuffled among so many neighbours, so that a person's visits do not stand together.
+/// The size of the window in which visits are shuffled, so that a person's visits are not adjacent.
 const WINDOW: usize = 65_536;
 
-/// Rows of a Parquet row group: small enough that a scan of a million rows keeps many threads busy.
+/// The rows of a Parquet row group: small enough that a scan of a million rows keeps many threads
+/// busy.
 const ROW_GROUP: usize = 2 * WINDOW;
 
-/// The stream of random numbers that shuffles; the others are one for each person.
+/// The random stream that shuffles; the others are one per person.
 const SHUFFLE: u64 = u64::MAX;
 
 /// Writes `rows` made-up visits as a Parquet file at `to`, replacing a file of that name.
 ///
-/// The folder of `to` must exist. `progress` is told now and then how many rows are written so
-/// far; when it fails, so does this, and nothing is left.
+/// The folder of `to` must exist. `progress` is called now and then with the number of rows written
+/// so far; when it fails, this function fails too and leaves no file.
 pub(crate) fn write_visits(
     rows: u64,
     seed: u64,
@@ -49,13 +50,14 @@ pub(crate) fn write_visits(
     let written = write_partial(rows, seed, &partial, progress)
         .and_then(|()| fs::rename(&partial, to).map_err(|e| Error::data(e).at(to.display())));
     if written.is_err() {
-        // What remains is of no use; the first error is the one to report.
+        // The partial file is useless; the first error is the one to report.
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
-/// `.FILE.partial` in the folder of FILE, so that the rename at the end stays on one file system.
+/// Returns `.FILE.partial` in the folder of FILE, so that the rename at the end stays on one file
+/// system.
 fn partial_name(to: &Path) -> Result<PathBuf> {
     let folder = match to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -78,7 +80,7 @@ fn write_partial(
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let io_error = |e: std::io::Error| Error::data(of_file(&e)).at(partial.display());
-    // The writer's errors may quote cells; these are made up, but the message would not help either.
+    // The writer's errors may quote cells. These are made up, but the message would not help.
     let writer_error = |e: ParquetError| {
         let why = of_system(&e).unwrap_or_else(|| "the rows cannot be written".to_owned());
         Error::data(why).at(partial.display())
@@ -95,7 +97,7 @@ fn write_partial(
     while left > 0 {
         let size = usize::try_from(left).unwrap_or(WINDOW).min(WINDOW);
         let mut window: Vec<Visit> = visits.by_ref().take(size).collect();
-        // Fisher and Yates.
+        // Fisher-Yates shuffle.
         for last in (1..window.len()).rev() {
             window.swap(last, shuffle.index(last + 1));
         }
@@ -107,7 +109,8 @@ fn write_partial(
     file.sync_all().map_err(io_error)
 }
 
-/// Every setting that the bytes depend on and that a later version of the writer might choose otherwise.
+/// Returns the writer settings, including every setting that the bytes depend on and whose default
+/// a later version may change.
 fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by("kanon".to_owned())
@@ -137,7 +140,7 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// The columns of [`schema`], in its order.
+/// Builds the columns of [`schema`], in its order.
 fn batch(schema: &SchemaRef, visits: &[Visit]) -> Result<RecordBatch> {
     let people = || visits.iter().map(|visit| visit.person.as_ref());
     let text = |column: fn(&Person) -> Option<&str>| -> ArrayRef {
@@ -161,7 +164,7 @@ fn batch(schema: &SchemaRef, visits: &[Visit]) -> Result<RecordBatch> {
         ),
     ];
     RecordBatch::try_new(Arc::clone(schema), columns)
-        .map_err(|_| Error::internal("the columns of the generated visits do not fit their schema"))
+        .map_err(|_| Error::internal("generate: the columns of the visits do not match their schema"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `kanon init`: a first policy for a table, to be read and decided on.
+//! `kanon init`: proposes a first policy for a table, to be read and completed by the user.
 
 mod render_policy;
 
@@ -58,7 +58,7 @@ fn place(path: &Path) -> String {
     format!("--to {}", path.display())
 }
 
-/// What cannot be written must not fail after the input was read.
+/// Refuses a path that cannot be written, before the input is read.
 fn check_free(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
         return Err(Error::policy("exists; choose another name").at(place(path)));
@@ -70,7 +70,7 @@ fn check_free(path: &Path) -> Result<()> {
     }
 }
 
-/// What was written, in a few lines.
+/// Describes the written policy in a few lines.
 fn told(proposal: &Proposal, path: &Path) -> String {
     let roles = [
         Proposed::Individual,
@@ -130,7 +130,7 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
     })
 }
 
-/// Levels are written in TOML as in JSON.
+/// Converts levels to JSON; TOML writes them alike.
 fn levels_to_json(levels: &Levels) -> Value {
     let values = levels.values.iter().map(|value| serde_json::from_str(value).unwrap_or(Value::Null));
     json!({ levels.key: values.collect::<Vec<Value>>() })

@@ -1,4 +1,4 @@
-//! A proposal as a policy file with comments.
+//! Renders a proposal as a policy file with comments.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
 use crate::policy::CsvOptions;
 use crate::propose::{Column, Facts, People, Proposal, Proposed};
 
-/// Comments stay below so many characters.
+/// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
-/// Longer names are cut in comments.
+/// The length to which names are cut in comments, in characters.
 const NAME: usize = 60;
-/// More distinct values than these deserve a hierarchy.
+/// A column with more distinct values deserves a hierarchy.
 const FEW: u64 = 4;
-/// A share of rows that become unique from which a column is called out.
+/// The share of rows that become unique from which a column is called out.
 const MANY: f64 = 0.05;
 
-/// The policy file for a proposal; `input` and `to` are what the user typed.
+/// Returns the policy file for a proposal; `input` and `to` are the user's arguments.
 pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> String {
     let mut file = PolicyFile(String::new());
     file.introduction(proposal);
@@ -52,12 +52,12 @@ impl PolicyFile {
         self.wrapped("# ", "# ", text);
     }
 
-    /// An entry of a list in a comment.
+    /// Writes an entry of a list in a comment.
     fn entry(&mut self, text: &str) {
         self.wrapped("#   ", "#     ", text);
     }
 
-    /// The words of `text` in lines that are not too long.
+    /// Writes the words of `text` in lines of limited width.
     fn wrapped(&mut self, first: &str, then: &str, text: &str) {
         let mut line = first.to_owned();
         let mut is_empty = true;
@@ -171,7 +171,7 @@ impl PolicyFile {
         self.blank();
     }
 
-    /// How a CSV input is written, where it is not the usual way.
+    /// Writes the CSV options that differ from the usual ones.
     fn input(&mut self, csv: &CsvOptions) {
         let usual = CsvOptions::default();
         if *csv == usual {
@@ -266,7 +266,7 @@ impl PolicyFile {
     }
 }
 
-/// What was counted, in words.
+/// Describes the counts in words.
 fn counts(facts: &Facts) -> String {
     let distinct = match facts.distinct {
         _ if facts.is_unique() => ", no value twice".to_owned(),
@@ -283,7 +283,7 @@ fn counts(facts: &Facts) -> String {
     format!("{}{distinct}, {nulls}", type_word(&facts.data_type))
 }
 
-/// A number by its first two digits.
+/// Rounds a number to its first two digits.
 fn about(n: u64) -> u64 {
     let unit = 10u64.pow(n.checked_ilog10().unwrap_or(0).saturating_sub(1));
     n - n % unit
@@ -302,7 +302,7 @@ fn type_word(data_type: &DataType) -> &'static str {
     }
 }
 
-/// A name in a comment.
+/// Returns a name as a comment shows it.
 fn shown(name: &str) -> String {
     let plain = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
     match name.chars().count() {
@@ -311,7 +311,7 @@ fn shown(name: &str) -> String {
     }
 }
 
-/// The first names of a list.
+/// Returns the first names of a list.
 fn listed(names: &[String]) -> String {
     const FIRST: usize = 20;
     match names.get(..FIRST) {
@@ -322,14 +322,14 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// A key of TOML.
+/// Returns a name as a TOML key.
 fn key(name: &str) -> String {
     let is_bare =
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if is_bare { name.to_owned() } else { quoted(name) }
 }
 
-/// A text of TOML.
+/// Returns a text as a TOML string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

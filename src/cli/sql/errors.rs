@@ -1,26 +1,26 @@
-//! What of the engine's errors may be told: all that is about the text of a query, nothing that read a row.
+//! Filters the engine's errors: shows those about the text of a query, and nothing that read a row.
 
 use datafusion::error::DataFusionError;
 
 use crate::engine::map_error;
 use crate::error::{Error, Result};
 
-/// Says of the engine's results when they came to be.
+/// Marks the engine's errors with the stage at which they occur.
 pub(super) trait Told<T> {
-    /// The error of a query that has read no row: what is about its text is told whole.
+    /// Maps an error of a query that has read no row: errors about its text are shown in full.
     fn planning(self) -> Result<T>;
-    /// The error of something that looked into files to learn their columns.
+    /// Maps an error of opening files to learn their columns.
     fn opening(self) -> Result<T>;
-    /// The error of something that never reads a row, told whole.
+    /// Maps an error of a statement that never reads a row, shown in full.
     fn asking(self) -> Result<T>;
-    /// The error of a query that reads rows, without its text.
+    /// Maps an error of a query that reads rows, without its text.
     fn running(self, doing: &str) -> Result<T>;
 }
 
 impl<T> Told<T> for std::result::Result<T, DataFusionError> {
     fn planning(self) -> Result<T> {
         self.map_err(|error| match error.find_root() {
-            // Of an expression of constants.
+            // From a constant expression.
             DataFusionError::Execution(text) => Error::policy(text),
             _ => told(&error),
         })
@@ -43,7 +43,7 @@ fn told(error: &DataFusionError) -> Error {
     about_text(error).unwrap_or_else(|| map_error(error, "planning the query"))
 }
 
-/// The error if it is about the query's text, or our own.
+/// Returns the error if it is about the query's text or this crate's own.
 fn about_text(error: &DataFusionError) -> Option<Error> {
     match error.find_root() {
         DataFusionError::SQL(parser, _) => Some(Error::policy(parser)),
@@ -57,7 +57,7 @@ fn about_text(error: &DataFusionError) -> Option<Error> {
     }
 }
 
-/// A plan's error, with what to do about a table that is not there.
+/// Adds to a plan error how to refer to a missing table.
 fn with_help(text: &str) -> String {
     if text.starts_with("table '") && text.ends_with("not found") {
         format!(r"{text}; \d lists the tables, and files stand in quotes: FROM 'visits.parquet'")

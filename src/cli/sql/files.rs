@@ -13,34 +13,35 @@ use crate::input::Input;
 use crate::input::files::has_no_data;
 use crate::policy::{CsvOptions, CsvType};
 
-/// Opens files for a session, as every other command reads them.
+/// Opens files for a session in the same way as every other command.
 #[derive(Clone)]
 pub(super) struct Files {
-    /// The session as it was before it knew of files, so that it does not hold itself.
+    /// The session before it knew of files, so that it does not hold itself.
     session: SessionContext,
-    /// The names that were opened for the statement that is being planned; at other times files have no names, so
-    /// that a table may be created where a folder is.
+    /// The names opened for the statement that is being planned; `None` at other times, so that a
+    /// table may be created under the name of a folder.
     opened: Arc<Mutex<Option<Vec<String>>>>,
 }
 
 impl Files {
-    /// Lets a session find files where no table has the name.
+    /// Makes a session look for files where no table has the name.
     pub(super) fn enable(session: &SessionContext) -> Self {
         let mut state = session.state();
         let known = Arc::clone(state.catalog_list());
-        // Files prune: their floats, which statistics say wrong things of, are seen through a function only.
+        // Row groups of files are pruned: float columns, whose statistics are wrong, are read
+        // through a function only.
         state.config_mut().options_mut().execution.parquet.pruning = true;
         let files = Self { session: SessionContext::new_with_state(state), opened: Arc::default() };
         session.register_catalog_list(Arc::new(DynamicFileCatalog::new(known, Arc::new(files.clone()))));
         files
     }
 
-    /// From now on files have names.
+    /// Starts resolving file names.
     pub(super) fn begin(&self) {
         *self.opened() = Some(Vec::new());
     }
 
-    /// From now on files have none; those that were opened.
+    /// Stops resolving file names and returns the opened files.
     pub(super) fn end(&self) -> Vec<String> {
         self.opened().take().unwrap_or_default()
     }
@@ -49,7 +50,8 @@ impl Files {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A name is a file's if there is one, or if it looks like a path; never if a table function has it.
+    /// Returns whether a name is a file's: a file exists or the name looks like a path, and no
+    /// table function has it.
     fn is_file(&self, name: &str) -> bool {
         let is_function = self.session.state_ref().read().table_functions().contains_key(name);
         looks_like_path(name) || (!is_function && Path::new(name).exists())

@@ -1,4 +1,5 @@
-//! `kanon sql`: a thin shell. Files are tables by their names, and every function of this crate is there.
+//! `kanon sql`: a thin shell in which files are tables by their names and every function of this
+//! crate is registered.
 
 mod errors;
 mod files;
@@ -58,12 +59,12 @@ enum Output {
 }
 
 impl Sql {
-    /// Whether a person types the statements.
+    /// Returns whether the statements are typed at a prompt.
     pub(super) fn is_prompt(&self) -> bool {
         self.statements.is_empty() && self.files.is_empty() && std::io::stdin().is_terminal()
     }
 
-    /// `listening` is a runtime that hears signals while others compute.
+    /// Runs the statements; `listening` is a runtime that handles signals while others compute.
     pub(super) async fn run(self, run: &Run<'_>, format: Format, listening: &Handle) -> Result<Done> {
         let output = self.output.unwrap_or(match format {
             Format::Text => Output::Table,
@@ -87,7 +88,7 @@ impl Sql {
         Ok(Done::printed())
     }
 
-    /// The texts to run, and where they are from if not from the command line.
+    /// Returns the texts to run, each with its file unless it is from the command line.
     fn texts(self) -> Result<Vec<(Option<String>, String)>> {
         let mut texts = Vec::new();
         if self.files.is_empty() && self.statements.is_empty() {

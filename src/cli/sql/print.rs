@@ -1,4 +1,4 @@
-//! Results on standard output: as a table, as CSV, as JSON. CSV and JSON are written while rows come.
+//! Prints results on standard output as a table, CSV or JSON. CSV and JSON are streamed.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,22 +21,22 @@ use super::errors::Told;
 use crate::cli::{numbers, without_controls};
 use crate::error::{Error, Result, of_file};
 
-/// How much more room a drawn table takes than its columns.
+/// The memory of a drawn table as a multiple of its columns' memory.
 const DRAWN: usize = 4;
 
-/// Standard output. What cannot be written is remembered, because the writers above it hide it.
+/// Standard output. It remembers write errors, because the writers above hide them.
 pub(super) struct Pipe {
     stdout: Stdout,
     failed: Cell<Option<ErrorKind>>,
 }
 
 impl Pipe {
-    /// Standard output, open.
+    /// Opens standard output.
     pub(super) fn new() -> Self {
         Self { stdout: std::io::stdout(), failed: Cell::new(None) }
     }
 
-    /// Whether the reader has closed it: it has seen enough.
+    /// Returns whether the reader has closed the pipe.
     pub(super) fn is_closed(&self) -> bool {
         self.failed.get() == Some(ErrorKind::BrokenPipe)
     }
@@ -73,14 +73,15 @@ impl Write for &Pipe {
     }
 }
 
-/// A result on its way out.
+/// The printer of a result.
 enum Printer<'a> {
     Csv(Box<CsvWriter<&'a Pipe>>),
     Json(JsonWriter<&'a Pipe, RowALine>),
     Table { held: Vec<RecordBatch>, memory: MemoryReservation, most: usize },
 }
 
-/// Prints the rows of a query, as a table only the first `most`; `doing` says in errors what runs.
+/// Prints the rows of a query, as a table only the first `most`; `doing` names the operation in
+/// errors.
 ///
 /// # Errors
 /// Those of the query, and those of writing; a closed pipe is none.
@@ -118,7 +119,7 @@ pub(super) async fn print(
         }
     }
     printer.finish(&schema, count, pipe)?;
-    // What cannot be written is told by `check`.
+    // `check` reports write errors.
     let _ = { pipe }.flush();
     pipe.check()
 }
@@ -147,7 +148,7 @@ impl Printer<'_> {
 
     fn finish(self, schema: &SchemaRef, count: usize, mut pipe: &Pipe) -> Result<()> {
         match self {
-            // A result without rows has a header too.
+            // A result without rows has a header, too.
             Self::Csv(mut writer) if count == 0 => {
                 writer.write(&RecordBatch::new_empty(Arc::clone(schema))).map_err(|error| unwritable(&error))
             }
@@ -178,7 +179,7 @@ fn held_rows(held: &[RecordBatch]) -> usize {
     held.iter().map(RecordBatch::num_rows).sum()
 }
 
-/// Objects with two keys of one name lose a value.
+/// Refuses repeated column names: a JSON object would lose a value.
 fn distinct_names(schema: &Schema) -> Result<()> {
     let mut names = HashSet::new();
     match schema.fields().iter().find(|field| !names.insert(field.name())) {
@@ -201,7 +202,8 @@ fn plain_columns(schema: &Schema) -> Result<()> {
     }
 }
 
-/// A result that cannot be written as it was asked for; the error may quote a cell.
+/// Builds the error for a result that the format cannot represent; the engine's error may quote a
+/// cell.
 fn unwritable(error: &ArrowError) -> Error {
     Error::data(match error {
         ArrowError::JsonError(_) => "a column's type cannot be written as JSON; cast it to VARCHAR",
@@ -209,7 +211,7 @@ fn unwritable(error: &ArrowError) -> Error {
     })
 }
 
-/// An array with each row on a line of its own.
+/// A JSON array with one row per line.
 #[derive(Debug, Default)]
 struct RowALine;
 

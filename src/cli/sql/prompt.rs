@@ -1,4 +1,5 @@
-//! The prompt: lines until a statement ends, a history, and Ctrl-C that stops what runs.
+//! The prompt: reads lines until a statement ends, keeps a history, and stops a running statement
+//! on Ctrl-C.
 
 use std::path::PathBuf;
 
@@ -13,27 +14,28 @@ use super::shell::{Shell, tell};
 use crate::cli::without_controls;
 use crate::error::{Error, Kind, Result, of_file};
 
-/// Lines that the history keeps.
+/// The number of lines in the history.
 const KEPT: usize = 1000;
 
-/// Reads and runs until the user leaves.
+/// Reads and runs statements until the user leaves.
 ///
 /// # Errors
-/// A data error when the terminal cannot be read; errors of statements are told and forgotten.
+/// A data error when the terminal cannot be read; errors of statements are printed and do not end
+/// the prompt.
 pub(super) async fn run(shell: &mut Shell, listening: &Handle) -> Result<()> {
     let mut editor = editor().map_err(|_| unreadable())?;
     let history = history();
     if let Some(path) = &history {
-        // A history that cannot be read or written is no reason to stop.
+        // Failing to read or write the history does not end the prompt.
         let _ = editor.load_history(path);
     }
     tell(concat!("kanon ", env!("CARGO_PKG_VERSION"), r": statements end with ; \? helps, \q leaves", "\n"));
     let mut typed = String::new();
     loop {
         let prompt = if typed.is_empty() { "kanon> " } else { "    -> " };
-        // On a thread of its own, so that a signal can end the command.
+        // Reads on a thread of its own, so that a signal can end the command.
         let read = tokio::task::spawn_blocking(move || (editor.readline(prompt), editor)).await;
-        let (line, back) = read.map_err(|_| Error::internal("the prompt"))?;
+        let (line, back) = read.map_err(|_| Error::internal("prompt: the thread that reads lines failed"))?;
         editor = back;
         match line {
             Ok(line) => typed += &(line + "\n"),
@@ -63,13 +65,13 @@ pub(super) async fn run(shell: &mut Shell, listening: &Handle) -> Result<()> {
     }
 }
 
-/// Runs what was typed unless it is stopped; whether to go on.
+/// Runs the typed text unless it is stopped; returns whether to continue.
 async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bool> {
     let mut interrupt = listening.spawn(tokio::signal::ctrl_c());
     let done = tokio::select! {
         biased;
         stopped = &mut interrupt => {
-            let stopped = stopped.map_err(|_| Error::internal("listening"))?;
+            let stopped = stopped.map_err(|_| Error::internal("prompt: the thread that listens for signals failed"))?;
             stopped.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
             Err(Error::interrupted())
         }
@@ -86,7 +88,7 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
     Ok(true)
 }
 
-/// A line editor on the terminal itself: standard output is for results.
+/// Creates a line editor on the terminal itself: standard output is for results.
 fn editor() -> rustyline::Result<Editor<(), FileHistory>> {
     let config = Config::builder()
         .behavior(Behavior::PreferTerm)
@@ -97,7 +99,7 @@ fn editor() -> rustyline::Result<Editor<(), FileHistory>> {
     Editor::with_config(config)
 }
 
-/// The file of the history, in a folder that is there.
+/// Returns the file of the history, in an existing folder.
 fn history() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = folder("XDG_STATE_HOME")

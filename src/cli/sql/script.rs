@@ -1,20 +1,20 @@
-//! A text of statements and backslash commands, taken apart by the engine's own tokens.
+//! Splits a text into statements and backslash commands by the engine's own tokens.
 
 use datafusion::sql::sqlparser::dialect::Dialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// What a text ends with.
+/// The ending of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It says nothing: blanks and comments.
+    /// Blanks and comments only.
     Blank,
     /// A semicolon.
     Statement,
-    /// Something that goes on: a statement, a quotation, a comment.
+    /// An unfinished statement, quotation or comment.
     Open,
 }
 
-/// What a text ends with.
+/// Returns how a text ends.
 pub(super) fn end(text: &str, dialect: &dyn Dialect) -> End {
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return End::Open };
     match tokens.iter().rfind(|token| !matches!(token, Token::Whitespace(_) | Token::EOF)) {
@@ -27,25 +27,25 @@ pub(super) fn end(text: &str, dialect: &dyn Dialect) -> End {
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
-    /// Statements, on the lines that they have in the text: blank lines stand for what lies before.
+    /// Statements, on their original lines: blank lines replace the text before.
     Statements(String),
     /// A line that begins with a backslash, between statements.
     Command(&'a str),
 }
 
-/// A text that is read from its start.
+/// A text that is read part by part.
 pub(super) struct Script<'a> {
     rest: std::iter::Peekable<std::str::Lines<'a>>,
     line: usize,
 }
 
 impl<'a> Script<'a> {
-    /// A text from its first line.
+    /// Starts at the first line of a text.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text.lines().peekable(), line: 0 }
     }
 
-    /// The next piece, in the dialect that holds by now.
+    /// Returns the next piece, in the current dialect.
     pub(super) fn next_part(&mut self, dialect: &dyn Dialect) -> Option<Part<'a>> {
         let mut statements = "\n".repeat(self.line);
         while let Some(line) = self.rest.peek().copied() {
@@ -69,7 +69,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Whether a line is a backslash command, where one may stand.
+/// Returns whether a line is a backslash command, at a place where one may stand.
 pub(super) fn is_command(line: &str) -> bool {
     line.trim_start().starts_with('\\')
 }
@@ -116,7 +116,7 @@ mod tests {
                 statements("\n\n\n\n\n\n\nSELECT 3;\n"),
             ]
         );
-        // Within a statement or a quotation it is part of it.
+        // Within a statement or a quotation, a backslash line is part of it.
         assert_eq!(parts("SELECT '\n\\d\n';"), [statements("SELECT '\n\\d\n';\n")]);
         assert_eq!(parts("SELECT 1\n\\d\n"), [statements("SELECT 1\n\\d\n")]);
     }

@@ -1,4 +1,4 @@
-//! The shell: one session, statements run one after the other, backslash commands.
+//! The shell: one session that runs statements one after the other, and backslash commands.
 
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest, of_file};
 use crate::sql::options::KanonOptions;
 
-/// What `\?` says.
+/// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
   \d                  tables
   \d NAME             columns of a table or file
@@ -39,48 +39,48 @@ const HELP: &str = r"Statements end with ; and may take several lines. Commands 
 Files are tables: SELECT * FROM 'visits.parquet'; folders and globs too. SHOW FUNCTIONS lists all functions.
 ";
 
-/// A query for the tables that people made.
+/// A query for the tables that the user created.
 const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \
                       WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name";
 
-/// The rows that a table on the terminal of a prompt shows.
+/// The most rows of a table at a prompt.
 const SHOWN_ON_TERMINAL: usize = 40;
 
-/// A session and how its results are shown.
+/// A session and its output format.
 pub(super) struct Shell {
-    /// Removed with the shell.
+    /// The folder of spill files, removed with the shell.
     _spill: TempDir,
     session: SessionContext,
     threads: usize,
     files: Files,
     output: Output,
-    /// Whether a person types.
+    /// Whether statements are typed at a prompt.
     prompt: bool,
     timing: bool,
-    /// Whether it was said what `anonymize` does not promise.
+    /// Whether the note on the limits of `anonymize` was printed.
     noted: bool,
     pipe: Pipe,
 }
 
-/// What is read when a statement is taken up, before its rows are asked for.
+/// The data read to start a statement, before its rows are requested.
 enum Reads {
     Nothing,
     Schema,
-    /// Those of which a table is made.
+    /// The rows that become a table.
     Rows,
 }
 
-/// A session in which everything of this crate and every file has a name.
+/// Creates a session in which every function of this crate is registered and every file has a name.
 fn session(resources: &Resources, show_values: bool) -> Result<(SessionContext, Files)> {
     let session = resources.query_session()?;
-    // First, so that table functions find files, too.
+    // First, so that table functions find files.
     let files = Files::enable(&session);
     crate::sql::register_all(&session).running("registering the functions")?;
     set_options(&session, show_values);
     Ok((session, files))
 }
 
-/// Whoever has a shell may read files anyway.
+/// Sets the options; a user with a shell may read files anyway.
 fn set_options(session: &SessionContext, show_values: bool) {
     let state = session.state_ref();
     let mut state = state.write();
@@ -90,12 +90,13 @@ fn set_options(session: &SessionContext, show_values: bool) {
 }
 
 impl Shell {
-    /// A fresh shell; `prompt` says whether a person types.
+    /// Creates a shell; `prompt` is whether statements are typed at a prompt.
     ///
     /// # Errors
     /// Those of the engine's start.
     pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool) -> Result<Self> {
-        // Rows that spill are cells: tasks that outlive an error or an interrupt must not leave them behind.
+        // Spilled rows are cells: tasks that outlive an error or an interrupt must not leave them
+        // behind.
         let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
         let spill = spill.map_err(|e| Error::data(of_file(&e)).at("making a folder for spill files"))?;
         let resources = Resources { spill: Some(spill.path().to_path_buf()), ..run.resources.clone() };
@@ -113,7 +114,7 @@ impl Shell {
         })
     }
 
-    /// Runs a text to its end or first error; whether to go on after it.
+    /// Runs a text to its end or first error; returns whether to continue after it.
     ///
     /// # Errors
     /// The first error.
@@ -139,7 +140,7 @@ impl Shell {
         Ok(true)
     }
 
-    /// The dialect that the session speaks by now.
+    /// Returns the session's current dialect.
     pub(super) fn dialect(&self) -> Box<dyn Dialect> {
         let dialect = self.session.copied_config().options().sql_parser.dialect;
         dialect_from_str(dialect).unwrap_or_else(|| Box::new(GenericDialect))
@@ -189,7 +190,7 @@ impl Shell {
         let rows = match started.await.map_err(|error| error.at(&doing))?? {
             Started::Done => None,
             Started::Rows(rows) => Some(rows),
-            // Only now: a statement that was interrupted before makes no table.
+            // A statement that was interrupted before this point creates no table.
             Started::Table(plan) => {
                 self.session.execute_logical_plan(plan).await.running(&doing)?;
                 None
@@ -235,7 +236,7 @@ impl Shell {
         Err(Error::policy(format!("STORED AS {name}: there is no such format; {close}")))
     }
 
-    /// Runs a backslash command; whether to go on after it.
+    /// Runs a backslash command; returns whether to continue after it.
     async fn command(&mut self, line: &str) -> Result<bool> {
         let line = line.trim().trim_end_matches(';').trim_end();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -261,7 +262,7 @@ impl Shell {
         Ok(true)
     }
 
-    /// Runs a statement of our own.
+    /// Runs an internal statement.
     async fn ask(&mut self, text: &str) -> Result<()> {
         for statement in self.parse(text)? {
             self.statement(statement).await?;
@@ -270,8 +271,8 @@ impl Shell {
     }
 }
 
-/// Threads for one statement. They hear of nothing while an operator computes, for hours where a join is large, so that
-/// those of a statement that was interrupted are left behind.
+/// Threads for one statement. They cannot be stopped while an operator computes, for hours where a
+/// join is large, so the threads of an interrupted statement are left behind.
 struct Workers(Option<Runtime>);
 
 impl Workers {
@@ -279,9 +280,9 @@ impl Workers {
         crate::cli::workers(threads).map(|runtime| Self(Some(runtime)))
     }
 
-    /// Runs on them.
+    /// Runs a future on these threads.
     async fn run<T: Send + 'static>(&self, what: impl Future<Output = T> + Send + 'static) -> Result<T> {
-        let gone = || Error::internal("the engine failed inside");
+        let gone = || Error::internal("shell: a thread of the engine panicked or has ended");
         self.0.as_ref().ok_or_else(gone)?.spawn(what).await.map_err(|_| gone())
     }
 }
@@ -294,17 +295,17 @@ impl Drop for Workers {
     }
 }
 
-/// What came of a statement.
+/// The result of starting a statement.
 enum Started {
-    /// It has no rows.
+    /// The statement has no rows.
     Done,
-    /// They follow.
+    /// The statement's rows.
     Rows(SendableRecordBatchStream),
-    /// What makes a table of the rows that it had.
+    /// The plan that creates a table from its rows.
     Table(LogicalPlan),
 }
 
-/// Begins to run a plan.
+/// Starts a plan.
 async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing: &str) -> Result<Started> {
     let frame = match (reads, plan) {
         (Reads::Rows, LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table))) => {
@@ -326,23 +327,23 @@ async fn start(session: &SessionContext, plan: LogicalPlan, reads: Reads, doing:
     let context = frame.task_ctx().into();
     let plan = frame.create_physical_plan().await.planning()?;
     let rows = execute_stream(plan, context).running(doing)?;
-    // On these threads, too.
+    // Streams the rows on these threads, too.
     Ok(Started::Rows(spawn_buffered(rows, 1)))
 }
 
-/// A name that may stand in quotes, as one identifier.
+/// Quotes a name as one identifier.
 fn quoted(name: &str) -> String {
     let plain = ['\'', '"'].into_iter().find_map(|quote| name.strip_prefix(quote)?.strip_suffix(quote));
     format!("\"{}\"", plain.unwrap_or(name).replace('"', "\"\""))
 }
 
-/// Says something that is no result.
+/// Prints a message that is not a result.
 pub(super) fn tell(text: &str) {
-    // Nobody to tell it to is no error.
+    // A closed standard error is not an error.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Whether rows of the table function `anonymize` reach the result.
+/// Returns whether rows of the table function `anonymize` reach the result.
 fn calls_anonymize(statement: &Statement) -> bool {
     struct Calls;
     impl Visitor for Calls {

@@ -1,4 +1,5 @@
-//! The measures over one set of quasi-identifiers, at most one sensitive and one individual column, as GROUP BYs.
+//! The measures over one set of quasi-identifiers and at most one sensitive and one individual
+//! column, as GROUP BYs.
 
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
@@ -18,21 +19,21 @@ use crate::model::Worst;
 
 /// A call of a measure.
 pub(super) struct Measure {
-    /// Its place in the `Aggregate`'s list.
+    /// The index of the call in the `Aggregate`'s list.
     pub(super) at: usize,
     pub(super) row: Row,
     pub(super) constants: Vec<Expr>,
     individual: Option<Expr>,
     sensitive: Option<Expr>,
-    /// Distinct, in the order of the call.
+    /// The distinct quasi-identifiers, in the order of the call.
     quasi: Vec<Expr>,
     pub(super) filter: Option<Expr>,
-    /// Whether FILTER keeps rows from arguments that can fail.
+    /// Whether FILTER protects arguments that can fail from some rows.
     guarded: bool,
 }
 
 impl Measure {
-    /// Reads a call; `None` where it has too few arguments.
+    /// Reads a call; `None` when it has too few arguments.
     pub(super) fn read(
         at: usize,
         function: &ClassAggregate,
@@ -63,8 +64,8 @@ impl Measure {
     }
 }
 
-/// Whether the FILTER of a call keeps rows from arguments that can fail. With GROUP BY it does not: there the engine
-/// evaluates arguments for all rows.
+/// Returns whether the FILTER of a call protects arguments that can fail from some rows. With GROUP
+/// BY it does not: there the engine evaluates arguments for all rows.
 fn is_guarded(call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
     if call.params.filter.is_none() || !aggregate.group_expr.is_empty() {
         return Ok(false);
@@ -78,7 +79,8 @@ fn is_guarded(call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
 }
 
 impl Measure {
-    /// Whether it looks at everybody's smallest class, not at classes.
+    /// Returns whether the measure looks at each individual's smallest class rather than at
+    /// classes.
     pub(super) fn is_of_people(&self) -> bool {
         matches!(self.row, Row::Risk(_)) && self.individual.is_some()
     }
@@ -88,12 +90,12 @@ impl Measure {
     }
 }
 
-/// Measures that one grouping answers.
+/// Measures that are computed from one grouping.
 pub(super) struct Branch {
     pub(super) number: usize,
     pub(super) measures: Vec<Measure>,
     pub(super) plain: Vec<(usize, Plain)>,
-    /// The FILTER of all that it answers, where it stands below the layers.
+    /// The FILTER shared by all its calls, where it stands below the layers.
     condition: Option<Expr>,
 }
 
@@ -119,7 +121,7 @@ impl Branch {
         self.measures.iter().find_map(|measure| measure.sensitive.as_ref())
     }
 
-    /// Whether the grouping answers another measure, too.
+    /// Returns whether the grouping can also compute `other`.
     pub(super) fn takes(&self, other: &Measure) -> bool {
         let fits =
             |own: Option<&Expr>, other: Option<&Expr>| own.is_none() || other.is_none() || own == other;
@@ -130,7 +132,8 @@ impl Branch {
             && self.shares_rows(other.filter.as_ref(), other.guarded)
     }
 
-    /// Whether a call with this FILTER can stand in the same layers: a guarded one only beside its like.
+    /// Returns whether a call with this FILTER can stand in the same layers: a guarded call only
+    /// beside calls with the same FILTER.
     fn shares_rows(&self, filter: Option<&Expr>, guarded: bool) -> bool {
         let shares = |own: &Measure| !(guarded || own.guarded) || own.filter.as_ref() == filter;
         self.measures.iter().all(shares)
@@ -140,7 +143,7 @@ impl Branch {
         self.measures.push(measure);
     }
 
-    /// Whether the layers answer an ordinary aggregate, too.
+    /// Returns whether the layers can also compute an ordinary aggregate.
     pub(super) fn takes_plain(&self, call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
         Ok(self.shares_rows(call.params.filter.as_deref(), is_guarded(call, aggregate)?))
     }
@@ -149,8 +152,8 @@ impl Branch {
         self.plain.push((at, plain));
     }
 
-    /// Puts the FILTER that all calls share below the layers, where that is safe: there are no outer groups, which would be
-    /// lost, and neither the FILTER nor the `input` can fail.
+    /// Moves the FILTER that all calls share below the layers, where that is safe: there are no
+    /// outer groups, which would be lost, and neither the FILTER nor the `input` can fail.
     pub(super) fn filter_first(&mut self, aggregate: &Aggregate) -> std::result::Result<(), Stop> {
         let mut filters = self.measures.iter().map(|measure| measure.filter.as_ref());
         let first = filters.next().flatten().cloned();
@@ -174,7 +177,7 @@ impl Branch {
         }
     }
 
-    /// The rows that the lowest layer reads.
+    /// Returns the rows that the lowest layer reads.
     pub(super) fn input(&self, rewrite: &Rewrite<'_>) -> Result<LogicalPlan> {
         let input = LogicalPlan::clone(&rewrite.aggregate.input);
         match &self.condition {
@@ -183,13 +186,13 @@ impl Branch {
         }
     }
 
-    /// The distinct quasi-identifiers, in the order in which calls name them.
+    /// Returns the distinct quasi-identifiers, in the order in which calls name them.
     pub(super) fn quasi(&self) -> Vec<Expr> {
-        // The measures of a branch have the same ones.
+        // All measures of a branch have the same quasi-identifiers.
         self.measures.first().map(|measure| measure.quasi.clone()).unwrap_or_default()
     }
 
-    /// The layer that groups by all columns, without values.
+    /// Returns the layer that groups by all columns, without values.
     fn lowest(&self, rewrite: &Rewrite<'_>) -> Result<Layers> {
         let mut rows = Layer::new(self.number, 1);
         let groups = rewrite.groups().map(|key| rows.key(key)).collect();
@@ -200,7 +203,7 @@ impl Branch {
         Ok(Layers { rows, groups, quasi, individual, sensitive })
     }
 
-    /// The plan over the input of `aggregate`, with its groups.
+    /// Builds the plan over the input of `aggregate`, with its groups.
     pub(super) fn plan(self, rewrite: &Rewrite<'_>) -> std::result::Result<Answered, Stop> {
         let input = self.input(rewrite)?;
         if self.measures.iter().any(Measure::is_of_people) {
@@ -220,7 +223,7 @@ impl Branch {
                 true => classes.value(call(&sum_udaf(), vec![counted.clone()], None)),
                 false => counted.clone(),
             };
-            // A class without a row that passes the filter is none.
+            // A class none of whose rows passes the filter does not count.
             let only = |rows: &Expr| filter.is_some().then(|| rows.clone().gt(lit(0i64)));
             let mut arguments = measure.constants.clone();
             let value = if measure.sensitive.is_some() {
@@ -261,7 +264,8 @@ impl Branch {
     }
 }
 
-/// The people of a class, from rows that tell them apart, and maybe values, too.
+/// Counts the individuals of a class over rows that are one per individual, or one per individual
+/// and value if `also_values`.
 fn distinct(who: Expr, also_values: bool, filter: Option<Expr>) -> Expr {
     let filter = filter.map(Box::new);
     let count = AggregateFunction::new_udf(count_udaf(), vec![who], also_values, filter, vec![], None);

@@ -1,15 +1,15 @@
-//! Risk measures over individuals: everybody's smallest class.
+//! Risk measures over individuals, from each individual's smallest class.
 //!
 //! ```text
-//! L3  Aggregate G              the measure of everybody's smallest class
+//! L3  Aggregate G              the measure over the smallest classes
 //! L2  Aggregate G, id          the smallest of the sizes
-//! J   Join class               how many individuals are in the class of each row
+//! J   Join class               the size of the class of each row
 //! S     Aggregate class        individuals, over a second L1
 //! L1  Aggregate G, class, id   rows
 //! ```
-//! `class` is one key of G and the quasi-identifiers. A window would read L1 once, but the engine's holds all its input in
-//! memory, and no limit covers that. The join sorts both sides, which spills
-//! ([`SortClassSizes`](super::sort_class_sizes::SortClassSizes)).
+//! `class` is one key of G and the quasi-identifiers. A window would read L1 once, but the engine's
+//! window holds its whole input in memory outside any limit. The join sorts both sides, which
+//! spills ([`SortClassSizes`](super::sort_class_sizes::SortClassSizes)).
 
 use datafusion::common::{Column, NullEquality};
 use datafusion::error::{DataFusionError, Result};
@@ -24,7 +24,8 @@ use super::{Answered, Rewrite, Stop};
 use crate::engine::class_key::one_key;
 
 impl Branch {
-    /// As [`plan`](Branch::plan), for risk measures over individuals. The `input` is read twice.
+    /// Builds the [`plan`](Branch::plan) of risk measures over individuals. It reads the `input`
+    /// twice.
     pub(super) fn plan_of_people(
         self,
         rewrite: &Rewrite<'_>,
@@ -54,7 +55,7 @@ impl Branch {
             let filter = measure.filter.clone();
             let counted = rows.value(call(&count_udaf(), vec![lit(1i64)], filter.clone()));
             let only = || filter.is_some().then(|| counted.clone().gt(lit(0i64)));
-            // The rows of L1 tell individuals apart.
+            // The rows of L1 are distinct by individual.
             let size = sizes.value(call(&count_udaf(), vec![individual.clone()], only()));
             let smallest = people.value(call(&min_udaf(), vec![size], only()));
             let of_people = rewrite.rule.upper(measure.row, "_of_people")?;

@@ -1,7 +1,8 @@
-//! Which expressions cannot fail, whatever the row.
+//! Finds expressions that cannot fail on any row.
 //!
-//! An aggregate without GROUP BY evaluates its arguments for the rows that pass its FILTER only; a GROUP BY evaluates its
-//! keys for all rows. `k_anonymity(10 / x) FILTER (WHERE x <> 0)` would then divide by zero.
+//! An aggregate without GROUP BY evaluates its arguments only for the rows that pass its FILTER; a
+//! GROUP BY evaluates its keys for all rows. `k_anonymity(10 / x) FILTER (WHERE x <> 0)` would then
+//! divide by zero.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -9,8 +10,9 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 
-/// Returns whether an expression gives a value for every row: columns, literals, comparisons, tests for NULL, AND, OR, NOT
-/// and casts that keep every value. False for all other expressions, of which some cannot fail either.
+/// Returns whether an expression gives a value for every row: columns, literals, comparisons, tests
+/// for NULL, AND, OR, NOT and casts that keep every value. Returns false for all other expressions,
+/// some of which cannot fail either.
 ///
 /// # Errors
 /// When the expression has no type in `schema`.
@@ -63,8 +65,8 @@ pub(super) fn cannot_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     }
 }
 
-/// Returns whether no expression of a plan can fail. A Filter above it is then safe: the engine moves and merges filters,
-/// so that one may meet rows that another should have kept from it.
+/// Returns whether no expression of a plan can fail. A Filter above it is then safe: the engine
+/// moves and merges filters, so that one may meet rows that another should have kept from it.
 pub(super) fn nothing_can_fail(plan: &LogicalPlan) -> Result<bool> {
     let fails = plan.exists(|node| {
         let mut schema = DFSchema::empty();

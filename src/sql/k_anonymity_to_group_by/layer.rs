@@ -1,4 +1,4 @@
-//! One GROUP BY of the rewritten plan, and calls of aggregates.
+//! One GROUP BY of the rewritten plan, and aggregate calls.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan};
 
-/// A call of an aggregate.
+/// Builds a call of an aggregate.
 pub(super) fn call(function: &Arc<AggregateUDF>, arguments: Vec<Expr>, filter: Option<Expr>) -> Expr {
     let (function, filter) = (Arc::clone(function), filter.map(Box::new));
     Expr::AggregateFunction(AggregateFunction::new_udf(function, arguments, false, filter, vec![], None))
 }
 
-/// One GROUP BY. Nothing is computed twice.
+/// One GROUP BY. Equal expressions are computed once.
 pub(super) struct Layer {
     name: String,
     keys: Vec<(Expr, String)>,
     values: Vec<(Expr, String)>,
 }
 
-/// Names the layer of class sizes.
+/// The name of the layer of class sizes.
 const SIZES: &str = "sizes";
 
-/// Whether a column is the class in a layer of class sizes.
+/// Returns whether a column is the class key in a layer of class sizes.
 pub(super) fn is_class_of_sizes(column: &str) -> bool {
     column.starts_with("kanon_") && column.contains(&format!("_{SIZES}_key_"))
 }
@@ -33,12 +33,13 @@ impl Layer {
         Self { name: format!("kanon_{branch}_{height}"), keys: Vec::new(), values: Vec::new() }
     }
 
-    /// The layer that counts the individuals of each class, beside the others of its branch.
+    /// Creates the layer that counts the individuals of each class, separate from the branch's
+    /// other layers.
     pub(super) fn of_class_sizes(branch: usize) -> Self {
         Self { name: format!("kanon_{branch}_{SIZES}"), keys: Vec::new(), values: Vec::new() }
     }
 
-    /// Groups by an expression; returns the column that holds it.
+    /// Groups by an expression and returns its column.
     pub(super) fn key(&mut self, expr: Expr) -> Expr {
         named(&mut self.keys, expr, &format!("{}_key", self.name))
     }
@@ -52,12 +53,12 @@ impl Layer {
         }
     }
 
-    /// Computes an aggregate; returns the column that holds it.
+    /// Computes an aggregate and returns its column.
     pub(super) fn value(&mut self, aggregate: Expr) -> Expr {
         named(&mut self.values, aggregate, &format!("{}_value", self.name))
     }
 
-    /// The layer over another one.
+    /// Builds the plan of the layer over `input`.
     pub(super) fn over(self, input: LogicalPlan) -> Result<LogicalPlan> {
         let aliased = |(expr, name): (Expr, String)| match &expr {
             Expr::Column(column) if column.relation.is_none() && column.name == name => expr,

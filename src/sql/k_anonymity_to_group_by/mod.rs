@@ -1,35 +1,41 @@
-//! The optimizer's rule `k_anonymity_to_group_by`: measures become GROUP BYs, which are vectorized, parallel and spill.
+//! The optimizer rule `k_anonymity_to_group_by`: turns measures into GROUP BYs, which are
+//! vectorized and parallel and can spill.
 //!
 //! ```text
 //! Aggregate G: k_anonymity(q..), l_diversity(s, q..)
 //!
 //! L3  Aggregate G              least (or greatest) of the classes
-//! L2  Aggregate G, q..         one value a class, by the model itself
+//! L2  Aggregate G, q..         one value per class, by the model itself
 //! L1  Aggregate G, q.., s      rows
 //! ```
-//! Three quasi-identifiers and more become one key of 122 bits (`src/release/class_key.rs`), because nobody asks for the
-//! labels of a class. Without a sensitive or an individual column L1 knows the classes, and L2 is not needed. Risk
-//! measures over individuals look at everybody's smallest class, in a form of their own (`people.rs`).
+//! Three or more quasi-identifiers become one key of 122 bits (`src/engine/class_key.rs`), because
+//! the labels of a class are not needed. Without a sensitive or an individual column, L1 already
+//! has the classes, and L2 is not needed. Risk measures over individuals look at each individual's
+//! smallest class and have a plan of their own (`individuals.rs`).
 //!
 //! # Contract
-//! The answer is the accumulator's ([`udaf`](super::udaf)), and where the accumulator answers, the rule makes no error.
-//! An `Aggregate` is rewritten where every measure in it looks at constants, columns and deterministic expressions.
+//! The result is the accumulator's ([`udaf`](super::udaf)), and the rule raises no error where the
+//! accumulator has a result. An `Aggregate` is rewritten if all its measures look at constants,
+//! columns and deterministic expressions only.
 //!
-//! - `count`, `sum`, `min`, `max` (not of doubles), `bool_and`, `bool_or` and `avg` of doubles, without DISTINCT or ORDER BY,
-//!   are computed in the same layers. Other aggregates stay as they are, in a branch of their own.
-//! - Measures over several sets of quasi-identifiers, or several sensitive or individual columns, become one branch each.
-//! - Branches are joined on G (NULL = NULL), where the input gives the same rows each time it is read, is no stream, would
-//!   not search twice (`anonymize`), and G holds neither floats nor nested types.
-//! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share becomes a Filter below
-//!   L1, unless it or the input can fail; arguments that can fail (`10 / x`, casts, most functions) and another FILTER
-//!   never meet in one branch.
+//! - `count`, `sum`, `min`, `max` (not of doubles), `bool_and`, `bool_or` and `avg` of doubles,
+//!   without DISTINCT or ORDER BY, are computed in the same layers. Other aggregates stay as they
+//!   are, in a branch of their own.
+//! - Measures over several sets of quasi-identifiers, or several sensitive or individual columns,
+//!   become one branch each.
+//! - Branches are joined on G (NULL = NULL) if the input gives the same rows each time it is read,
+//!   is not a stream and would not search twice (`anonymize`), and G holds neither floats nor
+//!   nested types.
+//! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share
+//!   becomes a Filter below L1, unless it or the input can fail; arguments that can fail (`10 / x`,
+//!   casts, most functions) and another FILTER never meet in one branch.
 //!
-//! Whatever else there is, the plan stays as it was: the rule never fails. Grouping sets, correlated inputs and statements
-//! that are only prepared are left alone. `SET kanon.rewrite_measures = false` switches the rule off. The log says at
-//! `debug` why a plan stays as it was.
+//! The rule leaves every other plan unchanged and never fails. It ignores grouping sets, correlated
+//! inputs and statements that are only prepared. `SET kanon.rewrite_measures = false` switches it
+//! off. The log says at `debug` why a plan was left unchanged.
 //!
-//! The seed of the keys is new each time that a query is optimized, and EXPLAIN shows it. Two plans of one query differ in
-//! their seeds only.
+//! Each optimization of a query draws a new seed for the keys, and EXPLAIN shows it. Two plans of
+//! one query differ only in their seeds.
 
 mod branch;
 mod individuals;
@@ -66,15 +72,15 @@ use repeatable::reads_once;
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "k_anonymity_to_group_by";
 
-/// See the [module](self).
+/// The rule; see the [module](self).
 #[derive(Debug)]
 pub struct KAnonymityToGroupBy {
-    /// The functions of the upper layers by name.
+    /// The functions of the upper layers, by name.
     functions: BTreeMap<String, Arc<AggregateUDF>>,
 }
 
 impl KAnonymityToGroupBy {
-    /// The rule.
+    /// Creates the rule.
     ///
     /// # Errors
     /// When a model cannot be made with every parameter 1.
@@ -86,7 +92,7 @@ impl KAnonymityToGroupBy {
         Ok(Self { functions })
     }
 
-    /// The function of an upper layer for a row.
+    /// Returns the upper-layer function of a row.
     fn upper(&self, row: Row, end: &str) -> Result<Arc<AggregateUDF>> {
         let function = self.functions.get(&format!("{}{end}", row.doc().name)).cloned();
         function.ok_or_else(|| {
@@ -94,7 +100,7 @@ impl KAnonymityToGroupBy {
         })
     }
 
-    /// The rewritten plan.
+    /// Rewrites an aggregate.
     fn rewritten(&self, aggregate: &Aggregate) -> std::result::Result<LogicalPlan, Stop> {
         let groups = &aggregate.group_expr;
         if groups.iter().any(|key| matches!(key, Expr::GroupingSet(_))) {
@@ -110,7 +116,7 @@ impl KAnonymityToGroupBy {
         for branch in &mut branches {
             branch.filter_first(aggregate)?;
         }
-        // New each time, so that nobody who saw a seed can choose rows for another query.
+        // A new seed each time: rows cannot be chosen from a seed that was shown before.
         let [seed, _] = random_keys(NAME).map_err(into_engine)?;
         let rewrite = Rewrite { rule: self, aggregate, seed };
         if branches.len() + usize::from(!rest.is_empty()) > 1 {
@@ -127,7 +133,7 @@ impl KAnonymityToGroupBy {
         if !rest.is_empty() {
             answered = joined(answered, rewrite.untouched(number, rest)?)?;
         }
-        // The names, qualifiers and types of before.
+        // Keeps the original names, qualifiers and types.
         let keys = answered.keys.into_iter().zip(0..);
         let measures = answered.values.into_iter().map(|(at, value)| (value, groups.len() + at));
         let mut columns: Vec<(Expr, usize)> = keys.chain(measures).collect();
@@ -145,7 +151,8 @@ impl KAnonymityToGroupBy {
         }
     }
 
-    /// The branches that answer the measures, and the aggregates that no layers answer, by their places.
+    /// Returns the branches that compute the measures, and the indices of the aggregates that no
+    /// layers compute.
     fn branches(&self, aggregate: &Aggregate) -> std::result::Result<(Vec<Branch>, Vec<usize>), Stop> {
         let (mut branches, mut others): (Vec<Branch>, Vec<(usize, AggregateFunction)>) = Default::default();
         for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
@@ -184,10 +191,10 @@ impl KAnonymityToGroupBy {
     }
 }
 
-/// Why a plan stays as it was.
+/// The reason why a plan is left unchanged.
 #[derive(Debug)]
 enum Stop {
-    /// The accumulator must answer.
+    /// The accumulator must compute the result.
     Declined(&'static str),
     /// Building the plan failed. The engine's error is not kept: it may quote cells.
     Failed,
@@ -199,21 +206,21 @@ impl From<DataFusionError> for Stop {
     }
 }
 
-/// What is being rewritten.
+/// The rewrite of one aggregate.
 struct Rewrite<'a> {
     rule: &'a KAnonymityToGroupBy,
     aggregate: &'a Aggregate,
-    /// Of the keys of classes.
+    /// The seed of the class keys.
     seed: Seed,
 }
 
 impl Rewrite<'_> {
-    /// The outer groups.
+    /// Returns the outer groups.
     fn groups(&self) -> impl Iterator<Item = Expr> {
         self.aggregate.group_expr.iter().map(|key| key.clone().unalias())
     }
 
-    /// Declines where reading the input twice may give other rows, or search twice.
+    /// Declines if reading the input twice may give different rows or search twice.
     fn can_read_again(&self) -> std::result::Result<(), Stop> {
         let input = &self.aggregate.input;
         if !is_repeatable(input)? {
@@ -225,7 +232,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Declines where branches cannot be joined on the outer groups.
+    /// Declines if branches cannot be joined on the outer groups.
     fn can_join(&self) -> std::result::Result<(), Stop> {
         for key in &self.aggregate.group_expr {
             let of = compared(&key.get_type(self.aggregate.input.schema())?);
@@ -236,7 +243,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// The branch of the aggregates that no layers answer: the `Aggregate` with them only.
+    /// Builds the branch of the aggregates that no layers compute: the `Aggregate` reduced to them.
     fn untouched(&self, number: usize, rest: Vec<usize>) -> Result<Answered> {
         let mut layer = Layer::new(number, 1);
         let keys = self.groups().map(|key| layer.key(key)).collect();
@@ -246,14 +253,15 @@ impl Rewrite<'_> {
     }
 }
 
-/// A plan with a row for each outer group: columns for its keys, and by their places values for the aggregates.
+/// A plan with one row per outer group: columns for its keys, and the values of the aggregates by
+/// their indices.
 struct Answered {
     plan: LogicalPlan,
     keys: Vec<Expr>,
     values: Vec<(usize, Expr)>,
 }
 
-/// Two branches over the same groups, side by side.
+/// Joins two branches over the same groups.
 fn joined(left: Answered, right: Answered) -> Result<Answered> {
     let builder = LogicalPlanBuilder::from(left.plan);
     let plan = if left.keys.is_empty() {
@@ -268,7 +276,7 @@ fn joined(left: Answered, right: Answered) -> Result<Answered> {
     Ok(Answered { plan: plan.build()?, keys: left.keys, values })
 }
 
-/// Whether nothing in a call of an aggregate forbids a rewrite.
+/// Returns whether an aggregate call can be rewritten: it has no modifier that forbids it.
 fn is_simple(call: &AggregateFunction) -> bool {
     let params = &call.params;
     let mut columns = params.args.iter().chain(params.filter.as_deref());
@@ -276,13 +284,13 @@ fn is_simple(call: &AggregateFunction) -> bool {
     is_bare && columns.all(is_plain)
 }
 
-/// Whether an aggregate or a plan below it refers to a query around it.
+/// Returns whether an aggregate or a plan below it refers to an outer query.
 fn is_correlated(aggregate: &Aggregate) -> Result<bool> {
     let own = aggregate.aggr_expr.iter().any(Expr::contains_outer);
     Ok(own || aggregate.input.exists(|node| Ok(node.contains_outer_reference()))?)
 }
 
-/// Whether an expression says the same of a row wherever it is computed.
+/// Returns whether an expression gives the same value for a row wherever it is evaluated.
 fn is_plain(expr: &Expr) -> bool {
     let has_subquery = expr.exists(|inner| {
         Ok(matches!(
@@ -293,7 +301,7 @@ fn is_plain(expr: &Expr) -> bool {
     !expr.is_volatile() && !expr.contains_outer() && !has_subquery.unwrap_or(true)
 }
 
-/// Whether an expression is a measure.
+/// Returns whether an expression is a measure.
 fn is_measure(expr: &Expr) -> bool {
     match expr {
         Expr::Alias(alias) => is_measure(&alias.expr),
@@ -343,7 +351,8 @@ mod tests {
     use datafusion::common::tree_node::TreeNodeRecursion;
     use datafusion::prelude::SessionContext;
 
-    /// Why the aggregate with a measure in a query is left alone; `None` where it is rewritten.
+    /// Returns the reason why the aggregate with a measure in a query is left unchanged; `None`
+    /// where it is rewritten.
     async fn declined(sql: &str) -> Option<&'static str> {
         let session = SessionContext::new();
         super::super::register_all(&session).unwrap();

@@ -1,4 +1,4 @@
-//! Ordinary aggregates beside measures: partial results of classes that are put together again.
+//! Ordinary aggregates beside measures, combined from partial results per class.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -14,9 +14,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, when};
 use super::super::udaf::compared;
 use super::layer::{Layer, call};
 
-/// An aggregate that is a function of partial aggregates over parts of the rows.
+/// An aggregate that can be combined from partial aggregates over parts of the rows.
 pub(super) enum Plain {
-    /// `sum`, `min`, `max`, `bool_and`, `bool_or`: of the parts again.
+    /// `sum`, `min`, `max`, `bool_and`, `bool_or`: the same aggregate over the parts.
     Same(AggregateFunction),
     /// `count`: the sum of the parts.
     Count(AggregateFunction),
@@ -25,7 +25,7 @@ pub(super) enum Plain {
 }
 
 impl Plain {
-    /// The aggregate of a call; `None` where its parts cannot be put together.
+    /// Reads a call; `None` where its parts cannot be combined.
     pub(super) fn read(aggregate: &AggregateFunction, schema: &DFSchema) -> Result<Option<Self>> {
         // The engine's grouped minimum of doubles loses NaN, its ungrouped one does not.
         let is_end = [min_udaf(), max_udaf()].contains(&aggregate.func);
@@ -54,7 +54,7 @@ impl Plain {
         }
     }
 
-    /// The FILTER of the call.
+    /// Returns the FILTER of the call.
     pub(super) fn filter(&self) -> Option<&Expr> {
         self.text().params.filter.as_deref()
     }
@@ -68,7 +68,8 @@ impl Plain {
         }
     }
 
-    /// Adds what it needs to the `layers`, lowest first; returns its value above the last.
+    /// Adds the partial aggregates to the `layers`, lowest first, and returns the value above the
+    /// last layer.
     ///
     /// # Errors
     /// Those of building expressions.
@@ -90,11 +91,11 @@ impl Plain {
 
 fn counted(layers: &mut [&mut Layer], aggregate: AggregateFunction) -> Result<Expr> {
     let sum = up(layers, Expr::AggregateFunction(aggregate), |part| call(&sum_udaf(), vec![part], None));
-    // Where no row was there is no part. (The engine's coalesce must be simplified before it runs.)
+    // Without rows there is no part. (The engine's coalesce must be simplified before it runs.)
     when(sum.clone().is_null(), lit(0i64)).otherwise(sum)
 }
 
-/// `lowest` in the lowest layer, `upper` of the layer below in the others.
+/// Adds `lowest` to the lowest layer, and `upper` of the layer below to each other layer.
 fn up(layers: &mut [&mut Layer], lowest: Expr, upper: impl Fn(Expr) -> Expr) -> Expr {
     let mut value = lowest;
     for (height, layer) in layers.iter_mut().enumerate() {

@@ -1,4 +1,5 @@
-//! Which plans give the same rows each time they are read, and which of them are better read once.
+//! Finds plans that give the same rows each time they are read, and plans that should be read only
+//! once.
 
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::catalog::stream::StreamTable;
@@ -12,9 +13,10 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use super::super::table::is_task;
 use super::{is_measure, is_plain};
 
-/// Whether a plan gives the same rows each time: scans, filters, joins and exact aggregates, without volatile
-/// functions. What depends on an order among equals (LIMIT, windows), on the order of additions (sums of doubles) or
-/// on code that is not known is not taken for repeatable.
+/// Returns whether a plan gives the same rows each time: scans, filters, joins and exact
+/// aggregates, without volatile functions. Plans that depend on an order among equals (LIMIT,
+/// windows), on the order of additions (sums of doubles) or on unknown code do not count as
+/// repeatable.
 pub(in crate::sql) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     let exact = [count_udaf(), min_udaf(), max_udaf()];
     let is_exact = |expr: &Expr| match expr.clone().unalias() {
@@ -43,8 +45,8 @@ pub(in crate::sql) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     Ok(repeatable)
 }
 
-/// Whether a plan has a source to read once: a table function of this crate that searches (`anonymize`, `lattice`), or a
-/// stream, which may end when it was read.
+/// Returns whether a plan has a source that should be read once: a table function of this crate
+/// that searches (`anonymize`, `lattice`), or a stream, which may end after one read.
 pub(super) fn reads_once(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| match node {
         LogicalPlan::TableScan(scan) => Ok(source_as_provider(&scan.source).is_ok_and(|table| {

@@ -1,9 +1,11 @@
-//! The physical optimizer's rule `sort_class_sizes`: the join of rows and class sizes sorts both sides and merges them.
+//! The physical optimizer rule `sort_class_sizes`: joins rows and class sizes by sorting and
+//! merging both sides.
 //!
 //! # Contract
-//! It changes the joins that [`k_anonymity_to_group_by`](super) makes for risks of individuals, and no other. The engine
-//! would hash the sizes of all classes in memory, where they cannot spill; sorting does. The rows are the same. Where the
-//! rule is not registered the hash join answers, within the engine's memory limit.
+//! The rule changes only the joins that [`k_anonymity_to_group_by`](super) makes for risks of
+//! individuals. The engine would hash the sizes of all classes in memory, without spilling; a sort
+//! can spill. The rows are the same. Without the rule, the hash join computes them within the
+//! engine's memory limit.
 
 use std::sync::Arc;
 
@@ -22,11 +24,11 @@ use super::layer::is_class_of_sizes;
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "sort_class_sizes";
 
-/// See the [module](self). It must stand before the engine's rules, which add the sorts.
+/// The rule; see the [module](self). It must stand before the engine's rules, which add the sorts.
 #[derive(Debug)]
 pub struct SortClassSizes;
 
-/// Whether the join is one of rows and class sizes.
+/// Returns whether a join is one of rows and class sizes.
 fn joins_class_sizes(join: &HashJoinExec) -> bool {
     let is_plain =
         *join.join_type() == JoinType::Inner && join.filter().is_none() && !join.contains_projection();

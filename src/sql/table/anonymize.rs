@@ -1,14 +1,15 @@
-//! `anonymize(table, policy)`: the table as a release would have it, as rows of a query.
+//! `anonymize(table, policy)`: returns the rows that a release of the table would have.
 //!
 //! # Contract
-//! The policy is read when the query is planned; its digest stands in the plan. The table is profiled, searched, recoded
-//! and verified when the query runs, in the pipeline of `kanon release`; no row leaves before all rows were counted
-//! again, and they lie in the engine's spill file until then. Whatever a release refuses is refused here. The columns
-//! are those of a release, in its order of rows; how each was generalized is not said. The table must give the same rows
-//! each time it is read: LIMIT, windows and volatile functions in it are refused.
+//! The policy is read when the query is planned; its digest stands in the plan. When the query
+//! runs, the table is profiled, searched, recoded and verified by the pipeline of `kanon release`;
+//! no row is returned before all rows were counted again, and until then the rows lie in the
+//! engine's spill file. Everything that a release refuses is refused here. The columns are those of
+//! a release, in its order of rows; the chosen levels are not returned. The table must give the
+//! same rows each time it is read: LIMIT, windows and volatile functions in it are refused.
 //!
-//! It promises its **whole** result. A part of it (WHERE, LIMIT, a join) is not k-anonymous in itself, and nothing is
-//! recorded: publish with `kanon release`.
+//! The guarantee covers the **complete** result only. A part of it (WHERE, LIMIT, a join) is not
+//! k-anonymous in itself, and no record is written: publish with `kanon release`.
 
 use std::sync::Arc;
 
@@ -75,7 +76,7 @@ impl Task for Anonymize {
         let session = resources.session_of(inputs.context.runtime_env());
         let classes = self.0.classes(inputs, &session, &run).await?;
         let [_, table, plain_table] = inputs.plans.as_slice() else {
-            return Err(Error::internal("anonymize: a plan without its three inputs"));
+            return Err(Error::internal("anonymize: the plan does not have three inputs"));
         };
         let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
         let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;

@@ -1,4 +1,4 @@
-//! The arguments of a table function: tables, columns, and what is said by name.
+//! The arguments of a table function: tables, columns and named arguments.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ use crate::input::Input;
 use crate::input::infer_types::Typing;
 use crate::policy::{CsvOptions, CsvType};
 
-/// A call that is being planned.
+/// The arguments of a call that is being planned.
 pub(super) struct Arguments<'a> {
     doc: &'static Doc,
     positional: VecDeque<SqlExpr>,
@@ -60,7 +60,7 @@ impl<'a> Arguments<'a> {
         Ok(call)
     }
 
-    /// The plan's error.
+    /// Builds a plan error.
     pub(super) fn refused(&self, why: impl std::fmt::Display) -> DataFusionError {
         DataFusionError::Plan(format!("{}: {why}", self.doc.name))
     }
@@ -70,17 +70,17 @@ impl<'a> Arguments<'a> {
         DataFusionError::Plan(format!("{name}({parameters}): expected {what}"))
     }
 
-    /// The session's options.
+    /// Returns the session's options.
     pub(super) fn options(&self) -> KanonOptions {
         KanonOptions::of(self.context.context_provider().options())
     }
 
-    /// The session's hierarchies.
+    /// Returns the session's hierarchies.
     pub(super) fn hierarchies(&self) -> &Hierarchies {
         &self.functions.hierarchies
     }
 
-    /// Refuses the name of a file where files are not allowed.
+    /// Refuses a file name where files are not allowed.
     pub(super) fn file_is_allowed(&self) -> Result<()> {
         if self.options().allow_files {
             return Ok(());
@@ -88,23 +88,24 @@ impl<'a> Arguments<'a> {
         Err(self.refused("a file is named, and kanon.allow_files is false; SET kanon.allow_files = true"))
     }
 
-    /// The next argument.
+    /// Returns the next argument.
     pub(super) fn next(&mut self, what: &str) -> Result<SqlExpr> {
         self.positional.pop_front().ok_or_else(|| self.missing(what))
     }
 
-    /// The next argument as a text.
+    /// Returns the next argument as a text.
     pub(super) fn text(&mut self, what: &str) -> Result<String> {
         let next = self.next(what)?;
         text_of(&next).map(str::to_owned).ok_or_else(|| self.missing(what))
     }
 
-    /// The next argument as a table: a name, a CTE, a subquery, a table function, a text for a file.
+    /// Returns the next argument as a table: a name, a CTE, a subquery, a table function, or a text
+    /// for a file.
     pub(super) fn table(&mut self) -> Result<LogicalPlan> {
         self.table_typed(&CsvOptions::default(), &|_| CsvType::Text)
     }
 
-    /// As [`table`](Self::table), the text columns of CSV files typed by `csv_type`.
+    /// As [`table`](Self::table), with the text columns of CSV files typed by `csv_type`.
     pub(super) fn table_typed(
         &mut self,
         csv: &CsvOptions,
@@ -114,7 +115,8 @@ impl<'a> Arguments<'a> {
         self.table_of(argument, csv, csv_type)
     }
 
-    /// The file in quotes that an argument names, if it names one, with its texts read as `typing` says.
+    /// Returns the file that a quoted argument names, if any, with its texts read according to
+    /// `typing`.
     pub(super) fn file_of(
         &self,
         argument: &SqlExpr,
@@ -168,7 +170,7 @@ impl<'a> Arguments<'a> {
 
     fn named_table(&mut self, name: ObjectName) -> Result<LogicalPlan> {
         let reference = self.context.object_name_to_table_reference(name.clone())?;
-        // A CTE, or a table that the query names elsewhere, too.
+        // A CTE, or a table that the query also names elsewhere.
         let planned = self.context.plan(factor(name, None));
         let Err(error) = planned else { return planned };
         let catalog = &self.context.context_provider().options().catalog;
@@ -183,8 +185,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// All further arguments as columns of a table: texts are their names, anything else an expression. Each with the
-    /// name of what it becomes.
+    /// Returns all further arguments as columns of a table, each with its output name: texts are
+    /// column names, other arguments expressions.
     pub(super) fn columns(&mut self, table: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
         if self.positional.is_empty() {
             return Err(self.missing("at least one column"));
@@ -193,7 +195,7 @@ impl<'a> Arguments<'a> {
         argument.iter().map(|argument| self.column(argument, table.schema())).collect()
     }
 
-    /// The further arguments as they are.
+    /// Returns the further arguments unchanged.
     pub(super) fn rest(&mut self) -> Result<Vec<SqlExpr>> {
         if self.positional.is_empty() {
             return Err(self.missing("at least one column"));
@@ -201,7 +203,7 @@ impl<'a> Arguments<'a> {
         Ok(self.positional.drain(..).collect())
     }
 
-    /// An argument as a column of a table, with a name.
+    /// Returns an argument as a column of a table, with its name.
     pub(super) fn column(&mut self, argument: &SqlExpr, schema: &DFSchemaRef) -> Result<(String, Expr)> {
         let expr = match text_of(argument) {
             Some(name) => Expr::Column(self.column_named(name, schema)?),
@@ -237,14 +239,14 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The columns that stand behind `key =>`, each time it is said.
+    /// Returns the columns given by every `key =>`.
     pub(super) fn named_columns(&mut self, key: &str, table: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
         let (argument, others): (Vec<_>, Vec<_>) = self.named.drain(..).partition(|(name, _)| name == key);
         self.named = others;
         argument.iter().map(|(_, argument)| self.column(argument, table.schema())).collect()
     }
 
-    /// The one column that stands behind `key =>`.
+    /// Returns the only column given by `key =>`.
     pub(super) fn named_column(&mut self, key: &str, table: &LogicalPlan) -> Result<Option<Expr>> {
         let mut all = self.named_columns(key, table)?;
         if all.len() > 1 {
@@ -253,7 +255,7 @@ impl<'a> Arguments<'a> {
         Ok(all.pop().map(|(_, column)| column))
     }
 
-    /// Refuses arguments that nobody asked for.
+    /// Refuses the arguments that were not used.
     pub(super) fn finish(&self, keys: &[&str]) -> Result<()> {
         match self.named.first() {
             Some((name, _)) if keys.is_empty() => {
@@ -271,7 +273,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// An argument that is a text.
+/// Returns the text of an argument that is one.
 pub(super) fn text_of(argument: &SqlExpr) -> Option<&str> {
     match argument {
         SqlExpr::Value(value) => match &value.value {
@@ -305,7 +307,8 @@ fn scan(
     LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.build()
 }
 
-/// The result of a future, where the caller cannot wait: on a thread of its own, in the caller's runtime.
+/// Returns the result of a future where the caller cannot wait: runs it on its own thread, in the
+/// caller's runtime.
 pub(super) fn now<T: Send>(future: impl Future<Output = T> + Send) -> T {
     let runtime = tokio::runtime::Handle::try_current();
     std::thread::scope(|scope| {

@@ -1,10 +1,12 @@
-//! `classes(table, column..., [sensitive => column], [individual => column])`: the classes of a table, one row each.
+//! `classes(table, column..., [sensitive => column], [individual => column])`: the classes of a
+//! table, one row each.
 //!
 //! # Contract
-//! Columns are names in quotes or expressions. The result has a column for each, then `size` (BIGINT: the rows of the
-//! class, or with `individual` its distinct individuals, NULL nobody), `risk` (DOUBLE: 1 / size, the prosecutor risk;
-//! NULL for size 0), and for each sensitive column `distinct_<column>` (BIGINT: its distinct values that are not NULL).
-//! NULL equals NULL; there is one zero and one NaN. The rows are in no order. It is a GROUP BY, and shows cells.
+//! Columns are names in quotes or expressions. The result has a column for each, then `size`
+//! (BIGINT: the rows of the class, or with `individual` its distinct individuals, not counting
+//! NULL), `risk` (DOUBLE: 1 / size, the prosecutor risk; NULL for size 0), and for each sensitive
+//! column `distinct_<column>` (BIGINT: its distinct non-NULL values). NULL equals NULL; there is
+//! one zero and one NaN. The rows have no order. The function is a GROUP BY and shows cells.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;

@@ -1,9 +1,10 @@
-//! Rows and distinct values of each group of rows, as GROUP BYs: they spill where memory ends, which the engine's own
-//! distinct counts do not, and windows over many groups hardly.
+//! Counts the rows and distinct values of each group of rows with GROUP BYs, which spill when
+//! memory ends; the engine's own distinct counts do not spill, and windows over many groups hardly
+//! do.
 //!
 //! ```text
-//! L3  Aggregate key..                                     rows, and of each value: distinct, known
-//! L1  Aggregate GROUPING SETS ((key.., value), ...)       rows, a set for each value
+//! L3  Aggregate key..                                     rows, and per value: distinct, known
+//! L1  Aggregate GROUPING SETS ((key.., value), ...)       rows, one set per value
 //! ```
 
 use datafusion::common::Column;
@@ -11,22 +12,23 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder, lit, when};
 
-/// The column of a group's rows.
+/// The name of the column with the rows of a group.
 pub(super) const ROWS: &str = "rows";
 
-/// The column of the distinct values of the value at `at`, NULL being none.
+/// Returns the name of the column with the distinct non-NULL values of the value at `at`.
 pub(super) fn distinct(at: usize) -> String {
     format!("distinct_{at}")
 }
 
-/// The column of the rows that have the value at `at`.
+/// Returns the name of the column with the rows whose value at `at` is not NULL.
 pub(super) fn known(at: usize) -> String {
     format!("known_{at}")
 }
 
-/// A row for each group of `keys`: their columns `prefix_0`, `prefix_1`..., [`ROWS`], and for each of `values`
-/// [`distinct`] and [`known`], all BIGINT. Keys and values are expressions that are
-/// [compared](crate::sql::udaf::compared_column). Several values and the keys are at most 64.
+/// Returns one row per group of `keys`: the key columns `prefix_0`, `prefix_1`..., [`ROWS`], and
+/// for each of `values` [`distinct`] and [`known`], all BIGINT. Keys and values must be
+/// [compared](crate::sql::udaf::compared_column) expressions. The keys and several values together
+/// are at most 64.
 pub(super) fn distinct_counts(
     input: LogicalPlan,
     prefix: &str,
@@ -57,7 +59,7 @@ pub(super) fn distinct_counts(
     } else {
         builder.aggregate(lowest, vec![n])?
     };
-    // The engine sets a bit for each column that a set lacks; the last column's is the lowest.
+    // The engine sets a bit for each column that a set lacks; the lowest bit is the last column's.
     let of_set = |at: usize| {
         let lacks = (0..counted.len()).fold(0u64, |bits, other| bits << 1 | u64::from(other != at));
         column(Aggregate::INTERNAL_GROUPING_ID).eq(lit(lacks))

@@ -1,13 +1,15 @@
-//! `lattice(table, policy)`: every node of the lattice, and what it would suppress and lose.
+//! `lattice(table, policy)`: returns every node of the lattice with its suppression and losses.
 //!
 //! # Contract
-//! The policy is read when the query is planned; its digest stands in the plan. A row for each node within the allowed
-//! levels: `levels` (a struct, for each quasi-identifier its level as INTEGER), `anonymous` (no more than the limit is
-//! suppressed), `minimal` (anonymous, and no node below it is), `suppressed_rows`, `suppressed_individuals`, `classes`
-//! (kept ones), `min_class` (NULL when nothing is kept), then a column for each loss measure (DOUBLE; NULL for one that
-//! looks at a sensitive column where the policy counts none). Lattices of more than two million nodes are refused, and
-//! tables in which an identifier repeats while the policy does not say who is counted. A policy with identifiers that
-//! does not say it reads the table again: the table must give the same rows each time.
+//! The policy is read when the query is planned; its digest stands in the plan. The result has one
+//! row per node within the allowed levels: `levels` (a struct with the level of each
+//! quasi-identifier as INTEGER), `anonymous` (no more than the limit is suppressed), `minimal`
+//! (anonymous, and no node below is), `suppressed_rows`, `suppressed_individuals`, `classes` (the
+//! kept ones), `min_class` (NULL when nothing is kept), then a column for each loss measure
+//! (DOUBLE; NULL for a measure of a sensitive column where the policy counts none). Refused are
+//! lattices of more than two million nodes, and tables in which an identifier repeats while the
+//! policy does not state whether rows or individuals are counted. A policy with identifiers that
+//! does not state it reads the table again: the table must give the same rows each time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,7 +72,7 @@ fn level_fields(policy: &Policy) -> Fields {
     policy.quasi.iter().map(|quasi| Field::new(&quasi.name, DataType::Int32, false)).collect()
 }
 
-/// The losses that are not a column of their own already.
+/// Returns the losses that do not have a column of their own already.
 fn losses() -> impl Iterator<Item = crate::measure::LossRow> {
     LOSSES.iter().copied().filter(|loss| loss.doc().name != "suppressed_rows")
 }
@@ -96,7 +98,7 @@ struct Lattice {
     schema: SchemaRef,
 }
 
-/// A node as a row.
+/// One row: a node.
 struct Node {
     levels: Vec<usize>,
     anonymous: bool,
@@ -151,7 +153,8 @@ impl Task for Lattice {
             })?;
             Ok::<_, Error>(nodes)
         });
-        let nodes = nodes.await.map_err(|_| Error::internal("visiting the nodes"))??;
+        let nodes =
+            nodes.await.map_err(|_| Error::internal("lattice: the task that visits the nodes failed"))??;
         rows.send(self.batch(&nodes)?).await
     }
 }
@@ -184,11 +187,11 @@ impl Lattice {
     }
 }
 
-/// For each node whether it is anonymous and no node below it is.
+/// Returns for each node whether it is anonymous and no node below it is.
 fn minimal(nodes: &[Node]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| nodes[*at].levels.iter().sum::<usize>());
-    // By levels: whether a node at or below is anonymous.
+    // By levels: whether a node at or below them is anonymous.
     let mut reached: HashMap<&[usize], bool> = HashMap::with_capacity(nodes.len());
     let mut minimal = vec![false; nodes.len()];
     for at in order {

@@ -1,14 +1,17 @@
-//! `link(a, b, column..., [individual => column of a], [individual_of_b => column of b], [sensitive => column of b])`: the
-//! linkage attack. How many people of `a` match how many rows of `b`?
+//! `link(a, b, column..., [individual => column of a], [individual_of_b => column of b], [sensitive
+//! => column of b])`: the linkage attack. Counts how many individuals of `a` match how many rows of
+//! `b`.
 //!
 //! # Contract
-//! A row of `a` matches the rows of `b` that are equal in all columns, NULL equal to NULL. Columns are names in quotes,
-//! or expressions over columns that both have. The result has a row for each number of matches: `matches` (BIGINT,
-//! 0: nobody in `b`; 1: found), `people` (BIGINT: rows of `a`; with `individual` its distinct values, by the row that
-//! matches fewest, those that match none aside), and for each sensitive column `learnt_<column>` (BIGINT: the people of
-//! whom a row matches only rows with one and the same value). With `individual_of_b` matches are distinct individuals
-//! of `b`; a row of `b` with a NULL individual is no match, but its sensitive values can be learnt. A match is no proof:
-//! who is not in `b` may match others.
+//! A row of `a` matches the rows of `b` that are equal in all columns, NULL equal to NULL. Columns
+//! are names in quotes, or expressions over columns that both tables have. The result has one row
+//! per number of matches: `matches` (BIGINT; 0: not in `b`; 1: found), `people` (BIGINT: the rows
+//! of `a`; with `individual` its distinct values, each counted by its row with the fewest matches,
+//! ignoring rows without a match), and for each sensitive column `learnt_<column>` (BIGINT: the
+//! individuals with a row all of whose matches share one value). With `individual_of_b`, matches
+//! are distinct individuals of `b`; a row of `b` with a NULL individual is not a match, but its
+//! sensitive values can be learnt. A match is not a proof: an individual who is not in `b` may
+//! match others.
 
 use datafusion::common::{Column, DFSchemaRef, NullEquality};
 use datafusion::error::{DataFusionError, Result};
@@ -33,7 +36,7 @@ const DOC: &Doc = &Doc {
     paper: None,
 };
 
-/// Says which of the two tables an error is about.
+/// Adds to an error which of the two tables it is about.
 fn in_table(error: DataFusionError, table: &str) -> DataFusionError {
     match error {
         DataFusionError::Plan(why) => DataFusionError::Plan(format!("{why} (table {table})")),
@@ -72,7 +75,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     }
     let keys = |prefix: &str| (0..argument.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 
-    // Each group of b: how many there are, and whether they share a value.
+    // For each group of b: its size, and whether its rows share a value.
     let matches = match individual_of_b {
         Some(_) => distinct(0),
         None => ROWS.to_owned(),
@@ -89,7 +92,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     });
     let people = LogicalPlanBuilder::from(a).project(columns)?;
     let people = if individual.is_some() { people.filter(column("who").is_not_null())? } else { people };
-    // The groups on the left: they are held, a streams past.
+    // The groups stand on the left, where they are held in memory; a streams past them.
     let on = (
         keys("b").into_iter().map(Column::from_name).collect(),
         keys("a").into_iter().map(Column::from_name).collect(),
@@ -108,7 +111,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     }
     let mut each = linked.project(columns)?;
     if individual.is_some() {
-        // The row that matches fewest, those that match none aside.
+        // The row with the fewest matches, ignoring rows without a match.
         let some = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end()?;
         let mut of_person = vec![min(some).alias("fewest")];
         of_person.extend(

@@ -1,10 +1,12 @@
-//! `load_hierarchy('name', table)`: makes the rows of a table a hierarchy that `generalize` and policies can name.
+//! `load_hierarchy('name', table)`: loads the rows of a table as a hierarchy that `generalize` and
+//! policies can name.
 //!
 //! # Contract
-//! The columns of the table in order are the value and its labels, finest first, whatever their names; NULLs, a value
-//! twice and labels that are no tree are refused. It is loaded when the query runs, not for EXPLAIN, and is there for
-//! the queries that are planned afterwards; a hierarchy of that name is replaced. The result is one row: `name`,
-//! `levels` (with level 0, the value) and `values`.
+//! The columns of the table in order are the value and its labels, finest first, whatever their
+//! names; NULLs, repeated values and labels that do not form a tree are refused. The hierarchy is
+//! loaded when the query runs, not for EXPLAIN, and is available to queries planned afterwards; it
+//! replaces a hierarchy of the same name. The result is one row: `name`, `levels` (including level
+//! 0, the value) and `values`.
 
 use std::sync::Arc;
 

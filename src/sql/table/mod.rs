@@ -1,10 +1,11 @@
 //! Table functions: `SELECT * FROM classes(visits, 'age', 'zip')`.
 //!
-//! Each file is one, each row of [`TABLE_FUNCTIONS`] names one. They are planned where SQL is planned, so that a table's
-//! name, a CTE, a subquery or another table function can stand inside; a text is the name of a file, where
-//! `kanon.allow_files` allows it. A table function of the session that has one of these names goes before. `classes`,
-//! `risk` and `link` become ordinary plans; `lattice` and `anonymize` one operator that searches when it is executed,
-//! never for EXPLAIN.
+//! Each file and each row of [`TABLE_FUNCTIONS`] is one function. The functions are planned with
+//! the SQL around them, so that their arguments can be a table's name, a CTE, a subquery or another
+//! table function; a text is a file name where `kanon.allow_files` allows it. A table function of
+//! the session with the same name takes precedence. `classes`, `risk` and `link` become ordinary
+//! plans; `lattice` and `anonymize` become one operator that searches when it is executed, never
+//! for EXPLAIN.
 
 mod arguments;
 mod distinct_counts;
@@ -35,9 +36,9 @@ pub(super) use task::is_task;
 
 /// A row of [`TABLE_FUNCTIONS`].
 pub struct TableFunctionRow {
-    /// Name and documentation; the parameters are the whole list of arguments.
+    /// Name and documentation; the parameters hold the whole argument list.
     pub doc: &'static Doc,
-    /// Its plan.
+    /// Plans a call.
     plan: fn(Arguments<'_>) -> Result<LogicalPlan>,
 }
 
@@ -45,16 +46,16 @@ pub struct TableFunctionRow {
 pub const TABLE_FUNCTIONS: &[TableFunctionRow] =
     &[anonymize::ROW, classes::ROW, lattice::ROW, link::ROW, load_hierarchy::ROW, risk::ROW];
 
-/// The name under which the planner shows itself in a session's list.
+/// The planner's name in a session's list.
 const SHOWN: &str = "kanon::TableFunctions";
 
 /// Plans the calls of table functions.
 pub(super) struct TableFunctions {
-    /// Where the names of tables are looked up.
+    /// The catalogs in which table names are looked up.
     pub(super) catalogs: Arc<dyn CatalogProviderList>,
     /// The session's hierarchies.
     pub(super) hierarchies: Hierarchies,
-    /// Whether the session has a table function of its own with this name.
+    /// Returns whether the session has its own table function with this name.
     pub(super) is_taken: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
@@ -64,7 +65,7 @@ impl std::fmt::Debug for TableFunctions {
     }
 }
 
-/// Whether a planner is one of these.
+/// Returns whether a planner is a [`TableFunctions`].
 pub(super) fn is_ours(planner: &Arc<dyn RelationPlanner>) -> bool {
     format!("{planner:?}") == SHOWN
 }

@@ -1,4 +1,5 @@
-//! The policy of a call: TOML text, the path of a file, or a struct literal such as `{k: 5, columns: {...}}`.
+//! The policy of a call: TOML text, the path of a file, or a struct literal such as `{k: 5,
+//! columns: {...}}`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,15 +28,15 @@ use crate::release::profile::of_values_grouped;
 use crate::release::publish::digest;
 use crate::verify::same_types;
 
-/// A policy and the table that it is about.
+/// A policy and its table.
 pub(super) struct TableAndPolicy {
-    /// Resolved against the table.
+    /// The policy, resolved against the table.
     pub(super) policy: Arc<Policy>,
-    /// The SHA-256 of the policy's text and of the hierarchies it names.
+    /// The SHA-256 of the policy's text and of its hierarchies.
     pub(super) digest: String,
-    /// The table as canonical columns.
+    /// The table with canonical columns.
     pub(super) table: DataFrame,
-    /// The same table as a verification reads it.
+    /// The same table as verification reads it.
     pub(super) plain_table: DataFrame,
 }
 
@@ -49,27 +50,30 @@ pub(super) struct BoundPolicy {
 }
 
 impl BoundPolicy {
-    /// What EXPLAIN shows.
+    /// Returns the text that EXPLAIN shows.
     pub(super) fn says(&self) -> String {
         format!("policy sha256:{}", self.digest)
     }
 
-    /// What a run of the task may use.
+    /// Returns the resources of a run of the task.
     pub(super) fn run<'a>(&self, resources: &'a Resources, stop: &'a CancelToken) -> Run<'a> {
         Run { resources, stop, listener: &Silent, show_values: self.show_values }
     }
 
-    /// The classes of the task's first input, a profile.
+    /// Returns the classes of the task's first input, a profile.
     ///
     /// # Errors
-    /// Those of the profile; whatever no search can satisfy.
+    /// Those of the profile; an error for a policy that no search can satisfy.
     pub(super) async fn classes(
         &self,
         inputs: &Inputs,
         session: &SessionContext,
         run: &Run<'_>,
     ) -> crate::error::Result<ClassTable> {
-        let profile = inputs.plans.first().ok_or_else(|| Error::internal("no profile"))?;
+        let profile = inputs
+            .plans
+            .first()
+            .ok_or_else(|| Error::internal("sql task: the profile is missing from the inputs"))?;
         let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
         let groups = groups.context("grouping the table by its quasi-identifiers")?;
         let classes = of_values_grouped(session, &self.policy, groups, run).await?;
@@ -78,10 +82,10 @@ impl BoundPolicy {
     }
 }
 
-/// The table and the policy of a call: its next two arguments.
+/// Reads the table and the policy of a call: its next two arguments.
 ///
 /// # Errors
-/// An error of the plan for whatever is wrong with either.
+/// A plan error when either is wrong.
 pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
@@ -117,13 +121,13 @@ pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     })
 }
 
-/// The text of the policy, and the folder in which its files are.
+/// Returns the text of the policy and the folder of its files.
 fn read(call: &mut Arguments<'_>) -> Result<(String, PathBuf)> {
     let argument = call.next("a policy: TOML text, a path in quotes, or a struct {k: 5, columns: {...}}")?;
     let Some(text) = text_of(&argument) else {
         return Ok((toml_of(&argument).map_err(|why| call.refused(why))?, PathBuf::new()));
     };
-    // A path has neither lines nor keys with values.
+    // A path has neither line breaks nor keys with values.
     if text.contains(['\n', '=']) {
         return Ok((text.to_owned(), PathBuf::new()));
     }
@@ -133,7 +137,7 @@ fn read(call: &mut Arguments<'_>) -> Result<(String, PathBuf)> {
     Ok((read, Path::new(text).parent().map(Path::to_path_buf).unwrap_or_default()))
 }
 
-/// A struct literal as TOML: its fields are the keys of the policy.
+/// Returns a struct literal as TOML: its fields are the keys of the policy.
 fn toml_of(argument: &SqlExpr) -> std::result::Result<String, String> {
     let SqlExpr::Dictionary(fields) = argument else {
         return Err(
@@ -145,7 +149,7 @@ fn toml_of(argument: &SqlExpr) -> std::result::Result<String, String> {
     lines.collect()
 }
 
-/// A text in the quotes of JSON, which are those of TOML.
+/// Quotes a text as JSON, whose quotes are those of TOML.
 fn key(name: &str) -> String {
     serde_json::Value::from(name).to_string()
 }
@@ -174,7 +178,7 @@ fn value(argument: &SqlExpr) -> std::result::Result<String, String> {
     }
 }
 
-/// Hierarchies that were loaded, then files where they are allowed.
+/// Loaded hierarchies, then files where they are allowed.
 struct KnownFiles {
     hierarchies: Hierarchies,
     folder: Option<HierarchyFiles>,
@@ -186,7 +190,7 @@ impl Files for KnownFiles {
             let loaded = self.hierarchies.get(name)?;
             return match &loaded.table {
                 Argument::Table(rows) => csv_of_rows(rows),
-                _ => Err(Error::internal("a hierarchy that is no table")),
+                _ => Err(Error::internal("sql policy: a loaded hierarchy is not a table")),
             };
         }
         match &self.folder {
@@ -199,7 +203,7 @@ impl Files for KnownFiles {
     }
 }
 
-/// For an error of a plan that reads its table twice.
+/// Builds the error for a table that is read twice and may change between the reads.
 pub(super) fn not_repeatable(call: &Arguments<'_>) -> DataFusionError {
     call.refused(
         "the table may give other rows when it is read again (a volatile function, LIMIT, a window, a sum of doubles); \

@@ -1,9 +1,11 @@
-//! `risk(table, column..., [individual => column])`: how easily people are found, in one row.
+//! `risk(table, column..., [individual => column])`: returns all re-identification risks in one
+//! row.
 //!
 //! # Contract
-//! Columns are names in quotes or expressions. The result is one row: `k` (BIGINT, the least size; NULL for no rows),
-//! then a column for each risk measure by its name (DOUBLE), constants at their defaults ([`RISKS`]). Sizes count rows,
-//! with `individual` its distinct values. It is the aggregates of the same names in one query.
+//! Columns are names in quotes or expressions. The result is one row: `k` (BIGINT, the smallest
+//! size; NULL without rows), then a column for each risk measure by its name (DOUBLE) with
+//! constants at their defaults ([`RISKS`]). Sizes count rows, with `individual` its distinct
+//! values. The function is one query over the aggregates of the same names.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;

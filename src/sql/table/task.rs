@@ -1,7 +1,8 @@
-//! The operator of table functions that do more than a plan can: one task over planned inputs, run when it is executed.
+//! The operator of table functions that no plan can express: one task over planned inputs, run when
+//! it is executed.
 //!
-//! Nothing is pushed below it: no filter, no limit, no projection. What it does ends when its rows are no longer
-//! wanted.
+//! Nothing is pushed below it: no filter, no limit, no projection. The task ends when its rows are
+//! no longer wanted.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -29,19 +30,19 @@ use crate::engine::cancel::CancelToken;
 use crate::engine::into_engine;
 use crate::error::Error;
 
-/// What a table function does when it is executed.
+/// The work of a table function when it is executed.
 #[async_trait]
 pub(super) trait Task: Debug + Send + Sync {
-    /// The function's name.
+    /// Returns the function's name.
     fn name(&self) -> &'static str;
 
-    /// What EXPLAIN shows behind the name; no cell.
+    /// Returns the text that EXPLAIN shows behind the name, without cells.
     fn says(&self) -> String;
 
-    /// Does it, and sends the rows.
+    /// Runs the task and sends its rows.
     ///
     /// # Errors
-    /// Whatever goes wrong.
+    /// Those of the task.
     async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()>;
 }
 
@@ -49,24 +50,24 @@ pub(super) trait Task: Debug + Send + Sync {
 pub(super) struct Inputs {
     pub(super) plans: Vec<Arc<dyn ExecutionPlan>>,
     pub(super) context: Arc<TaskContext>,
-    /// Set when the rows are no longer wanted.
+    /// Cancelled when the rows are no longer wanted.
     pub(super) stop: CancelToken,
 }
 
-/// Where the rows of a task go.
+/// The receiver of a task's rows.
 pub(super) struct Rows(Sender<Result<RecordBatch>>);
 
 impl Rows {
     /// Sends rows.
     ///
     /// # Errors
-    /// [`Error::interrupted`] when nobody wants them any more.
+    /// [`Error::interrupted`] when the rows are no longer wanted.
     pub(super) async fn send(&self, batch: RecordBatch) -> crate::error::Result<()> {
         self.0.send(Ok(batch)).await.map_err(|_| Error::interrupted())
     }
 }
 
-/// The plan of a task over these inputs, with rows of this schema.
+/// Builds the plan of a task over these inputs, with rows of this schema.
 ///
 /// # Errors
 /// Those of building plans.
@@ -80,7 +81,7 @@ pub(super) fn plan_of(
     LogicalPlanBuilder::scan(TableReference::bare(name), provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Whether a table runs a task each time it is scanned.
+/// Returns whether a table runs a task each time it is scanned.
 pub(in crate::sql) fn is_task(table: &dyn TableProvider) -> bool {
     table.is::<TaskTable>()
 }
@@ -186,7 +187,7 @@ impl ExecutionPlan for TaskExec {
         }))
     }
 
-    /// The task reads its inputs itself, as they are partitioned.
+    /// The task reads its inputs itself, with their own partitioning.
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false; self.inputs.len()]
     }
@@ -199,7 +200,7 @@ impl ExecutionPlan for TaskExec {
         let (task, rows) = (Arc::clone(&self.task), Rows(stream.tx()));
         let inputs = Inputs { plans: self.inputs.clone(), context, stop: CancelToken::default() };
         stream.spawn(async move {
-            // When the stream is dropped this future is, too: what runs on other threads hears of it.
+            // Dropping the stream drops this future, which cancels the work on other threads.
             let _ended = StopAtEnd(inputs.stop.clone());
             let done = task.run(&inputs, &rows).await;
             done.map_err(|error| into_engine(error.at(task.name())))
