@@ -63,7 +63,7 @@ impl Plain {
     pub(super) fn forget_filter(&mut self) {
         match self {
             Self::Same(aggregate) | Self::Count(aggregate) | Self::Avg(aggregate) => {
-                aggregate.params.filter = None
+                aggregate.params.filter = None;
             }
         }
     }
