@@ -269,9 +269,14 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+    use arrow::record_batch::RecordBatch;
+
     use super::*;
     use crate::decimal::Decimal;
+    use crate::engine::Resources;
     use crate::model::{MODELS, Model, Parameters, make};
+    use crate::release::publish::record::ColumnRecord;
 
     #[test]
     fn levels_are_those_that_kanon_writes() {
@@ -350,5 +355,125 @@ mod tests {
                 assert!(worse, "{}: {rows:?}", row.doc.name);
             }
         }
+    }
+
+    /// l-diversity of diagnoses.
+    fn diversity(l: i64) -> Requirement {
+        let parameters = [("l".to_owned(), Decimal::integer(l))].into();
+        let Model::Class(model) = make("l_diversity", Parameters::new(parameters)).unwrap() else {
+            panic!("no class model")
+        };
+        Requirement { model, sensitive: Some("diagnosis".into()) }
+    }
+
+    fn reached(reached: f64) -> ModelRecord {
+        ModelRecord {
+            model: "l_diversity".into(),
+            parameters: [("l".to_owned(), "3".to_owned())].into(),
+            sensitive: Some("diagnosis".into()),
+            required: 3.0,
+            reached,
+        }
+    }
+
+    /// Nine different values among the rows of a class do not make five individuals more diverse than five.
+    #[test]
+    fn diversity_is_bounded_by_rows_and_by_individuals() {
+        let l = diversity(3);
+        let can =
+            |said, by_rows, least| is_reached(&reached(said), &l, Some(Quantity::Count(by_rows)), least);
+        assert!(can(3.0, 9, 5) && can(5.0, 9, 5) && can(4.0, 4, 5));
+        assert!(!can(6.0, 9, 5), "more values than individuals");
+        assert!(!can(5.0, 4, 5), "more values than among the rows");
+        assert!(!can(2.0, 9, 5), "less than required");
+        assert!(can(3.0, 9, 3) && !can(3.0, 9, 2), "fewer individuals than values");
+        assert!(!can(3.5, 9, 5), "half a value");
+        let many = u64::from(MOST_VALUES) + 1;
+        assert!(can(9.0, 9, many) && !can(10.0, 9, many), "large classes");
+        assert!(!is_reached(&reached(3.0), &l, None, 5), "no class among the rows");
+    }
+
+    /// A record of ten classes and a hundred individuals.
+    fn public(columns: Vec<ColumnRecord>, models: Vec<ModelRecord>) -> PublicRecord {
+        PublicRecord {
+            format: 1,
+            tool: String::new(),
+            models,
+            counted_in: "individuals".into(),
+            columns,
+            rows: 200,
+            individuals: Some(100),
+            classes: 10,
+            unique: Default::default(),
+            homogeneous: Vec::new(),
+            risk: Default::default(),
+            files: Vec::new(),
+            digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn homogeneous_classes_are_bounded() {
+        let is_right = |models: &[ModelRecord], column: &str, by_rows, (classes, individuals)| {
+            let of = |classes, individuals| Homogeneous { column: column.into(), classes, individuals };
+            let mut public = public(Vec::new(), models.to_vec());
+            public.homogeneous.push(of(classes, individuals));
+            let verified = Verified {
+                rows: 200,
+                sizes: ClassSizes::default(),
+                homogeneous: vec![of(by_rows, 0)],
+                suppressed_rows: None,
+                individuals: None,
+                unowned_rows: 0,
+                reached: Vec::new(),
+            };
+            check_homogeneous(&public, 100, 5, &verified).is_ok()
+        };
+        let free = |by_rows, said| is_right(&[], "diagnosis", by_rows, said);
+        assert!(free(0, (0, 0)) && free(0, (1, 5)) && free(2, (3, 100)) && free(10, (10, 100)));
+        assert!(!free(0, (0, 5)), "somebody in no class");
+        assert!(!free(0, (1, 4)), "fewer than the smallest class");
+        assert!(!free(0, (1, 101)), "more than all");
+        assert!(!free(0, (10, 99)), "all classes, not all people");
+        assert!(!free(2, (1, 20)), "fewer classes than the rows say");
+        assert!(!free(0, (11, 100)), "more classes than there are");
+
+        // Two values in each class leave none homogeneous, in that column.
+        let diverse = [reached(3.0)];
+        assert!(is_right(&diverse, "diagnosis", 0, (0, 0)) && !is_right(&diverse, "diagnosis", 0, (1, 5)));
+        assert!(is_right(&diverse, "drug", 0, (1, 5)));
+        assert!(is_right(&[reached(1.0)], "diagnosis", 0, (1, 5)));
+        assert!(!is_right(&[reached(2.0)], "diagnosis", 0, (1, 5)));
+        let size = ModelRecord { model: "k_anonymity".into(), sensitive: None, ..reached(5.0) };
+        assert!(is_right(&[size], "diagnosis", 0, (1, 5)));
+    }
+
+    /// What is said of a column `x` of these numbers that is called generalized by `by`.
+    async fn generalized(numbers: &[i64], by: &str) -> String {
+        let x: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+        let rows = RecordBatch::try_from_iter([("x", x)]).unwrap();
+        let column = ColumnRecord {
+            name: "x".into(),
+            role: Role::Quasi.word().into(),
+            data_type: "Int64".into(),
+            days_since: None,
+            generalized: Some(LevelRecord { level: 1, of: 2, by: by.into() }),
+        };
+        let session = Resources { threads: 1, memory: 1 << 26, spill: None }.session().unwrap();
+        let (schema, output) = (rows.schema(), session.read_batch(rows).unwrap());
+        match generalizers(&public(vec![column], Vec::new()), &schema, &output).await {
+            Ok(made) => format!("{} made", made.iter().flatten().count()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[tokio::test]
+    async fn levels_make_the_released_types() {
+        assert_eq!(generalized(&[10, 20], "floor:10").await, "1 made");
+        let dates = generalized(&[2019, 2020], "date:year").await;
+        assert!(dates.contains("`x` is of a type that its level does not make"), "{dates}");
+        assert_eq!(generalized(&[7, 7], "suppress").await, "1 made");
+        let several = generalized(&[7, 8], "suppress").await;
+        assert!(several.contains("`x` is called suppressed and holds several values"), "{several}");
     }
 }
