@@ -412,6 +412,22 @@ mod tests {
         }
     }
 
+    /// Twenty of the hundred are in classes of four, at risk.
+    #[test]
+    fn risks_are_possible() {
+        let sizes: ClassSizes = [4, 4, 4, 4, 4, 16, 16, 16, 16, 16].into_iter().collect();
+        let value = |row: &RiskRow| recorded((row.make)(row.defaults).unwrap().value(&sizes).unwrap());
+        let mut public = public(Vec::new(), Vec::new());
+        public.risk = RISKS.iter().map(|row| (row.doc.name.to_owned(), value(row))).collect();
+        let mut least = |share: f64| {
+            public.risk.insert("share_at_risk".into(), share);
+            check_risks(&public, 100).ok()
+        };
+        assert_eq!([0.2, 0.04, 1.0].map(&mut least), [Some(4); 3]);
+        // More than all, fewer than a class, half a person.
+        assert_eq!([1.5, 0.03, 0.205].map(&mut least), [None; 3]);
+    }
+
     #[test]
     fn homogeneous_classes_are_bounded() {
         let is_right = |models: &[ModelRecord], column: &str, by_rows, (classes, individuals)| {
