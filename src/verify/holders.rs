@@ -451,4 +451,22 @@ mod tests {
             }
         }
     }
+
+    /// What a fold with one question says of its memory when each of `holders` individuals has two rows with
+    /// the value of its number.
+    fn bytes(q: u64, holders: u64, value: impl Fn(u64) -> u64) -> u64 {
+        let mut fold = Fold { found: vec![Found { q, ..Found::default() }], ..Fold::default() };
+        (0..holders).for_each(|who| fold.add(value(who) * QUESTIONS as u64, Some((who, who)), 2));
+        fold.bytes() as u64
+    }
+
+    #[test]
+    fn memory_of_holders_is_told() {
+        // 1000 individuals, each alone with a value: they are among the few and among the linked.
+        let alone = bytes(2, 1_000, |who| who);
+        assert!((2 * 16_000..8 * 16_000).contains(&alone), "{alone} bytes");
+        // 1000 individuals with one value, and their rows.
+        let together = bytes(1_001, 1_000, |_| 7);
+        assert!((24_000..4 * 24_000).contains(&together), "{together} bytes");
+    }
 }

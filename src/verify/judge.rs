@@ -296,3 +296,48 @@ impl<'a> Judge<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::verify::per_class::PerClass;
+
+    /// Counts what is taken.
+    #[derive(Default)]
+    struct Taken(AtomicUsize);
+
+    impl Budget for Taken {
+        fn grow(&self, bytes: usize) -> Result<()> {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn shrink(&self, bytes: usize) {
+            self.0.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn memory_of_people_is_taken_from_the_budget() {
+        let taken = Arc::new(Taken::default());
+        let budget: Arc<dyn Budget> = Arc::<Taken>::clone(&taken);
+        let expected = Expected {
+            columns: Vec::new(),
+            requirements: &[],
+            sensitive: Vec::new(),
+            individual: Some("who".into()),
+            suppression_limit: None,
+        };
+        let mut judge = Judge::new(&expected, true, &budget).unwrap();
+        // A class of 1000 people with a row each.
+        let mut class = PerClass::new(0, true, &budget).take();
+        class.individuals = Some((0..1_000).collect());
+        let before = taken.0.load(Ordering::Relaxed);
+        judge.judge(&Counts { in_rows: 1_000, out_rows: 1_000, ..Counts::default() }, &class).unwrap();
+        let held = taken.0.load(Ordering::Relaxed) - before;
+        let each = size_of::<Person>();
+        assert!((1_000 * each..4_000 * each).contains(&held), "{held} bytes");
+    }
+}

@@ -292,3 +292,59 @@ impl Column {
         number
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, StringViewArray};
+
+    fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> ArrayRef {
+        Arc::new(StringViewArray::from_iter_values(texts))
+    }
+
+    fn hashes(hashes: impl IntoIterator<Item = Option<u64>>) -> ArrayRef {
+        Arc::new(UInt64Array::from_iter(hashes))
+    }
+
+    /// Ann had the flu twice, with two doctors; Bob had it once; whose the last row is nobody knows.
+    #[test]
+    fn a_person_counts_once_for_each_value() {
+        let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);
+        let mut counter = PerClass::new(2, true, &budget);
+        let (diagnosis, doctor) = (texts(["flu"; 4]), texts(["x", "y", "x", "z"]));
+        let (ann, bob) = (Some(1), Some(2));
+        let who = [hashes([ann, ann, bob, None]), hashes([Some(0); 4])];
+        let [a, b] = who;
+        let values = counter.values(&[diagnosis, doctor, a, b]).unwrap();
+        (0..4).for_each(|row| counter.add(row, &values, 1).unwrap());
+        let class = counter.take();
+        let counts = class.values.iter().map(|counts| counts.iter().map(|one| one.count).collect());
+        assert_eq!(counts.collect::<Vec<Vec<u64>>>(), [vec![2], vec![2, 1]]);
+        assert_eq!(class.individuals, Some(vec![0, 1]));
+        assert_eq!((class.unowned_rows, counter.individuals(), counter.most_rows()), (1, Some(2), 2));
+    }
+
+    /// What is held of a column when each value is another individual's.
+    fn held(column: ArrayRef) -> usize {
+        let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);
+        let mut counter = PerClass::new(1, true, &budget);
+        let (rows, someone) = (column.len(), hashes((0..column.len() as u64).map(Some)));
+        let values = counter.values(&[column, Arc::clone(&someone), someone]).unwrap();
+        (0..rows).for_each(|row| counter.add(row, &values, 1).unwrap());
+        counter.columns[0].bytes()
+    }
+
+    #[test]
+    fn memory_of_values_is_told() {
+        // Tables of hashes grow by doubling: those with room for 1792 entries are nearly full.
+        let entry =
+            size_of::<(Box<[u8]>, u32)>() + size_of::<(Option<u32>, u64)>() + size_of::<(Option<u32>, u32)>();
+        let whole = held(Arc::new(Int64Array::from_iter_values(0..1_700)));
+        let least = 1_700 * (entry + size_of::<i64>());
+        assert!((least..2 * least).contains(&whole), "{whole} bytes");
+        let names: Vec<String> = (0..1_700).map(|number| format!("{number:0100}")).collect();
+        let text = held(texts(names.iter().map(String::as_str)));
+        let least = 1_700 * (entry + 100);
+        assert!((least..2 * least).contains(&text), "{text} bytes");
+    }
+}

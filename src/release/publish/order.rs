@@ -103,3 +103,62 @@ fn keys(
     };
     Ok((converter.convert_columns(&quasi).context(doing)?, hashes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow::array::{Int64Array, StringArray};
+    use datafusion::parquet::arrow::ArrowWriter;
+
+    type Row = (&'static str, i64);
+
+    /// What [`check`] says of parts with these rows: the quasi-identifier `zip` and a column beside it.
+    fn is_right(parts: &[&[Row]], classes: &Classes<'_>) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = parts.iter().enumerate().map(|(number, rows)| {
+            let name = format!("part-{number:05}.parquet");
+            let zip: ArrayRef = Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0)));
+            let batch = RecordBatch::try_from_iter([("zip", zip), ("note", notes(rows))]).unwrap();
+            let file = File::create(folder.path().join(&name)).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            Part { name, rows: rows.len() as u64 }
+        });
+        let parts: Vec<Part> = parts.collect();
+        check(folder.path(), &parts, classes, &Default::default()).is_ok()
+    }
+
+    fn notes(rows: &[Row]) -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1)))
+    }
+
+    #[test]
+    fn classes_stand_together_and_their_rows_by_hash() {
+        let (in_order, together) = (Classes::InOrder(vec!["zip"]), Classes::Together(vec!["zip"]));
+        let both = |parts: &[&[Row]]| (is_right(parts, &in_order), is_right(parts, &together));
+        // Three notes in the order of their hashes.
+        let mut rows = [("", 1), ("", 2), ("", 3)];
+        let hashes = row_hashes(ORDER_KEY, &[notes(&rows)]).unwrap();
+        rows.sort_by_key(|row| hashes[usize::try_from(row.1 - 1).unwrap()]);
+        let [x, y, z] = rows.map(|row| row.1);
+
+        assert_eq!(both(&[&[("1", x), ("1", y), ("2", x), ("3", z)]]), (true, true));
+        assert_eq!(both(&[&[("1", y), ("1", y), ("2", x), ("2", x)]]), (true, true), "copies of rows");
+        assert_eq!(both(&[&[("1", y), ("1", x)]]), (false, false), "hashes that fall");
+        assert_eq!(both(&[&[("1", x), ("1", z), ("1", y)]]), (false, false), "below the hash before");
+        assert_eq!(both(&[&[("2", x), ("1", x), ("3", x)]]), (false, true), "classes that fall");
+        assert_eq!(both(&[&[("1", x), ("2", x), ("1", z)]]), (false, false), "a class in two places");
+        assert_eq!(
+            both(&[&[("2", x), ("3", x), ("3", y), ("2", z)]]),
+            (false, false),
+            "a class in two places"
+        );
+        // The order goes on from file to file.
+        assert_eq!(both(&[&[("1", x)], &[("1", y), ("2", x)]]), (true, true));
+        assert_eq!(both(&[&[("1", y)], &[("1", x), ("2", x)]]), (false, false), "hashes that fall");
+        assert_eq!(both(&[&[("1", x), ("2", x)], &[("1", z)]]), (false, false), "a class in two files");
+    }
+}

@@ -1,0 +1,218 @@
+//! Records that say what cannot be, and those that can.
+
+use arrow::array::{ArrayRef, Int64Array};
+use arrow::record_batch::RecordBatch;
+
+use super::*;
+use crate::decimal::Decimal;
+use crate::engine::Resources;
+use crate::model::{MODELS, Parameters, make};
+use crate::release::publish::record::ColumnRecord;
+
+#[test]
+fn levels_are_those_that_kanon_writes() {
+    let level = |level, of, by: &str, text| is_level(&LevelRecord { level, of, by: by.into() }, text);
+    for (number, of, by, text) in [
+        (0, 3, "as_is", true),
+        (0, 3, "clip:0,90", true),
+        (0, 1, "clip:,90", false),
+        (3, 3, "suppress", false),
+        (2, 4, "hierarchy:2", true),
+        (1, 2, "date:year", false),
+        (1, 2, "range:10 origin:5 clip:0,90", true),
+        (1, 2, "bands:18.5,25", true),
+        (2, 3, "prefix:3 side:right", true),
+    ] {
+        assert!(level(number, of, by, text), "{number} of {of} by {by}");
+    }
+    for (number, of, by, text) in [
+        (77, 3, "suppress", true),
+        (2, 3, "suppress", true),
+        (3, 3, "date:year", false),
+        (4, 3, "date:year", false),
+        (0, 0, "as_is", true),
+        (0, 0, "suppress", true),
+        (1, 3, "as_is", true),
+        (1, 3, "clip:0,90", true),
+        (0, 3, "range:10", true),
+        (1, 3, "hierarchy:2", true),
+        (1, 3, "hierarchy:01", true),
+        (1, 3, "hierarchy:1", false),
+        (1, 3, "hierarchy:1 Bob", true),
+        (1, 3, "range:010", true),
+        (1, 3, "Bob has HIV", true),
+        (1, 3, "date:Bob", false),
+        (1, 3, "", true),
+    ] {
+        assert!(!level(number, of, by, text), "{number} of {of} by {by}");
+    }
+}
+
+/// The premise of [`is_reached`]: for every model whose least value is its worst, a class
+/// reaches no more with individuals than with rows.
+#[test]
+fn individuals_reach_no_more_than_their_rows() {
+    let mut state = 11u64;
+    let mut below = |end: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    };
+    let counts = |pairs: &BTreeSet<(u64, Option<u32>)>| -> Vec<ValueCount> {
+        let values: BTreeSet<Option<u32>> = pairs.iter().map(|(_, value)| *value).collect();
+        let of = |value| pairs.iter().filter(|(_, other)| *other == value).count() as u64;
+        values.into_iter().map(|value| ValueCount { value, count: of(value) }).collect()
+    };
+    for _ in 0..2_000 {
+        let rows: Vec<(u64, Option<u32>)> = (0..=below(7))
+            .map(|_| (below(4), u32::try_from(below(4)).ok().filter(|value| *value < 3)))
+            .collect();
+        // The individual 3 is NULL and is not counted.
+        let known: BTreeSet<_> = rows.iter().copied().filter(|(who, _)| *who < 3).collect();
+        let people = known.iter().map(|(who, _)| *who).collect::<BTreeSet<_>>().len() as u64;
+        let by_row: BTreeSet<_> = rows.iter().zip(0u64..).map(|((_, value), row)| (row, *value)).collect();
+        for row in MODELS {
+            let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(2)));
+            let model = make(row.doc.name, Parameters::new(parameters.collect())).unwrap();
+            let of_people = model.value(&Class { size: people, sensitive: &counts(&known) });
+            let of_rows = model.value(&Class { size: rows.len() as u64, sensitive: &counts(&by_row) });
+            let worse = match model.worst() {
+                Worst::Least => of_people.to_f64() <= of_rows.to_f64(),
+                Worst::Greatest => true,
+            };
+            assert!(worse, "{}: {rows:?}", row.doc.name);
+        }
+    }
+}
+
+/// l-diversity of diagnoses.
+fn diversity(l: i64) -> Requirement {
+    let parameters = [("l".to_owned(), Decimal::integer(l))].into();
+    let model = make("l_diversity", Parameters::new(parameters)).unwrap();
+    Requirement { model, sensitive: Some("diagnosis".into()) }
+}
+
+fn reached(reached: f64) -> ModelRecord {
+    ModelRecord {
+        model: "l_diversity".into(),
+        parameters: [("l".to_owned(), "3".to_owned())].into(),
+        sensitive: Some("diagnosis".into()),
+        required: 3.0,
+        reached,
+    }
+}
+
+/// Nine different values among the rows of a class do not make five individuals more diverse than five.
+#[test]
+fn diversity_is_bounded_by_rows_and_by_individuals() {
+    let l = diversity(3);
+    let can = |said, by_rows, least| is_reached(&reached(said), &l, Some(Quantity::Count(by_rows)), least);
+    assert!(can(3.0, 9, 5) && can(5.0, 9, 5) && can(4.0, 4, 5));
+    assert!(!can(6.0, 9, 5), "more values than individuals");
+    assert!(!can(5.0, 4, 5), "more values than among the rows");
+    assert!(!can(2.0, 9, 5), "less than required");
+    assert!(can(3.0, 9, 3) && !can(3.0, 9, 2), "fewer individuals than values");
+    assert!(!can(3.5, 9, 5), "half a value");
+    let many = u64::from(MOST_VALUES) + 1;
+    assert!(can(9.0, 9, many) && !can(10.0, 9, many), "large classes");
+    assert!(!is_reached(&reached(3.0), &l, None, 5), "no class among the rows");
+}
+
+/// A record of ten classes and a hundred individuals.
+fn public(columns: Vec<ColumnRecord>, models: Vec<ModelRecord>) -> PublicRecord {
+    PublicRecord {
+        format: 1,
+        tool: String::new(),
+        models,
+        counted_in: "individuals".into(),
+        columns,
+        rows: 200,
+        individuals: Some(100),
+        classes: 10,
+        unique: Default::default(),
+        homogeneous: Vec::new(),
+        risk: Default::default(),
+        files: Vec::new(),
+        digest: String::new(),
+    }
+}
+
+/// Twenty of the hundred are in classes of four, at risk.
+#[test]
+fn risks_are_possible() {
+    let sizes: ClassSizes = [4, 4, 4, 4, 4, 16, 16, 16, 16, 16].into_iter().collect();
+    let value = |row: &RiskRow| recorded((row.make)(row.defaults).unwrap().value(&sizes).unwrap());
+    let mut public = public(Vec::new(), Vec::new());
+    public.risk = RISKS.iter().map(|row| (row.doc.name.to_owned(), value(row))).collect();
+    let mut least = |share: f64| {
+        public.risk.insert("share_at_risk".into(), share);
+        check_risks(&public, 100).ok()
+    };
+    assert_eq!([0.2, 0.04, 1.0].map(&mut least), [Some(4); 3]);
+    // More than all, fewer than a class, half a person.
+    assert_eq!([1.5, 0.03, 0.205].map(&mut least), [None; 3]);
+}
+
+#[test]
+fn homogeneous_classes_are_bounded() {
+    let is_right = |models: &[ModelRecord], column: &str, by_rows, (classes, individuals)| {
+        let of = |classes, individuals| Homogeneous { column: column.into(), classes, individuals };
+        let mut public = public(Vec::new(), models.to_vec());
+        public.homogeneous.push(of(classes, individuals));
+        let verified = Verified {
+            rows: 200,
+            sizes: ClassSizes::default(),
+            homogeneous: vec![of(by_rows, 0)],
+            suppressed_rows: None,
+            individuals: None,
+            unowned_rows: 0,
+            reached: Vec::new(),
+        };
+        check_homogeneous(&public, 100, 5, &verified).is_ok()
+    };
+    let free = |by_rows, said| is_right(&[], "diagnosis", by_rows, said);
+    assert!(free(0, (0, 0)) && free(0, (1, 5)) && free(2, (3, 100)) && free(10, (10, 100)));
+    assert!(!free(0, (0, 5)), "somebody in no class");
+    assert!(!free(0, (1, 4)), "fewer than the smallest class");
+    assert!(!free(0, (1, 101)), "more than all");
+    assert!(!free(0, (10, 99)), "all classes, not all people");
+    assert!(!free(2, (1, 20)), "fewer classes than the rows say");
+    assert!(!free(0, (11, 100)), "more classes than there are");
+
+    // Two values in each class leave none homogeneous, in that column.
+    let diverse = [reached(3.0)];
+    assert!(is_right(&diverse, "diagnosis", 0, (0, 0)) && !is_right(&diverse, "diagnosis", 0, (1, 5)));
+    assert!(is_right(&diverse, "drug", 0, (1, 5)));
+    assert!(is_right(&[reached(1.0)], "diagnosis", 0, (1, 5)));
+    assert!(!is_right(&[reached(2.0)], "diagnosis", 0, (1, 5)));
+    let size = ModelRecord { model: "k_anonymity".into(), sensitive: None, ..reached(5.0) };
+    assert!(is_right(&[size], "diagnosis", 0, (1, 5)));
+}
+
+/// What is said of a column `x` of these numbers that is called generalized by `by`.
+async fn generalized(numbers: &[i64], by: &str) -> String {
+    let x: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+    let rows = RecordBatch::try_from_iter([("x", x)]).unwrap();
+    let column = ColumnRecord {
+        name: "x".into(),
+        role: Role::Quasi.word().into(),
+        data_type: "Int64".into(),
+        days_since: None,
+        generalized: Some(LevelRecord { level: 1, of: 2, by: by.into() }),
+    };
+    let session = Resources { threads: 1, memory: 1 << 26, spill: None }.session().unwrap();
+    let (schema, output) = (rows.schema(), session.read_batch(rows).unwrap());
+    match generalizers(&public(vec![column], Vec::new()), &schema, &output).await {
+        Ok(made) => format!("{} made", made.iter().flatten().count()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn levels_make_the_released_types() {
+    assert_eq!(generalized(&[10, 20], "floor:10").await, "1 made");
+    let dates = generalized(&[2019, 2020], "date:year").await;
+    assert!(dates.contains("`x` is of a type that its level does not make"), "{dates}");
+    assert_eq!(generalized(&[7, 7], "suppress").await, "1 made");
+    let several = generalized(&[7, 8], "suppress").await;
+    assert!(several.contains("`x` is called suppressed and holds several values"), "{several}");
+}
