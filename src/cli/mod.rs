@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
             return;
         }
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let _ = writeln!(std::io::stderr(), "kanon: a mistake of ours at {place}; please report it");
+        let _ = writeln!(std::io::stderr(), "kanon: internal error at {place}; please report this bug");
     }));
     let done = std::panic::catch_unwind(|| run(cli))
         .unwrap_or_else(|_| Err(Error::internal("cli: the command panicked")));

@@ -241,16 +241,6 @@ pub(super) fn others(value: Value) -> Result<()> {
     }
 }
 
-pub(super) fn suppressed_rows(value: Value) -> Result<()> {
-    match value.as_str() {
-        Some("drop") => Ok(()),
-        Some("blank") => {
-            Err(Error::policy("\"blank\" is not built yet (a later version); the rows are dropped"))
-        }
-        _ => Err(expected("\"drop\"", &value)),
-    }
-}
-
 pub(super) fn role(value: Value) -> Result<Role> {
     let word = string(value)?;
     Role::parse(&word).map_err(|why| Error::policy(format!("found `{word}`; {why}")))

@@ -9,8 +9,8 @@ use toml::{Table, Value};
 
 use super::keys::{
     ANYTIME, AUTO, Keys, boolean, clip, delimiter, effort, expected, join, level, lists, method,
-    not_too_deep, number, numbers, objective, others, role, share, string, suppressed_rows, syntax, table_of,
-    tables, weight, words,
+    not_too_deep, number, numbers, objective, others, role, share, string, syntax, table_of, tables, weight,
+    words,
 };
 use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
@@ -136,7 +136,6 @@ const TOP: &[&str] = &[
     "others",
     "rows_are_individuals",
     "accept_homogeneity",
-    "suppressed_rows",
     "require",
     "columns",
     "input",
@@ -180,7 +179,6 @@ impl PolicySpec {
                 .collect::<Result<_>>()?,
             csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
         };
-        keys.take("suppressed_rows", suppressed_rows)?;
         spec.check_required()?;
         spec.check_individuals()?;
         if effort_text.is_some() && spec.method != ANYTIME {

@@ -24,7 +24,6 @@ const FULL: &str = r#"
     others = "drop"
     rows_are_individuals = true
     accept_homogeneity = ["diagnosis"]
-    suppressed_rows = "drop"
 
     [columns]
     ssn        = { role = "identifier" }
@@ -207,10 +206,7 @@ fn names_of_measures_and_methods() {
         error("k = 5\nothers = \"keep\""),
         "others: expected \"drop\", found the text \"keep\"; there is no way to release columns without a role"
     );
-    assert_eq!(
-        error("k = 5\nsuppressed_rows = \"blank\""),
-        "suppressed_rows: \"blank\" is not built yet (a later version); the rows are dropped"
-    );
+    assert!(error("k = 5\nsuppressed_rows = \"drop\"").starts_with("suppressed_rows: unknown key"));
     assert_eq!(
         error("k = 5\nrows_are_individuals = 1"),
         "rows_are_individuals: expected true or false, found 1"

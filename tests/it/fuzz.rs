@@ -2,7 +2,8 @@
 //! contradict itself or show a cell.
 //!
 //! Every file of `tests/corpus/<target>/` is tried as it is in every run; then so many inputs follow that are made at
-//! random or by mutating those files: 300, or `KANON_FUZZ_CASES`. The same case is the same input on every machine.
+//! random or by mutating those files: 300, or `KANON_FUZZ_CASES`, from case `KANON_FUZZ_FIRST` on, so that a long run can
+//! be continued or shared out. The same case is the same input on every machine.
 //! An input that fails is made smaller and written beside the test binaries; the message names the file, and once the
 //! mistake is mended the file belongs into the corpus.
 
@@ -101,8 +102,10 @@ const LONG: Duration = Duration::from_secs(5);
 const ENOUGH: usize = 5;
 
 fn fuzz<T: Target + 'static>(make: fn() -> T) {
-    let cases = std::env::var("KANON_FUZZ_CASES").map_or(300, |cases| cases.parse().unwrap());
-    let place = |what: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{}-{what}", T::NAME));
+    let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
+    let (cases, first) = (number("KANON_FUZZ_CASES", 300), number("KANON_FUZZ_FIRST", 0usize));
+    let place =
+        |what: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{}-{first}-{what}", T::NAME));
     let (now, failed) = (place("now"), place("failed"));
     let (sender, receiver) = channel();
     // As large a stack as that of a process's first thread.
@@ -119,7 +122,7 @@ fn fuzz<T: Target + 'static>(make: fn() -> T) {
                     let (name, input) = match corpus.get(case) {
                         Some((name, input)) => (name.clone(), input.clone()),
                         None => {
-                            let number = case - corpus.len();
+                            let number = first + case - corpus.len();
                             let mut random = Random::new(number as u64);
                             let input = match random.below(3) {
                                 0 => target.random(&mut random),

@@ -45,8 +45,6 @@ const TOP: &[&str] = &[
     "method = \"anytime\"\neffort = { seconds = 30 }",
     "method = \"optimal\"",
     "rows_are_individuals = true",
-    "suppressed_rows = \"drop\"",
-    "suppressed_rows = \"blank\"",
     "accept_homogeneity = [\"c12\"]",
     "objective = \"height\"",
 ];
