@@ -6,11 +6,11 @@
 //! again, from the input, by code that does not trust the search.
 //!
 //! ```
-//! use datafusion_kanon::input::{PolicySource, Input};
-//! use datafusion_kanon::engine::{Run, Silent, Resources};
-//! use datafusion_kanon::release::release;
 //! use datafusion_kanon::engine::cancel::CancelToken;
+//! use datafusion_kanon::engine::{Resources, Run, Silent};
+//! use datafusion_kanon::input::{Input, PolicySource};
 //! use datafusion_kanon::policy::{Folder, PolicySpec};
+//! use datafusion_kanon::release::release;
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
 //! # let folder = std::env::temp_dir().join(format!("kanon-doc-{}", std::process::id()));
@@ -28,8 +28,8 @@
 //!     zip = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
 //!     disease = { role = "sensitive", allow_unique = true }
 //! "#;
-//! let said = PolicySpec::parse(text)?;
-//! let source = PolicySource { said: &said, text, files: &Folder(".".into()) };
+//! let spec = PolicySpec::parse(text)?;
+//! let source = PolicySource { spec: &spec, text, files: &Folder(".".into()) };
 //! let (resources, stop) = (Resources::default_of_machine(), CancelToken::default());
 //! let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
 //!
