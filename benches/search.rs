@@ -16,11 +16,13 @@ use std::time::Instant;
 
 use arrow::datatypes::Schema;
 use datafusion_kanon::class::ClassTable;
-use datafusion_kanon::engine::cancel::CancelToken;
-use datafusion_kanon::engine::{Resources, Run, Silent};
+use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::method::{self, Effort, Problem, Unwatched};
+use datafusion_kanon::method::{self, Effort, Problem};
 use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
+use datafusion_kanon::progress::CancelToken;
+use datafusion_kanon::progress::Silent;
+use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release;
 use serde::Deserialize;
 
@@ -135,7 +137,7 @@ fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     let data = shared.join("data/adult");
     let input = Input::find(&data.join("adult.csv").to_string_lossy())?;
     let (resources, stop) = (Resources { threads: 1, memory: 1 << 30, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
         let loaded = open(&resources, &input, said, &Folder(data)).await?;
         let classes = release::load(&run, &loaded).await?;
@@ -153,7 +155,8 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         top: 1,
         effort: Effort::default(),
         threads: 1,
-        watch: &Unwatched,
+        progress: &Silent,
+        stop: &CancelToken::default(),
     };
     let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0 };
     for _ in 0..TIMES {

@@ -1,13 +1,14 @@
 //! Anonymize tables where they already are: in Parquet, through SQL, on Apache DataFusion.
 //!
-//! A table that names nobody still names people when age, ZIP code and sex together single a person out.
+//! A table without names still identifies a person whose age, ZIP code and sex together are unique.
 //! This crate generalizes such *quasi-identifiers* until every combination is shared by at least k people,
 //! drops the few rows for which that would cost too much, and publishes the result only after counting it
 //! again, from the input, by code that does not trust the search.
 //!
 //! ```
-//! use datafusion_kanon::engine::cancel::CancelToken;
-//! use datafusion_kanon::engine::{Resources, Run, Silent};
+//! use datafusion_kanon::progress::CancelToken;
+//! use datafusion_kanon::engine::{Resources, Run};
+//! use datafusion_kanon::progress::Silent;
 //! use datafusion_kanon::input::{Input, PolicySource};
 //! use datafusion_kanon::policy::{Folder, PolicySpec};
 //! use datafusion_kanon::release::release;
@@ -31,7 +32,7 @@
 //! let spec = PolicySpec::parse(text)?;
 //! let source = PolicySource { spec: &spec, text, files: &Folder(".".into()) };
 //! let (resources, stop) = (Resources::default_of_machine(), CancelToken::default());
-//! let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+//! let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
 //!
 //! let out = folder.join("patients_safe");
 //! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &out, true).await?;
@@ -105,6 +106,7 @@ pub mod model;
 pub mod papers;
 mod plural;
 pub mod policy;
+pub mod progress;
 #[cfg(feature = "engine")]
 pub mod propose;
 #[cfg(feature = "engine")]

@@ -6,10 +6,11 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, homogeneous_lines, plural, rows, warning_line};
 use super::source::{Columns, parse_requirement};
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::{Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
 use crate::model::{Class, Quantity, Requirement, k_anonymity::KAnonymity};
+use crate::progress::Phase;
 use crate::release::profile::{SeenAll, SeenClass, for_every_class};
 use crate::release::publish::record::plain_number;
 
@@ -50,7 +51,7 @@ impl Check {
         }
         let policy = self.columns.open(|| Ok(Vec::new()))?;
         let input = Input::find(&self.input)?;
-        run.listener.begin(Phase::Profile, 0);
+        run.progress.begin(Phase::Profile, 0);
         let loaded = open(run.resources, &input, &policy.spec, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         let models = if models.is_empty() { &loaded.policy.requirements } else { &models };

@@ -9,12 +9,13 @@ use super::Done;
 use super::numbers::{grouped, percent_of, plural, rows};
 use super::risk::{bar, bins};
 use super::source::PolicyFile;
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::Result;
 use crate::input::Input;
 use crate::linkage::{Attack, Linked, link};
 use crate::measure::ratio;
 use crate::policy::Files;
+use crate::progress::Phase;
 use crate::release::publish::record::RECORD;
 use crate::release::publish::record::plain_number;
 
@@ -46,7 +47,8 @@ pub(crate) struct Link {
     /// The columns to link on; for a release all quasi-identifiers that A has, when not said.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     on: Vec<String>,
-    /// The column of A whose values are the people; each row is one when not said. NULL is nobody.
+    /// The column of A that tells its people apart; without it each row is a person. Rows with NULL there count for no
+    /// person.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
     /// The column of B whose distinct values are counted as matches; its rows are when not said. A row with NULL is no
@@ -69,7 +71,7 @@ impl Link {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
         let (people, table) = (Input::find(&self.people)?, Input::find(&self.table)?);
         let release = Path::new(&self.table);
-        run.listener.begin(Phase::Profile, 0);
+        run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
             people: &people,
             individual: self.individual.as_deref(),

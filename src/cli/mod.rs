@@ -21,11 +21,11 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
-use crate::engine::cancel::CancelToken;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Kind, Result, of_file};
 use crate::input::damaged::is_guarded;
-use progress::Progress;
+use crate::progress::CancelToken;
+use progress::ProgressLine;
 
 /// Anonymize Parquet and CSV tables: begin a policy, check, search, release, verify.
 #[derive(Debug, Parser)]
@@ -176,7 +176,7 @@ fn run(cli: Cli) -> Result<Done> {
     };
     let shows_progress = std::io::stderr().is_terminal() && format == Format::Text && !prints_itself;
     // Programs read standard error too, as JSON.
-    let progress = Progress::new(shows_progress, format == Format::Text);
+    let progress = ProgressLine::new(shows_progress, format == Format::Text);
     let signals = {
         let _entered = listening.enter();
         signals(stop.clone(), !is_prompt)?
@@ -184,7 +184,7 @@ fn run(cli: Cli) -> Result<Done> {
     let stopped = listening.spawn(signals);
     let done = runtime.block_on(async {
         let show_values = cli.everywhere.show_values;
-        let run = Run { resources: &resources, stop: &stop, listener: &progress, show_values };
+        let run = Run { resources: &resources, stop: &stop, progress: &progress, show_values };
         tokio::select! {
             biased;
             done = command(cli.command, &run, format, listening.handle()) => done,

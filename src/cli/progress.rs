@@ -4,15 +4,15 @@ use std::io::Write;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::engine::{Listener, Phase};
+use crate::progress::{Phase, Progress};
 
 /// A bar that follows the progress of a run.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: ProgressBar,
     tells: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Creates a bar; `shown` draws it, `tells` prints notices.
     pub(crate) fn new(shown: bool, tells: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
@@ -28,7 +28,7 @@ impl Progress {
     }
 }
 
-impl Listener for Progress {
+impl Progress for ProgressLine {
     fn begin(&self, phase: Phase, total: u64) {
         self.bar.set_message(match phase {
             Phase::Profile => "grouping",

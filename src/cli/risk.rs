@@ -9,13 +9,14 @@ use super::Done;
 use super::numbers::{grouped, percent, percent_of, plural, rows};
 use super::source::Columns;
 use crate::class::{ClassSizes, ClassTable, QuasiColumn};
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
 use crate::input::{Input, Loaded, open};
 use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::measure::share_at_risk::ShareAtRisk;
 use crate::measure::{RISKS, RiskMeasure};
+use crate::progress::Phase;
 use crate::release::profile::profile;
 use crate::release::publish::record::plain_number;
 use crate::release::publish::record::{PublicRecord, RECORD};
@@ -113,7 +114,7 @@ impl Risk {
 /// Returns the classes of a table as it is; hierarchies do not matter, because columns can only be
 /// left out.
 async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
-    run.listener.begin(Phase::Profile, 0);
+    run.progress.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(|quasi| {
         let hierarchy = Hierarchy::new(quasi.hierarchy.input_type(), Vec::new())?;
         Ok(QuasiColumn { name: quasi.name.clone(), hierarchy, weight: 1.0 })

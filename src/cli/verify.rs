@@ -9,10 +9,11 @@ use super::Done;
 use super::numbers::{homogeneous_lines, plural, rows, unique_lines};
 use super::release::{level_text, risk};
 use super::source::PolicyFile;
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::Result;
 use crate::input::Input;
 use crate::policy::Files;
+use crate::progress::Phase;
 use crate::release::check_release;
 use crate::release::publish::record::PublicRecord;
 
@@ -42,7 +43,7 @@ impl Verify {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
         let input = self.input.as_deref().map(Input::find).transpose()?;
-        run.listener.begin(Phase::Verify, 0);
+        run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
         let checked = check_release(run, &self.out, input.as_ref(), policy).await?;
         let public = &checked.public;

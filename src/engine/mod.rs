@@ -1,6 +1,5 @@
-//! The engine: sessions with bounded memory, scalar functions, class keys, cancellation.
+//! The engine: sessions with bounded memory, scalar functions, class keys.
 
-pub mod cancel;
 pub(crate) mod class_key;
 pub(crate) mod distinct;
 pub mod functions;
@@ -8,5 +7,5 @@ pub(crate) mod replay_table;
 mod run;
 mod session;
 
-pub use run::{Listener, Phase, Run, Silent};
+pub use run::Run;
 pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};

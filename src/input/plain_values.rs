@@ -155,7 +155,6 @@ mod tests {
 
     use super::*;
     use crate::decimal::Decimal;
-    use crate::engine::cancel::CancelToken;
     use crate::engine::functions::canonical_float;
     use crate::engine::{Resources, column};
     use crate::generalize::AsIs;
@@ -163,6 +162,7 @@ mod tests {
     use crate::model::Requirement;
     use crate::model::k_anonymity::KAnonymity;
     use crate::policy::CsvType;
+    use crate::progress::CancelToken;
     use crate::verify::{Expected, verify};
 
     fn table(session: &SessionContext, texts: &[Option<&str>]) -> DataFrame {

@@ -12,6 +12,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
+use crate::progress::{CancelToken, Progress};
 
 /// The problem that a method solves.
 pub struct Problem<'a> {
@@ -32,8 +33,10 @@ pub struct Problem<'a> {
     pub effort: Effort,
     /// The number of threads that may search.
     pub threads: usize,
-    /// The watcher, which may stop the search.
-    pub watch: &'a dyn Watch,
+    /// The receiver of the number of nodes that are decided.
+    pub progress: &'a dyn Progress,
+    /// The flag that stops the search.
+    pub stop: &'a CancelToken,
 }
 
 /// The effort that a method which need not finish may spend.
@@ -51,23 +54,6 @@ impl Default for Effort {
         Self::Seconds(30)
     }
 }
-
-/// Watches a search.
-pub trait Watch: Sync {
-    /// Reports that `done` of at most `total` nodes are decided.
-    fn progress(&self, _done: u64, _total: u64) {}
-
-    /// Returns whether to give up.
-    fn stopped(&self) -> bool {
-        false
-    }
-}
-
-/// A watcher that ignores progress and never stops the search.
-#[derive(Debug, Clone, Copy)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {}
 
 /// An anonymous node that a method found.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +118,7 @@ pub trait Method: Sync {
     /// Searches the lattice for the best anonymous nodes.
     ///
     /// # Errors
-    /// A data error when memory runs out, [`Error::interrupted`] when the watcher stops it.
+    /// A data error when memory runs out, [`Error::interrupted`] when it was stopped.
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome>;
 }
 

@@ -20,10 +20,11 @@ pub use roles::Proposed;
 pub use separation::SingledOut;
 pub use steps::Levels;
 
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{Format, Input};
 use crate::policy::{CsvOptions, CsvType, Folder, PolicySpec};
+use crate::progress::Phase;
 use names::Named;
 
 /// The number of undecided columns that are tried together with the quasi-identifiers.
@@ -86,7 +87,7 @@ impl Proposal {
 /// # Errors
 /// A data error when the input cannot be read, has no rows, or memory runs out.
 pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
-    run.listener.begin(Phase::Profile, 0);
+    run.progress.begin(Phase::Profile, 0);
     let session = run.resources.session()?;
     let written = match input.format {
         Format::Csv => Some(csv::find_out(&session, input, run).await?),

@@ -8,12 +8,12 @@
 use datafusion::prelude::DataFrame;
 
 use super::facts::narrow;
-use crate::engine::cancel::CancelToken;
 use crate::error::Result;
 use crate::measure::RiskMeasure;
 use crate::measure::sample_uniqueness::SampleUniqueness;
 #[cfg(doc)]
 use crate::papers;
+use crate::progress::CancelToken;
 use crate::release::profile::class_sizes;
 
 /// The number of columns that the greedy choice considers.

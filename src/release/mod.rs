@@ -5,6 +5,7 @@
 
 pub mod apply;
 mod check_record;
+mod long_search;
 pub mod profile;
 pub mod publish;
 pub mod released_recoding;
@@ -12,7 +13,6 @@ pub mod role_checks;
 mod search;
 pub(crate) mod verified_rows;
 pub(crate) mod verify_folder;
-mod watcher;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,10 +23,11 @@ pub use search::{limit, load, search, search_minimal};
 pub use verify_folder::{Checked, check_release};
 
 use crate::class::{Budget, ClassSizes};
-use crate::engine::{Context, Phase, PoolBudget, Resources, Run};
+use crate::engine::{Context, PoolBudget, Resources, Run};
 use crate::error::{Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
+use crate::progress::Phase;
 use crate::release::apply::ClassNumbers;
 use crate::release::publish::make_record::{Before, private_record, public_levels, public_record};
 use crate::release::publish::record::{LevelRecord, PrivateRecord, PublicRecord, models_text};
@@ -102,17 +103,16 @@ pub async fn release(
     let numbers = ClassNumbers::new(&classes, &chosen.levels, &kept, &memory)?;
     drop(classes);
 
-    run.listener.begin(Phase::Write, kept.total_rows());
+    run.progress.begin(Phase::Write, kept.total_rows());
     let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
     let rows = plan.execute_stream().await.context("planning the release")?;
     let footer = write::footer(&models_text(&policy.requirements));
-    let listener = run.listener;
     let folder = staging.release();
-    let progress = |rows| listener.done(rows);
-    let parts = write::write(rows, policy, &chosen, &kept, &footer, &folder, &memory, run.stop, &progress);
+    let done = |rows| run.progress.done(rows);
+    let parts = write::write(rows, policy, &chosen, &kept, &footer, &folder, &memory, run.stop, &done);
     let parts = parts.await?;
 
-    run.listener.begin(Phase::Verify, 0);
+    run.progress.begin(Phase::Verify, 0);
     let expected = expected(policy, &chosen.generalizers);
     verify_folder::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
     let (verified, unique, as_is) = {
@@ -125,8 +125,7 @@ pub async fn release(
             ReleasedRows::new(session, output.clone(), Some(table.clone()), &expected, &verified, run.stop);
         let rows = rows.await?;
         let mut as_is = rows.shown().await?;
-        let few: Vec<_> = as_is.iter().map(|column| (column.column.clone(), column.of_few)).collect();
-        role_checks::check_released(policy, &rows, &few)?;
+        role_checks::check_released(policy, &rows).await?;
         let unique = rows.unique_together().await?;
         let finer = finer(policy, &chosen.levels);
         as_is::reveals(session, output, table, &expected, &finer, &mut as_is, run.stop).await?;
@@ -139,7 +138,7 @@ pub async fn release(
     let private =
         private_record(source, policy, input, &public, &before, &verified, as_is, method, &outcome)?;
     run.stop.check()?;
-    run.listener.begin(Phase::Publish, 0);
+    run.progress.begin(Phase::Publish, 0);
     let warnings = staging.publish(&private)?;
 
     let levels = public_levels(policy, &chosen);

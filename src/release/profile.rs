@@ -11,13 +11,13 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::{Budget, ClassSizes, ClassTable, ClassTableBuilder, Encoder, QuasiColumn};
-use crate::engine::cancel::CancelToken;
 use crate::engine::class_key::keyed;
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
 use crate::model::ValueCount;
 use crate::policy::Policy;
+use crate::progress::CancelToken;
 use crate::verify::homogeneous::{Counting, Homogeneous};
 use crate::verify::per_class::{self, ClassSummary, PerClass, Position, by_class};
 

@@ -1,7 +1,7 @@
 //! From an opened input to the best nodes: profile, check that the policy can be satisfied, search.
 
 use crate::class::ClassTable;
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::lattice::minimal::minimal;
@@ -9,16 +9,17 @@ use crate::method::{self, Found, Outcome, Problem};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::Policy;
+use crate::progress::Phase;
+use crate::release::long_search::LongSearch;
 use crate::release::profile;
 use crate::release::publish::record::models_text;
-use crate::release::watcher::Watcher;
 
 /// Profiles an opened input.
 ///
 /// # Errors
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
 pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
-    run.listener.begin(Phase::Profile, 0);
+    run.progress.begin(Phase::Profile, 0);
     let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
     let individual = loaded.policy.individual();
@@ -125,9 +126,10 @@ pub(crate) fn ask<T>(
         top,
         effort: policy.effort,
         threads: run.resources.threads,
-        watch: &Watcher::new(run, nodes, advice),
+        progress: &LongSearch::new(run, nodes, advice),
+        stop: run.stop,
     };
-    run.listener.begin(Phase::Search, nodes);
+    run.progress.begin(Phase::Search, nodes);
     answer(&problem)
 }
 

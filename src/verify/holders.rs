@@ -32,10 +32,10 @@ use futures::StreamExt;
 use super::members::{Members, only};
 use super::per_class::{INDIVIDUAL, individual_columns};
 use crate::class::{Budget, Held};
-use crate::engine::cancel::CancelToken;
 use crate::engine::functions::{counted, random_keys, row_hashes};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
+use crate::progress::CancelToken;
 
 /// The columns whose values are examined together.
 #[derive(Debug, Clone)]

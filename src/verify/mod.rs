@@ -32,9 +32,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::Budget;
-use crate::engine::cancel::CancelToken;
 use crate::engine::{Context, PoolBudget};
 use crate::error::{Error, Result};
+use crate::progress::CancelToken;
 use crate::verify::counting::{Labels, counting_plan};
 pub use crate::verify::expected::Expected;
 use crate::verify::judge::{Counts, Judge};

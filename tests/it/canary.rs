@@ -22,11 +22,12 @@ use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion_kanon::class::{EvaluatedNode, Unlimited};
-use datafusion_kanon::engine::cancel::CancelToken;
-use datafusion_kanon::engine::{Resources, Run, Silent};
+use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::generalize::{Argument, GENERALIZERS, Options, Takes, Value as Cell};
 use datafusion_kanon::input::{Input, PolicySource, open};
 use datafusion_kanon::policy::{Folder, PolicySpec};
+use datafusion_kanon::progress::CancelToken;
+use datafusion_kanon::progress::Silent;
 use datafusion_kanon::release::{load, release, search};
 use serde_json::Value;
 
@@ -612,7 +613,7 @@ fn debug_shows_no_cell() {
     let folder = Folder(place.path(""));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (resources, stop) = (Resources { threads: 1, memory: 1 << 28, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     let shown = |what: &dyn std::fmt::Debug, name: &str| {
         clean(name, format!("{what:?}").as_bytes());
         clean(name, format!("{what:#?}").as_bytes());

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use datafusion_kanon::engine::cancel::CancelToken;
-use datafusion_kanon::engine::{Resources, Run, Silent};
+use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::{Effort, Problem, Watch};
+use datafusion_kanon::method::{Effort, Problem};
 use datafusion_kanon::policy::{Folder, PolicySpec};
+use datafusion_kanon::progress::CancelToken;
+use datafusion_kanon::progress::Silent;
+use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release::load;
 use datafusion_kanon::release::publish::record::{PublicRecord, recorded};
 use serde_json::Value;
@@ -220,10 +222,6 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
         .says("1 class fails a required model");
 }
 
-struct Unwatched;
-
-impl Watch for Unwatched {}
-
 /// A small random table, the same for the same seed.
 fn random(seed: u64) -> RecordBatch {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -272,7 +270,7 @@ async fn nodes_are_what_count_distinct_says() {
     let place = Place::new();
     place.write("p.toml", RANDOM_POLICY);
     let (resources, stop) = (Resources { threads: 2, memory: 1 << 28, spill: None }, CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     let mut found_some = 0;
     for seed in 1..=6 {
         place.parquet("in.parquet", &random(seed));
@@ -292,7 +290,8 @@ async fn nodes_are_what_count_distinct_says() {
             top: 1,
             effort: Effort::Nodes(1),
             threads: 1,
-            watch: &Unwatched,
+            progress: &Silent,
+            stop: &CancelToken::default(),
         };
         let mut nodes = Vec::new();
         for_every_node(&problem, &mut |node| {

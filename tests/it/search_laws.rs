@@ -16,8 +16,9 @@ use datafusion_kanon::method::lattice::anytime::Anytime;
 use datafusion_kanon::method::lattice::exhaustive::{Exhaustive, for_every_node};
 use datafusion_kanon::method::lattice::minimal::minimal;
 use datafusion_kanon::method::lattice::optimal::Optimal;
-use datafusion_kanon::method::{Effort, Found, Method, Outcome, Problem, Unwatched};
+use datafusion_kanon::method::{Effort, Found, Method, Outcome, Problem};
 use datafusion_kanon::model::{Counted, Merge, Needs, Requirement};
+use datafusion_kanon::progress::{CancelToken, Silent};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -103,7 +104,8 @@ impl Asked {
             top: 1,
             effort: Effort::Nodes(1_000),
             threads: 1,
-            watch: &Unwatched,
+            progress: &Silent,
+            stop: &CancelToken::default(),
         }
     }
 
@@ -559,7 +561,8 @@ fn threads_change_nothing_in_a_large_table() {
                     top: 5,
                     effort: Effort::Nodes(12),
                     threads,
-                    watch: &Unwatched,
+                    progress: &Silent,
+                    stop: &CancelToken::default(),
                 };
                 method.search(&problem).unwrap()
             };

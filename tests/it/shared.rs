@@ -11,14 +11,16 @@ use std::path::{Path, PathBuf};
 use arrow::datatypes::Schema;
 use arrow::util::display::array_value_to_string;
 use datafusion_kanon::class::{ClassTable, EvaluatedNode};
-use datafusion_kanon::engine::cancel::CancelToken;
-use datafusion_kanon::engine::{Resources, Run, Silent};
+use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::{Effort, Outcome, Problem, Unwatched};
+use datafusion_kanon::method::{Effort, Outcome, Problem};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, PolicySpec};
+use datafusion_kanon::progress::CancelToken;
+use datafusion_kanon::progress::Silent;
+use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release;
 
 /// The folder of outside truth: `KANON_SHARED`, else `../shared` beside the project. Where it is absent the
@@ -43,7 +45,7 @@ pub(crate) fn resources() -> Resources {
 /// Calls `task` with all that a run needs.
 pub(crate) fn with_run<T>(task: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
     let (resources, stop) = (resources(), CancelToken::default());
-    let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+    let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(task(&run))
 }
@@ -102,7 +104,8 @@ impl Opened {
             top: 1,
             effort: Effort::default(),
             threads: 2,
-            watch: &Unwatched,
+            progress: &Silent,
+            stop: &CancelToken::default(),
         };
         for_every_node(&problem, see).unwrap()
     }

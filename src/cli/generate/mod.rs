@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::rows;
-use crate::engine::{Phase, Run};
+use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
+use crate::progress::Phase;
 
 /// Generate hospital visits of made-up people as a Parquet file.
 #[derive(Debug, Args)]
@@ -42,9 +43,9 @@ impl Generate {
             let why = format!("--to {}: exists; --overwrite replaces it", self.to.display());
             return Err(Error::policy(why));
         }
-        run.listener.begin(Phase::Write, self.rows);
+        run.progress.begin(Phase::Write, self.rows);
         let mut progress = |written| {
-            run.listener.done(written);
+            run.progress.done(written);
             run.stop.check()
         };
         tokio::task::block_in_place(|| visits::write_visits(self.rows, self.seed, &self.to, &mut progress))?;

@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
                 }
             }
             let decided = crate::measure::ratio(self.nodes.into(), 1) - self.undecided;
-            self.problem.watch.progress(share_of(self.nodes, decided), self.nodes);
+            self.problem.progress.done(share_of(self.nodes, decided));
         }
         Ok(())
     }

@@ -189,9 +189,7 @@ impl<'a> Evaluator<'a> {
         purpose: Purpose,
         scratch: &mut Scratch,
     ) -> Result<Evaluated> {
-        if self.problem.watch.stopped() {
-            return Err(Error::interrupted());
-        }
+        self.problem.stop.check()?;
         let table = self.problem.table;
         let (from, source) = self.finer.at(source, table);
         if from == levels {

@@ -48,7 +48,7 @@ impl Method for Exhaustive {
                         best.offer(Found::new(node, problem.objective));
                     }
                     let seen = seen.fetch_add(1, Ordering::Relaxed) + 1;
-                    problem.watch.progress(seen, nodes);
+                    problem.progress.done(seen);
                 })?;
             }
             Ok(best)
@@ -103,9 +103,7 @@ impl Walk<'_> {
     /// levels.
     fn column(&mut self, column: usize, classes: &Classes) -> Result<()> {
         let Some(range) = self.ranges.get(column) else {
-            if self.problem.watch.stopped() {
-                return Err(Error::interrupted());
-            }
+            self.problem.stop.check()?;
             (self.see)(&EvaluatedNode::new(
                 self.problem.table,
                 &self.levels,

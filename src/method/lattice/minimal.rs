@@ -41,8 +41,10 @@ fn offer(found: &mut Vec<Found>, node: Found) {
 }
 
 fn by_visiting(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), 0);
     let evaluated = for_every_node(problem, &mut |node| {
+        seen += 1;
+        problem.progress.done(seen);
         if node.suppressed_individuals() <= problem.limit {
             offer(&mut found, Found::new(node, problem.objective));
         }
@@ -57,6 +59,7 @@ fn by_halves(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
     let ends = problem.ranges.iter().map(|range| (*range.start(), *range.end()));
     let mut open: Vec<(Vec<usize>, Vec<usize>)> = vec![ends.unzip()];
     while let Some((low, high)) = open.pop() {
+        problem.progress.done(evaluator.evaluated());
         let nothing_new = refused.iter().any(|above| is_below(&high, above))
             || found.iter().any(|below| is_below(&below.levels, &low) && below.levels != low);
         if nothing_new {

@@ -84,8 +84,9 @@ mod tests {
     use super::*;
     use crate::class::tests::samarati;
     use crate::measure::LOSSES;
-    use crate::method::{Effort, METHODS, Outcome, Unwatched};
+    use crate::method::{Effort, METHODS, Outcome};
     use crate::model::{Needs, Requirement, k_anonymity::KAnonymity};
+    use crate::progress::{CancelToken, Silent};
 
     fn search_all(k: u64, limit: u64, top: usize) -> Vec<(&'static str, Vec<Outcome>)> {
         let table = samarati();
@@ -104,7 +105,8 @@ mod tests {
                     top,
                     effort: Effort::Nodes(1_000),
                     threads: 2,
-                    watch: &Unwatched,
+                    progress: &Silent,
+                    stop: &CancelToken::default(),
                 };
                 (objective.doc().name, METHODS.iter().map(|m| m.search(&problem).unwrap()).collect())
             })

@@ -12,9 +12,9 @@ use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::engine::Context;
-use crate::engine::cancel::CancelToken;
 use crate::engine::functions::row_hashes;
 use crate::error::{Error, Result};
+use crate::progress::CancelToken;
 use crate::release::apply::ORDER_KEY;
 use crate::release::publish::write::Part;
 

@@ -18,9 +18,9 @@ use futures::StreamExt;
 
 use crate::class::{Budget, Held};
 use crate::engine::Context;
-use crate::engine::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
+use crate::progress::CancelToken;
 use crate::release::publish::digest;
 use crate::release::released_recoding::{Chosen, KeptClasses};
 

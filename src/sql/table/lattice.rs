@@ -27,13 +27,14 @@ use super::policy::{BoundPolicy, TableAndPolicy, asked, not_repeatable};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
-use crate::engine::{Context, Resources, Run, Silent, column};
+use crate::engine::{Context, Resources, Run, column};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::measure::LOSSES;
 use crate::method::lattice::exhaustive::for_every_node;
 use crate::model::Needs;
 use crate::policy::Policy;
+use crate::progress::Silent;
 use crate::release::ask;
 use crate::release::profile::by_values;
 use crate::release::role_checks::{each_counts_once, must_not_repeat};
@@ -133,7 +134,7 @@ impl Task for Lattice {
         let (policy, resources, stop) =
             (Arc::clone(&self.followed.policy), resources.clone(), inputs.stop.clone());
         let nodes = tokio::task::spawn_blocking(move || {
-            let run = Run { resources: &resources, stop: &stop, listener: &Silent, show_values: false };
+            let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
             let mut nodes: Vec<Node> = Vec::new();
             ask(&run, &policy, &classes, 1, None, |problem| {
                 for_every_node(problem, &mut |node| {

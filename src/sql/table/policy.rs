@@ -13,8 +13,7 @@ use super::super::hierarchies::Hierarchies;
 use super::arguments::{Arguments, text_of};
 use super::task::Inputs;
 use crate::class::ClassTable;
-use crate::engine::cancel::CancelToken;
-use crate::engine::{Context, Resources, Run, Silent};
+use crate::engine::{Context, Resources, Run};
 use crate::error::{Error, of_file};
 use crate::generalize::Argument;
 use crate::generalize::hierarchy::csv_of_rows;
@@ -23,6 +22,8 @@ use crate::input::days_since::{days_since, plain_days_since};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::input::infer_types::Typing;
 use crate::policy::{Files, Folder, Policy, PolicySpec};
+use crate::progress::CancelToken;
+use crate::progress::Silent;
 use crate::release::can_be_searched;
 use crate::release::profile::of_values_grouped;
 use crate::release::publish::digest;
@@ -57,7 +58,7 @@ impl BoundPolicy {
 
     /// Returns the resources of a run of the task.
     pub(super) fn run<'a>(&self, resources: &'a Resources, stop: &'a CancelToken) -> Run<'a> {
-        Run { resources, stop, listener: &Silent, show_values: self.show_values }
+        Run { resources, stop, progress: &Silent, show_values: self.show_values }
     }
 
     /// Returns the classes of the task's first input, a profile.
@@ -90,29 +91,29 @@ pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
     let refused = |error: Error| call.refused(error);
-    let argument = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
+    let spec = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
     let allowed = call.options().allow_files;
     let files = KnownFiles {
         hierarchies: call.hierarchies().clone(),
         folder: allowed.then_some(HierarchyFiles(Folder(folder))),
     };
     let mut digested = text.clone();
-    for name in argument.hierarchy_files() {
+    for name in spec.hierarchy_files() {
         digested += &files.read(name).map_err(refused)?;
     }
-    let csv_type = |name: &str| argument.csv_type(name);
-    let plain = call.file_of(&table, argument.csv(), &csv_type, Typing::Plain)?;
-    let plan = call.table_of(table, argument.csv(), &csv_type)?;
+    let csv_type = |name: &str| spec.csv_type(name);
+    let plain = call.file_of(&table, spec.csv(), &csv_type, Typing::Plain)?;
+    let plan = call.table_of(table, spec.csv(), &csv_type)?;
     let refused = |error: Error| call.refused(error);
     let table = DataFrame::new(SessionContext::new().state(), plan);
     let plain = plain.unwrap_or_else(|| table.clone());
     let [table, plain] = [canonical_table(table), canonical_table(plain)];
     let (table, plain) = (table.map_err(refused)?, plain.map_err(refused)?);
     same_types(table.schema().as_arrow(), plain.schema().as_arrow()).map_err(refused)?;
-    let relative = argument.relative_columns(table.schema().as_arrow()).map_err(refused)?;
+    let relative = spec.relative_columns(table.schema().as_arrow()).map_err(refused)?;
     let table = days_since(table, &relative).map_err(refused)?;
     let plain_table = plain_days_since(plain, &relative).map_err(refused)?;
-    let policy = argument.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
+    let policy = spec.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
     Ok(TableAndPolicy {
         policy: Arc::new(policy),
         digest: digest::of_bytes(digested.as_bytes()),

@@ -26,9 +26,9 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use tokio::sync::mpsc::Sender;
 
-use crate::engine::cancel::CancelToken;
 use crate::engine::into_engine;
 use crate::error::Error;
+use crate::progress::CancelToken;
 
 /// The work of a table function when it is executed.
 #[async_trait]

@@ -18,11 +18,12 @@ use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion_kanon::engine::cancel::CancelToken;
-use datafusion_kanon::engine::{Resources, Run, Silent, map_error};
+use datafusion_kanon::engine::{Resources, Run, map_error};
 use datafusion_kanon::error::Error;
 use datafusion_kanon::input::{Format, Input, Loaded, PolicySource, open};
 use datafusion_kanon::policy::{CsvOptions, PolicySpec};
+use datafusion_kanon::progress::CancelToken;
+use datafusion_kanon::progress::Silent;
 use datafusion_kanon::release::{check_release, release};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -376,7 +377,7 @@ impl InputFiles {
     fn release(&self, input: &Input, said: &PolicySpec, policy: &str, names: &str) -> Result<(), String> {
         let out = self.folder.path().join("out");
         let stop = CancelToken::default();
-        let run = Run { resources: &self.resources, stop: &stop, listener: &Silent, show_values: false };
+        let run = Run { resources: &self.resources, stop: &stop, progress: &Silent, show_values: false };
         let source = PolicySource { spec: said, text: policy, files: &self.files };
         let outcome = match self.within(release(&run, input, &source, &out, false))? {
             Ok(released) => {

@@ -1,19 +1,18 @@
-//! Watches a search for a run: reports its progress, stops it, and shows one notice if it takes
-//! long.
+//! The progress of a search: that of the run, with one notice if the search takes long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::Run;
-use crate::method::Watch;
 use crate::plural::nodes_of;
+use crate::progress::Progress;
 
 /// The duration after which a search gets a notice, unless its lattice is small: it will end soon.
 const LONG: Duration = Duration::from_secs(5);
 const MANY: u64 = 100_000;
 
-/// The [`Watch`] of a run.
-pub(super) struct Watcher<'a> {
+/// Passes the progress of a search on to the run.
+pub(super) struct LongSearch<'a> {
     run: &'a Run<'a>,
     /// The number of nodes in the lattice.
     nodes: u64,
@@ -21,31 +20,27 @@ pub(super) struct Watcher<'a> {
     advice: Option<&'static str>,
     started: Instant,
     long: Duration,
-    has_told: AtomicBool,
+    has_advised: AtomicBool,
 }
 
-impl<'a> Watcher<'a> {
-    /// Watches a search over `nodes` nodes that begins now.
+impl<'a> LongSearch<'a> {
+    /// Begins to follow a search over `nodes` nodes.
     pub(super) fn new(run: &'a Run<'a>, nodes: u64, advice: Option<&'static str>) -> Self {
-        Self { run, nodes, advice, started: Instant::now(), long: LONG, has_told: AtomicBool::new(false) }
+        Self { run, nodes, advice, started: Instant::now(), long: LONG, has_advised: AtomicBool::new(false) }
     }
 }
 
-impl Watch for Watcher<'_> {
-    fn progress(&self, done: u64, _total: u64) {
-        self.run.listener.done(done);
-    }
-
-    fn stopped(&self) -> bool {
+impl Progress for LongSearch<'_> {
+    fn done(&self, units: u64) {
+        self.run.progress.done(units);
         if let Some(advice) = self.advice
             && self.nodes >= MANY
             && self.started.elapsed() >= self.long
-            && !self.has_told.swap(true, Ordering::Relaxed)
+            && !self.has_advised.swap(true, Ordering::Relaxed)
         {
             let nodes = nodes_of(self.nodes);
-            self.run.listener.notice(&format!("searching {nodes}; this may take long: {advice}"));
+            self.run.progress.notice(&format!("searching {nodes}; this may take long: {advice}"));
         }
-        self.run.stop.is_set()
     }
 }
 
@@ -54,36 +49,33 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::engine::Listener;
     use crate::engine::Resources;
-    use crate::engine::cancel::CancelToken;
+    use crate::progress::CancelToken;
 
     #[derive(Default)]
     struct Heard(Mutex<Vec<String>>);
 
-    impl Listener for Heard {
+    impl Progress for Heard {
         fn notice(&self, text: &str) {
             self.0.lock().unwrap().push(text.to_owned());
         }
     }
 
-    /// Returns the notices of a search that checks three times whether it is stopped.
+    /// Returns the notices of a search that reports its progress three times.
     fn notices(nodes: u64, advice: Option<&'static str>, long: Duration) -> Vec<String> {
         let (heard, stop, resources) =
             (Heard::default(), CancelToken::default(), Resources::default_of_machine());
-        let run = Run { resources: &resources, stop: &stop, listener: &heard, show_values: false };
-        let watcher = Watcher { long, ..Watcher::new(&run, nodes, advice) };
-        assert!((0..3).all(|_| !watcher.stopped()));
-        stop.now();
-        assert!(watcher.stopped());
+        let run = Run { resources: &resources, stop: &stop, progress: &heard, show_values: false };
+        let search = LongSearch { long, ..LongSearch::new(&run, nodes, advice) };
+        (0..3).for_each(|done| search.done(done));
         heard.0.into_inner().unwrap()
     }
 
     #[test]
-    fn a_long_search_is_told_once_with_its_advice() {
+    fn a_long_search_gets_one_notice_with_its_advice() {
         let advice = Some("wait");
-        let told = "searching 1,099,511,627,776 nodes; this may take long: wait";
-        assert_eq!(notices(1 << 40, advice, Duration::ZERO), [told]);
+        let notice = "searching 1,099,511,627,776 nodes; this may take long: wait";
+        assert_eq!(notices(1 << 40, advice, Duration::ZERO), [notice]);
         let many = notices(u64::MAX, advice, Duration::ZERO);
         assert!(many[0].starts_with("searching more than 18,446,744,073,709,551,615 nodes;"), "{many:?}");
         assert!(notices(1 << 40, None, Duration::ZERO).is_empty());

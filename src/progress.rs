@@ -1,0 +1,61 @@
+//! What a run tells its user, and how the user stops it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A phase of a run, for a progress display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The input is grouped.
+    Profile,
+    /// The best node is searched.
+    Search,
+    /// Rows are written.
+    Write,
+    /// The written rows are counted.
+    Verify,
+    /// The release is moved to its place.
+    Publish,
+}
+
+/// Receives the phases, the progress and the notices of a run.
+pub trait Progress: Sync + Send {
+    /// Begins a phase; `total` is its number of units of work, or 0 if unknown.
+    fn begin(&self, _phase: Phase, _total: u64) {}
+    /// Reports that `units` of the phase are done.
+    fn done(&self, _units: u64) {}
+    /// Shows the user a text while the run goes on.
+    fn notice(&self, _text: &str) {}
+}
+
+/// Ignores all progress and notices.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Progress for Silent {}
+
+/// A flag shared by a run and every caller that may stop it.
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// Asks the run to stop.
+    pub fn now(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether the run was asked to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Fails once the run was asked to stop.
+    ///
+    /// # Errors
+    /// [`Error::interrupted`].
+    pub fn check(&self) -> Result<()> {
+        if self.is_set() { Err(Error::interrupted()) } else { Ok(()) }
+    }
+}
