@@ -7,11 +7,12 @@ pub mod apply;
 mod check_record;
 pub mod profile;
 pub mod publish;
+pub(crate) mod released_labels;
 pub mod released_recoding;
 pub mod role_checks;
 mod search;
 pub(crate) mod verified_rows;
-pub(crate) mod verify_folder;
+mod verify_folder;
 mod watcher;
 
 use std::path::Path;
