@@ -27,6 +27,7 @@ mod measure_state;
 mod one_group;
 pub mod options;
 mod refusals;
+mod repeatable;
 pub mod reserve_aliases;
 pub mod size_aggregate;
 pub mod table;
