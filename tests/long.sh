@@ -32,7 +32,7 @@ for step in $steps; do
     guards)
         # A sample of the mutants of verification and the guards, against the tests that attack them.
         cargo mutants --sharding round-robin --shard "${KANON_SHARD:-0/20}" \
-            --file 'src/verify/*.rs' --file 'src/release/{role_checks,check_record,verify_folder}.rs' \
+            --file 'src/verify/*.rs' --file 'src/release/{role_checks,check_record,released_labels,verify_folder}.rs' \
             --file src/release/publish/order.rs \
             --output "${TMPDIR:-/tmp}/kanon-guards" \
             -- --lib --test it -- mutants roles releases individuals release:: verify::

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, new_empty_array};
 
-use super::classes::{Classes, Histograms};
+use super::classes::Classes;
 use super::encoded_column::EncodedColumn;
 use super::encoder::Encoder;
+use super::histograms::Histograms;
 use super::individuals::{ClassIndividuals, IndividualsByValue, MemberLists};
 use super::packing::Packing;
 use super::roll_up::{Scratch, roll_up};

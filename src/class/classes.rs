@@ -1,6 +1,7 @@
 //! The classes of one node: packed codes, rows, and the frequency of each sensitive value.
 
 use super::Held;
+use super::histograms::Histograms;
 use super::individuals::ClassIndividuals;
 use super::packing::Packing;
 use crate::model::ValueCount;
@@ -15,17 +16,6 @@ pub struct Classes {
     /// The individuals of every class, if individuals are counted.
     pub(super) people: Option<ClassIndividuals>,
     pub(super) held: Held,
-}
-
-/// The number of rows or individuals of each class that have each value of a sensitive column,
-/// ordered by value, NULL first.
-#[derive(Default, Clone)]
-pub(super) struct Histograms {
-    /// The start of each class's counts, then the end of the last one's.
-    pub(super) starts: Vec<usize>,
-    pub(super) counts: Vec<ValueCount>,
-    /// All value numbers are below this.
-    pub(super) values: u32,
 }
 
 impl std::fmt::Debug for Classes {
@@ -88,19 +78,5 @@ impl Classes {
         let sensitive: usize = self.sensitive.iter().map(Histograms::bytes).sum();
         let people = self.people.as_ref().map_or(0, ClassIndividuals::bytes);
         self.entries.capacity() * size_of::<u64>() + sensitive + people
-    }
-}
-
-impl Histograms {
-    /// Returns the counts of one class.
-    pub(super) fn of(&self, class: usize) -> &[ValueCount] {
-        match self.starts.get(class..class + 2) {
-            Some([from, to]) => &self.counts[*from..*to],
-            _ => &[],
-        }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.starts.capacity() * size_of::<usize>() + self.counts.capacity() * size_of::<ValueCount>()
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::classes::Histograms;
+use super::histograms::Histograms;
 use crate::model::ValueCount;
 
 /// The individuals of every class, and which of them have which sensitive value. A row without an

@@ -11,6 +11,7 @@ mod classes;
 mod encoded_column;
 mod encoder;
 mod evaluated_node;
+mod histograms;
 mod individuals;
 mod packing;
 mod roll_up;

@@ -4,7 +4,8 @@
 //! values or labels. The inner loop allocates nothing: the compiler knows the width of keys, and
 //! the hash index and the growing result live in a [`Scratch`] that is reused.
 
-use super::classes::{Classes, Histograms};
+use super::classes::Classes;
+use super::histograms::Histograms;
 use super::individuals::{ClassIndividuals, Grouping};
 use super::packing::Field;
 use super::{Budget, Held, too_many_classes};

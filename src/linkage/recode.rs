@@ -16,7 +16,7 @@ use crate::generalize::{AsIs, Generalizer, Value, of_label, suppress::Suppress};
 use crate::input::canonical_type;
 use crate::policy::{CsvType, Files, PolicySpec};
 use crate::release::publish::record::{LevelRecord, PublicRecord};
-use crate::release::verify_folder::released_labels;
+use crate::release::released_labels::released_labels;
 
 /// The recoding of the table: its record where it is a release, and the policy where one is
 /// available.

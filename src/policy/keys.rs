@@ -246,6 +246,14 @@ pub(super) fn role(value: Value) -> Result<Role> {
     Role::parse(&word).map_err(|why| Error::policy(format!("found `{word}`; {why}")))
 }
 
+/// Reads the name of the column from whose dates days are counted, for a column with this role.
+pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
+    if role.is_released() {
+        return string(value);
+    }
+    Err(Error::policy(format!("only released columns have it; this column's role is `{}`", role.word())))
+}
+
 pub(super) fn delimiter(value: Value) -> Result<u8> {
     match value.as_str().map(str::as_bytes) {
         Some([byte]) if byte.is_ascii() && !b"\"\r\n\0".contains(byte) => Ok(*byte),

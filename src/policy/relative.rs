@@ -4,35 +4,17 @@
 use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, Schema};
-use toml::Value;
 
-use super::keys::{join, string};
+use super::keys::join;
 use super::spec::{ColumnSpec, PolicySpec};
 use crate::error::{Error, Result, nearest};
 use crate::plural::plural;
-use crate::role::Role;
-
-/// Reads the name of the other column, for a column with this role.
-pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
-    if role.is_released() {
-        return string(value);
-    }
-    Err(Error::policy(format!("only released columns have it; this column's role is `{}`", role.word())))
-}
 
 impl PolicySpec {
     /// Returns the columns that hold days since another column's date, with that column's name.
     pub(super) fn days_since(&self) -> BTreeMap<String, String> {
         let other = |column: &ColumnSpec| Some((column.name.clone(), column.relative_to.clone()?));
         self.columns.iter().filter_map(other).collect()
-    }
-
-    /// Returns whether days are counted from the column `name` or to it.
-    pub(super) fn counts_days_of(&self, name: &str) -> bool {
-        let counts = |column: &ColumnSpec| {
-            column.relative_to.as_ref().is_some_and(|other| column.name == name || other == name)
-        };
-        self.columns.iter().any(counts)
     }
 
     /// Returns the columns of a table that become days since another column's date, with that

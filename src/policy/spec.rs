@@ -9,10 +9,9 @@ use toml::{Table, Value};
 
 use super::keys::{
     ANYTIME, AUTO, Keys, boolean, clip, delimiter, effort, expected, join, level, lists, method,
-    not_too_deep, number, numbers, objective, others, role, share, string, syntax, table_of, tables, weight,
-    words,
+    not_too_deep, number, numbers, objective, others, relative_to, role, share, string, syntax, table_of,
+    tables, weight, words,
 };
-use super::relative::relative_to;
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
@@ -254,6 +253,14 @@ impl PolicySpec {
             None if self.column(name).is_some_and(|column| column.clip.is_some()) => CsvType::Number,
             Some(LevelsSpec::File(_)) | None => CsvType::Text,
         }
+    }
+
+    /// Returns whether days are counted from the column `name` or to it.
+    fn counts_days_of(&self, name: &str) -> bool {
+        let counts = |column: &ColumnSpec| {
+            column.relative_to.as_ref().is_some_and(|other| column.name == name || other == name)
+        };
+        self.columns.iter().any(counts)
     }
 
     /// Returns the names of the hierarchy files, in the order of the columns, each once.

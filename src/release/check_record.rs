@@ -22,7 +22,7 @@ use crate::measure::{
 };
 use crate::model::{Class, Needs, Quantity, Requirement, ValueCount, Worst, l_diversity};
 use crate::release::publish::record::{LevelRecord, ModelRecord, PublicRecord, recorded};
-use crate::release::verify_folder::{refused, released_labels};
+use crate::release::released_labels::released_labels;
 use crate::role::Role;
 use crate::verify::Verified;
 use crate::verify::homogeneous::Homogeneous;
@@ -30,6 +30,11 @@ use crate::verify::homogeneous::Homogeneous;
 /// The relative error of a number rounded to the 12 digits of a record, and of results computed
 /// from such numbers.
 const ROUNDING: f64 = 1e-9;
+
+/// Creates the error of a release that does not pass a check.
+pub(super) fn refused(what: impl std::fmt::Display) -> Error {
+    Error::unmet(format!("verification refused: {what}"))
+}
 
 /// Checks that the models protect individuals: kanon publishes no release whose models would accept
 /// a class of one individual.

@@ -8,11 +8,12 @@ mod check_record;
 mod long_search;
 pub mod profile;
 pub mod publish;
+pub(crate) mod released_labels;
 pub mod released_recoding;
 pub mod role_checks;
 mod search;
 pub(crate) mod verified_rows;
-pub(crate) mod verify_folder;
+mod verify_folder;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -6,15 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
-use arrow::compute::concat;
 use arrow::datatypes::Schema;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::decimal::Decimal;
-use crate::engine::{Context, Run, column};
+use crate::engine::{Context, Run};
 use crate::error::{Error, Kind, Result};
 use crate::generalize::Generalizer;
 use crate::input::damaged::unless_it_panics;
@@ -22,16 +20,18 @@ use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::model::{Needs, Parameters, Requirement, make};
 use crate::policy::{Files, Policy, PolicySpec};
+use crate::release::check_record::{self, refused};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
     ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, models_text, parameters_text,
 };
 use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
+use crate::release::released_labels::released_labels;
 use crate::release::released_recoding::{
     GENERALIZED, expected, field_label, labelled_field, released_schema,
 };
-use crate::release::{check_record, role_checks};
+use crate::release::role_checks;
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
 use crate::verify::{Expected, Verified, verify};
@@ -47,10 +47,6 @@ pub struct Checked {
     pub unique: UniqueTogether,
     /// Whether the release was compared with the input.
     pub with_input: bool,
-}
-
-pub(super) fn refused(what: impl std::fmt::Display) -> Error {
-    Error::unmet(format!("verification refused: {what}"))
 }
 
 /// Checks the release in `out`: its record, files and rows; with `input` also that the rows are
@@ -240,15 +236,6 @@ async fn recorded_generalizers(
         generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
     }
     Ok(generalizers)
-}
-
-/// Returns the distinct values of a released column; `None` for a release without rows.
-pub(crate) async fn released_labels(output: &DataFrame, name: &str) -> Result<Option<ArrayRef>> {
-    let doing = "reading the released labels";
-    let labels = output.clone().select(vec![column(name)]).context(doing)?;
-    let labels = labels.distinct().context(doing)?.collect().await.context(doing)?;
-    let labels: Vec<&dyn Array> = labels.iter().map(|batch| &**batch.column(0)).collect();
-    if labels.is_empty() { Ok(None) } else { concat(&labels).context(doing).map(Some) }
 }
 
 /// Checks the record's columns.

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -40,6 +41,12 @@ const SYNTAX: &str = "generalize('hierarchy', value, level)";
 /// Returns the hierarchies of `function` if it is `generalize`.
 pub(super) fn of_loaded(function: &ScalarUDF) -> Option<Hierarchies> {
     Some(function.inner().downcast_ref::<GeneralizeLoaded>()?.hierarchies.clone())
+}
+
+/// Returns the hierarchies that the functions of a registry share; `None` where they are not
+/// registered.
+pub(super) fn hierarchies(registry: &dyn FunctionRegistry) -> Option<Hierarchies> {
+    registry.udf(NAME).ok().and_then(|function| of_loaded(&function))
 }
 
 /// One level of one loaded hierarchy.

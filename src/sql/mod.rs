@@ -22,10 +22,12 @@ mod generalize;
 pub(crate) mod hierarchies;
 mod interned;
 pub mod k_anonymity_to_group_by;
+mod load_hierarchies;
 mod measure_state;
 mod one_group;
 pub mod options;
 mod refusals;
+mod repeatable;
 pub mod reserve_aliases;
 pub mod size_aggregate;
 pub mod table;
@@ -50,9 +52,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::engine::class_key::class_key_function;
 use crate::engine::functions::canonical_float_function;
 use crate::generalize::GENERALIZERS;
-pub use hierarchies::{load_hierarchy, load_hierarchy_file};
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
 use k_anonymity_to_group_by::sort_class_sizes::{self, SortClassSizes};
+pub use load_hierarchies::{load_hierarchy, load_hierarchy_file};
 use options::KanonOptions;
 use refusals::Refusals;
 use reserve_aliases::ReserveAliases;
@@ -80,7 +82,7 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in [canonical_float_function(), class_key_function()] {
         registry.register_udf(Arc::new(function))?;
     }
-    let loaded = hierarchies::hierarchies(&*registry).unwrap_or_default();
+    let loaded = generalize::hierarchies(&*registry).unwrap_or_default();
     registry.register_udf(Arc::new(generalize::GeneralizeLoaded::new(loaded).into()))?;
     let (aggregates, of_sizes) = aggregates()?;
     for function in aggregates {
@@ -123,7 +125,7 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
         session.clone().register_expr_planner(Arc::new(Refusals))?;
     }
     if !state.relation_planners().iter().any(table::is_ours) {
-        let hierarchies = hierarchies::hierarchies(&state).unwrap_or_default();
+        let hierarchies = generalize::hierarchies(&state).unwrap_or_default();
         let catalogs = Arc::clone(state.catalog_list());
         let state = session.state_weak_ref();
         // A locked state is not waited for.

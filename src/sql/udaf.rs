@@ -236,6 +236,19 @@ fn documented(
     documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }
 
+/// Returns whether an expression is a measure.
+pub(super) fn is_measure(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_measure(&alias.expr),
+        Expr::AggregateFunction(call) => call
+            .func
+            .inner()
+            .downcast_ref::<ClassAggregate>()
+            .is_some_and(|f| f.over() == AggregateInput::Quasi),
+        _ => false,
+    }
+}
+
 /// Returns the type in which columns of type `declared` are compared.
 pub(super) fn compared(declared: &DataType) -> DataType {
     match declared {

@@ -2,6 +2,7 @@
 
 pub mod digest;
 mod disk;
+mod entry_kind;
 pub(crate) mod make_record;
 pub(crate) mod order;
 pub mod record;

@@ -14,7 +14,7 @@ use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
-use crate::release::publish::target::kind_of;
+use crate::release::publish::entry_kind::kind_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 

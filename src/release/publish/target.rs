@@ -1,6 +1,6 @@
 //! OUT: where a release may appear, and the folders above it.
 
-use std::fs::{self, DirEntry, FileType};
+use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -98,19 +98,6 @@ pub(crate) fn is_folder(path: &Path) -> bool {
 /// Returns whether a path is an empty folder rather than a link to one.
 pub(crate) fn is_empty_folder(out: &Path) -> bool {
     is_folder(out) && fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
-}
-
-/// Names the kind of a directory entry.
-pub(crate) fn kind_of(kind: FileType) -> &'static str {
-    if kind.is_symlink() {
-        "a symbolic link"
-    } else if kind.is_dir() {
-        "a folder"
-    } else if kind.is_file() {
-        "a file"
-    } else {
-        "a pipe, a socket or a device"
-    }
 }
 
 /// Returns whether no entry has this name.

@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::release::publish::disk;
+use crate::release::publish::entry_kind::kind_of;
 use crate::release::publish::record::name_of;
-use crate::release::publish::target::{is_absent, is_folder, is_of_a_release, kind_of};
+use crate::release::publish::target::{is_absent, is_folder, is_of_a_release};
 
 /// The number of 10 ms waits before a work directory without a lock counts as left by a killed run.
 const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };

@@ -42,12 +42,14 @@ mod individuals;
 mod infallible;
 mod layer;
 mod plain;
-mod repeatable;
 pub mod sort_class_sizes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::catalog::stream::StreamTable;
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, NullEquality};
 use datafusion::error::{DataFusionError, Result};
@@ -59,15 +61,15 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::measure_state::Row;
 use super::options::KanonOptions;
-use super::udaf::{AggregateInput, ClassAggregate, aggregates, compared};
+use super::repeatable::{is_plain, is_repeatable};
+use super::table::is_task;
+use super::udaf::{AggregateInput, ClassAggregate, aggregates, compared, is_measure};
 use crate::engine::class_key::Seed;
 use crate::engine::functions::random_keys;
 use crate::engine::into_engine;
 use branch::{Branch, Measure};
 use layer::Layer;
 use plain::Plain;
-pub(super) use repeatable::is_repeatable;
-use repeatable::reads_once;
 
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "k_anonymity_to_group_by";
@@ -290,28 +292,15 @@ fn is_correlated(aggregate: &Aggregate) -> Result<bool> {
     Ok(own || aggregate.input.exists(|node| Ok(node.contains_outer_reference()))?)
 }
 
-/// Returns whether an expression gives the same value for a row wherever it is evaluated.
-fn is_plain(expr: &Expr) -> bool {
-    let has_subquery = expr.exists(|inner| {
-        Ok(matches!(
-            inner,
-            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)
-        ))
-    });
-    !expr.is_volatile() && !expr.contains_outer() && !has_subquery.unwrap_or(true)
-}
-
-/// Returns whether an expression is a measure.
-fn is_measure(expr: &Expr) -> bool {
-    match expr {
-        Expr::Alias(alias) => is_measure(&alias.expr),
-        Expr::AggregateFunction(call) => call
-            .func
-            .inner()
-            .downcast_ref::<ClassAggregate>()
-            .is_some_and(|f| f.over() == AggregateInput::Quasi),
-        _ => false,
-    }
+/// Returns whether a plan has a source that should be read once: a table function of this crate
+/// that searches (`anonymize`, `lattice`), or a stream, which may end after one read.
+fn reads_once(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| match node {
+        LogicalPlan::TableScan(scan) => Ok(source_as_provider(&scan.source).is_ok_and(|table| {
+            is_task(&*table) || table.is::<StreamTable>() || table.is::<StreamingTable>()
+        })),
+        _ => Ok(false),
+    })
 }
 
 impl OptimizerRule for KAnonymityToGroupBy {

@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::input::Loaded;
 use crate::release::profile::by_values;
 use crate::release::verified_rows;
-use crate::sql::k_anonymity_to_group_by::is_repeatable;
+use crate::sql::repeatable::is_repeatable;
 
 /// The table row of this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };

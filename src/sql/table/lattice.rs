@@ -38,7 +38,7 @@ use crate::progress::Silent;
 use crate::release::ask;
 use crate::release::profile::by_values;
 use crate::release::role_checks::{each_counts_once, must_not_repeat};
-use crate::sql::k_anonymity_to_group_by::is_repeatable;
+use crate::sql::repeatable::is_repeatable;
 
 /// The table row of this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
