@@ -20,8 +20,6 @@ use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::{self, Effort, Problem};
 use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::progress::Silent;
 use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release;
 use serde::Deserialize;

@@ -13,8 +13,6 @@ use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
 use datafusion_kanon::method::{Effort, Problem};
 use datafusion_kanon::policy::{Folder, PolicySpec};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::progress::Silent;
 use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release::load;
 use datafusion_kanon::release::publish::record::{PublicRecord, recorded};

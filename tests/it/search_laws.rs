@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
@@ -24,6 +24,8 @@ use proptest::sample::Index;
 
 use super::row_oracle::{Node, Oracle, Rows, table_and_oracle, tables};
 use super::test_models::{Rule, rule_sets};
+
+static NEVER_STOPPED: LazyLock<CancelToken> = LazyLock::new(CancelToken::default);
 
 /// A random question: printed when a law is broken.
 #[derive(Clone)]
@@ -105,7 +107,7 @@ impl Asked {
             effort: Effort::Nodes(1_000),
             threads: 1,
             progress: &Silent,
-            stop: &CancelToken::default(),
+            stop: &NEVER_STOPPED,
         }
     }
 

@@ -18,8 +18,6 @@ use datafusion_kanon::method::lattice::exhaustive::for_every_node;
 use datafusion_kanon::method::{Effort, Outcome, Problem};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, PolicySpec};
-use datafusion_kanon::progress::CancelToken;
-use datafusion_kanon::progress::Silent;
 use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release;
 
