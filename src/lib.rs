@@ -1,6 +1,6 @@
 //! Anonymize tables where they already are: in Parquet, through SQL, on Apache DataFusion.
 //!
-//! A table that names nobody still names people when age, ZIP code and sex together single a person out.
+//! A table without names still identifies a person whose age, ZIP code and sex together are unique.
 //! This crate generalizes such *quasi-identifiers* until every combination is shared by at least k people,
 //! drops the few rows for which that would cost too much, and publishes the result only after counting it
 //! again, from the input, by code that does not trust the search.

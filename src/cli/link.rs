@@ -46,7 +46,8 @@ pub(crate) struct Link {
     /// The columns to link on; for a release all quasi-identifiers that A has, when not said.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     on: Vec<String>,
-    /// The column of A whose values are the people; each row is one when not said. NULL is nobody.
+    /// The column of A that tells its people apart; without it each row is a person. Rows with NULL there count for no
+    /// person.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
     /// The column of B whose distinct values are counted as matches; its rows are when not said. A row with NULL is no

@@ -89,11 +89,11 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     };
     let (name, rest) = text.trim().split_once('(').ok_or_else(form)?;
     let (name, inside) = (name.trim(), rest.trim_end().strip_suffix(')').ok_or_else(form)?);
-    let spec: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    let arguments: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     let row = find(MODELS, |row| row.doc, name);
     let row =
         row.map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")).at(place()))?;
-    let (constants, sensitive) = spec.split_at(spec.len().min(row.parameters.len()));
+    let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);
     let pairs =
         pairs.map(|(name, value)| Ok(((*name).to_owned(), Decimal::parse(value).map_err(|e| e.at(name))?)));

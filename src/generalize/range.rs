@@ -88,7 +88,7 @@ enum Interval {
 }
 
 impl Range {
-    /// Creates intervals of width `step`, one of which begins at 0.
+    /// Creates intervals of width `step` whose bounds are the multiples of it.
     ///
     /// # Errors
     /// A policy error unless the step is above 0.
@@ -96,7 +96,7 @@ impl Range {
         Self::from_origin(step, Decimal::integer(0))
     }
 
-    /// Creates intervals of width `step`, one of which begins at `origin`.
+    /// Creates intervals of width `step` with a bound at `origin`.
     ///
     /// # Errors
     /// A policy error unless the step is above 0.

@@ -1,4 +1,4 @@
-//! Damaged files, on some of which the readers of Arrow and Parquet panic.
+//! Damaged files: some make the readers of Arrow and Parquet panic.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

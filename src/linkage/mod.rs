@@ -222,7 +222,7 @@ fn columns(
 }
 
 /// Checks that a table has these columns.
-fn has<'a>(schema: &Schema, spec: &str, flag: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+fn has<'a>(schema: &Schema, table: &str, flag: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     for name in names {
         if schema.field_with_name(name).is_err() {
             let all: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -235,7 +235,7 @@ fn has<'a>(schema: &Schema, spec: &str, flag: &str, names: impl IntoIterator<Ite
             } else {
                 format!("it has {}", plural(all.len() as u64, "column", "columns"))
             };
-            return Err(Error::policy(format!("{flag}: {spec} has no column `{name}`; {hint}")));
+            return Err(Error::policy(format!("{flag}: {table} has no column `{name}`; {hint}")));
         }
     }
     Ok(())

@@ -72,7 +72,7 @@ impl Form {
 /// # Errors
 /// A policy error when the record names a level that cannot be reconstructed.
 pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &DataType) -> Result<CsvType> {
-    let spec = recoding.policy.map_or(CsvType::Text, |(spec, _)| spec.csv_type(name));
+    let csv_type = recoding.policy.map_or(CsvType::Text, |(spec, _)| spec.csv_type(name));
     let like_other = match canonical_type(other) {
         other if other.is_integer() || other.is_floating() => CsvType::Number,
         DataType::Date32 | DataType::Timestamp(..) => CsvType::Date,
@@ -80,7 +80,7 @@ pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &Data
     };
     let level = recoding.level(name).map(|level| level.by.as_str()).filter(|by| *by != AS_IS);
     match level {
-        _ if spec != CsvType::Text => Ok(spec),
+        _ if csv_type != CsvType::Text => Ok(csv_type),
         None => Ok(like_other),
         Some(by) if recoding.policy.is_none() && by != SUPPRESS => {
             Ok(CsvType::of_level(&*made(name, by, true)?))
@@ -151,7 +151,7 @@ impl AttackerRecoding<'_> {
         name: &str,
         people: &DataFrame,
         table: &DataFrame,
-        spec: (&str, &str),
+        names: (&str, &str),
     ) -> Result<(Option<JoinKey>, Option<String>)> {
         let (a, b) = (type_of(people, name)?, type_of(table, name)?);
         let mut level = None;
@@ -175,7 +175,7 @@ impl AttackerRecoding<'_> {
         }
         let recoded = match &level {
             Some(level) => {
-                level.output_type(&a).map_err(|error| error.at(format!("{}, column `{name}`", spec.0)))?
+                level.output_type(&a).map_err(|error| error.at(format!("{}, column `{name}`", names.0)))?
             }
             None => a,
         };
@@ -183,7 +183,7 @@ impl AttackerRecoding<'_> {
             Error::policy(format!(
                 "column `{name}` is {recoded} in {} and {b} in {}: these cannot be compared; cast one of them to \
                  the type of the other",
-                spec.0, spec.1
+                names.0, names.1
             ))
         })?;
         Ok((Some(JoinKey { name: name.to_owned(), level, form }), recorded.map(|level| level.by.clone())))

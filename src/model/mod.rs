@@ -99,8 +99,8 @@ impl Requirement {
     /// `l_diversity(2, diagnosis)`.
     pub fn text(&self) -> String {
         let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
-        let text: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
-        format!("{}({})", self.model.doc().name, text.join(", "))
+        let arguments: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
+        format!("{}({})", self.model.doc().name, arguments.join(", "))
     }
 }
 

@@ -411,10 +411,10 @@ impl SaidHierarchy {
             }
         }
         let mut keys = Keys::new(path.to_owned(), table, &all, &[])?;
-        let spec: Vec<&str> =
+        let named: Vec<&str> =
             keys.table.keys().map(String::as_str).filter(|key| known.contains(key)).collect();
-        let Some((key, row)) = rows.iter().find(|(key, _)| spec == [*key]) else {
-            let found = if spec.is_empty() { "none".into() } else { spec.join(" and ") };
+        let Some((key, row)) = rows.iter().find(|(key, _)| named == [*key]) else {
+            let found = if named.is_empty() { "none".into() } else { named.join(" and ") };
             let why = format!("expected exactly one of the keys {}; found {found}", known.join(", "));
             return Err(Error::policy(why).at(path));
         };

@@ -125,8 +125,7 @@ pub async fn release(
             ReleasedRows::new(session, output.clone(), Some(table.clone()), &expected, &verified, run.stop);
         let rows = rows.await?;
         let mut as_is = rows.shown().await?;
-        let few: Vec<_> = as_is.iter().map(|column| (column.column.clone(), column.of_few)).collect();
-        role_checks::check_released(policy, &rows, &few)?;
+        role_checks::check_released(policy, &rows).await?;
         let unique = rows.unique_together().await?;
         let finer = finer(policy, &chosen.levels);
         as_is::reveals(session, output, table, &expected, &finer, &mut as_is, run.stop).await?;

@@ -104,11 +104,12 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
 }
 
 /// Refuses released columns whose values identify individuals, unless the policy allows it for the
-/// column: `few` is, by column, how many hold a value that fewer than q hold.
+/// column.
 ///
 /// # Errors
-/// A policy error that names the columns.
-pub(super) fn check_released(policy: &Policy, rows: &ReleasedRows<'_>, few: &[(String, u64)]) -> Result<()> {
+/// A policy error that names the columns, and the errors of counting.
+pub(super) async fn check_released(policy: &Policy, rows: &ReleasedRows<'_>) -> Result<()> {
+    let few = rows.few().await?;
     let (all, unowned_rows) = (rows.all(), rows.unowned_rows());
     let is_allowed = |name: &str| policy.allow_unique.iter().any(|allowed| allowed == name);
     let named = few.iter().filter(|(name, few)| is_above_a_tenth(*few, all) && !is_allowed(name));

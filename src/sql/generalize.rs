@@ -92,13 +92,13 @@ impl GeneralizeLoaded {
             _ => return Err(wrong_arity(literals.len())),
         };
         let constant = |position, name| Constant { function: NAME, position, name };
-        let declared = constant(1, "hierarchy").word(*name)?;
-        let loaded = self.hierarchies.get(&declared).map_err(|e| constant(1, "hierarchy").refused(&e))?;
+        let name = constant(1, "hierarchy").word(*name)?;
+        let loaded = self.hierarchies.get(&name).map_err(|e| constant(1, "hierarchy").refused(&e))?;
         if let Some(digest) = digest {
             let place = constant(4, "digest");
             if place.word(*digest)? != loaded.digest {
                 return Err(place.refused(&format!(
-                    "the plan was made with another hierarchy `{declared}` than the one that is loaded here; load the same \
+                    "the plan was made with another hierarchy `{name}` than the one that is loaded here; load the same \
                      table everywhere"
                 )));
             }
@@ -107,9 +107,9 @@ impl GeneralizeLoaded {
         let number = place.number(*level)?;
         let level = number.to_u64().and_then(|level| usize::try_from(level).ok());
         match level.filter(|level| *level <= height) {
-            Some(level) => Ok(Bound { name: declared, level, loaded }),
+            Some(level) => Ok(Bound { name, level, loaded }),
             None => Err(place.refused(&format!(
-                "hierarchy `{declared}` has the levels 0 (the value) to {height} (the top), not {number}"
+                "hierarchy `{name}` has the levels 0 (the value) to {height} (the top), not {number}"
             ))),
         }
     }

@@ -80,8 +80,8 @@ impl AggregateUDFImpl for OfSizes {
         &self.signature
     }
 
-    fn coerce_types(&self, text: &[DataType]) -> Result<Vec<DataType>> {
-        let mut types = text.to_vec();
+    fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
+        let mut types = declared.to_vec();
         if types.len() != self.row.constants().len() + 1 {
             return Err(DataFusionError::Plan(format!("{} takes one column of sizes", self.name)));
         }

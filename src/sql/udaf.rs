@@ -214,8 +214,8 @@ fn documented(
         (looks.sensitive, "sensitive"),
         (true, if over == AggregateInput::Quasi { "quasi-identifiers..." } else { "rows" }),
     ];
-    let declared: Vec<&str> =
-        columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, declared)| declared).collect();
+    let parameters: Vec<&str> =
+        columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, parameter)| parameter).collect();
     let example = match doc.example.split_once('(') {
         Some((_, arguments)) if looks.individual && before.is_empty() => {
             format!("{name}(patient_id, {arguments}")
@@ -233,7 +233,7 @@ fn documented(
     if over == AggregateInput::OneClass {
         summary += "; of one class, from rows that are counted already";
     }
-    documentation(&format!("{name}({})", declared.join(", ")), &summary, doc.paper, &example)
+    documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }
 
 /// Returns the type in which columns of type `declared` are compared.

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
 
 use super::counting::{Labels, column_name, number_of, numbered};
 use super::expected::{Expected, least_holders};
@@ -109,6 +110,8 @@ pub(crate) struct ReleasedRows<'a> {
     all: u64,
     /// The released rows without an individual.
     unowned_rows: u64,
+    /// The holders of each column released as it is, once they are counted.
+    holders: OnceCell<Vec<Holders>>,
 }
 
 impl<'a> ReleasedRows<'a> {
@@ -139,7 +142,8 @@ impl<'a> ReleasedRows<'a> {
         };
         let counter = HolderCounter::new(session, rows, most_rows, stop);
         let unowned_rows = verified.unowned_rows;
-        Ok(Self { expected, counter, all: verified.sizes.individuals() + unowned_rows, unowned_rows })
+        let all = verified.sizes.individuals() + unowned_rows;
+        Ok(Self { expected, counter, all, unowned_rows, holders: OnceCell::new() })
     }
 
     fn least_holders(&self) -> u64 {
@@ -147,10 +151,11 @@ impl<'a> ReleasedRows<'a> {
     }
 
     /// Returns the holders of each column released as it is, in order.
-    async fn columns(&self) -> Result<Vec<Holders>> {
+    async fn columns(&self) -> Result<&[Holders]> {
         let q = self.least_holders();
         let questions: Vec<Question> = self.expected.as_is().map(|index| value_of(index, q)).collect();
-        self.counter.count(&questions).await
+        let holders = self.holders.get_or_try_init(|| self.counter.count(&questions)).await?;
+        Ok(holders)
     }
 
     /// Returns for each column released as it is how many individuals hold a value that fewer than
@@ -187,6 +192,8 @@ impl<'a> ReleasedRows<'a> {
         let questions: Vec<Question> = values.chain(self.expected.as_is().map(in_class)).collect();
         let found = self.counter.count(&questions).await?;
         let (holders, in_class) = found.split_at(found.len() / 2);
+        // One scan has counted what `columns` would count in another.
+        self.holders.get_or_init(|| async { holders.to_vec() }).await;
         let all = self.expected.as_is().zip(holders.iter().zip(in_class));
         let shown = all.map(|(index, (holders, in_class))| AsIsColumn {
             column: self.expected.columns[index].0.clone(),

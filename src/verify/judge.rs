@@ -77,11 +77,11 @@ impl Violations {
             ),
         ];
         let found = findings.into_iter().filter(|(classes, ..)| *classes > 0);
-        let text: Vec<String> = found.map(|(classes, one, many)| plural(classes, one, many)).collect();
-        if text.is_empty() {
+        let violations: Vec<String> = found.map(|(classes, one, many)| plural(classes, one, many)).collect();
+        if violations.is_empty() {
             Ok(())
         } else {
-            Err(Error::unmet(format!("verification refused: {}", text.join("; "))))
+            Err(Error::unmet(format!("verification refused: {}", violations.join("; "))))
         }
     }
 }

@@ -306,7 +306,7 @@ mod tests {
         Arc::new(UInt64Array::from_iter(hashes))
     }
 
-    /// Ann had the flu twice, with two doctors; Bob had it once; whose the last row is nobody knows.
+    /// Ann had the flu twice, with two doctors; Bob had it once; the last row has no individual.
     #[test]
     fn a_person_counts_once_for_each_value() {
         let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);

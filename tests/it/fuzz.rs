@@ -102,8 +102,8 @@ const LONG: Duration = Duration::from_secs(5);
 const ENOUGH: usize = 5;
 
 fn fuzz<T: Target + 'static>(make: fn() -> T) {
-    let number = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
-    let (cases, first) = (number("KANON_FUZZ_CASES", 300), number("KANON_FUZZ_FIRST", 0usize));
+    let setting = |name: &str, otherwise| std::env::var(name).map_or(otherwise, |text| text.parse().unwrap());
+    let (cases, first) = (setting("KANON_FUZZ_CASES", 300), setting("KANON_FUZZ_FIRST", 0usize));
     let place =
         |what: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{}-{first}-{what}", T::NAME));
     let (now, failed) = (place("now"), place("failed"));

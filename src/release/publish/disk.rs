@@ -63,7 +63,7 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
 }
 
 /// Returns the owner of files that this process creates in a folder, read from an unnamed temporary
-/// file. On a network file system that maps root to `nobody`, it is not the user of the process.
+/// file. A network file system may map root to another user.
 #[cfg(unix)]
 pub(crate) fn own_uid(folder: &Path) -> io::Result<u32> {
     before(Step::Create)?;

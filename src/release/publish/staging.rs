@@ -87,7 +87,7 @@ impl Staging {
         let staging = Self { out, overwrite, work, keeps_work: false, _lock: lock, parents };
         // Another run may have published since; from here on the lock excludes all others.
         check_free(&staging.out, overwrite)?;
-        let place = format!("work directory {}", staging.work.path().display());
+        let place = staging.work.place();
         disk::create_folder(&staging.release()).context(&place)?;
         disk::create_private_folder(&staging.spill()).context(&place)?;
         Ok(staging)

@@ -78,7 +78,8 @@ impl WorkFolder {
         self.path.join(LOCK)
     }
 
-    fn place(&self) -> String {
+    /// Returns the words that name the directory in an error.
+    pub(crate) fn place(&self) -> String {
         format!("work directory {}", self.path.display())
     }
 

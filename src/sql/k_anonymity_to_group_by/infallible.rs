@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 
 /// Returns whether an expression gives a value for every row: columns, literals, comparisons, tests
 /// for NULL, AND, OR, NOT and casts that keep every value. Returns false for all other expressions,
-/// some of which cannot fail either.
+/// even for those that cannot fail.
 ///
 /// # Errors
 /// When the expression has no type in `schema`.

@@ -191,8 +191,8 @@ impl<'a> Arguments<'a> {
         if self.positional.is_empty() {
             return Err(self.missing("at least one column"));
         }
-        let argument: Vec<SqlExpr> = self.positional.drain(..).collect();
-        argument.iter().map(|argument| self.column(argument, table.schema())).collect()
+        let arguments: Vec<SqlExpr> = self.positional.drain(..).collect();
+        arguments.iter().map(|argument| self.column(argument, table.schema())).collect()
     }
 
     /// Returns the further arguments unchanged.

@@ -52,14 +52,14 @@ fn column(name: &str) -> Expr {
 
 fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let (a, b) = (call.table()?, call.table()?);
-    let argument = call.rest()?;
+    let arguments = call.rest()?;
     let individual = call.named_column("individual", &a)?;
     let individual_of_b = call.named_column("individual_of_b", &b)?;
     let sensitive = call.named_columns("sensitive", &b)?;
     call.finish(&["individual", "individual_of_b", "sensitive"])?;
 
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-    for (at, argument) in argument.iter().enumerate() {
+    for (at, argument) in arguments.iter().enumerate() {
         let (name, left) = call.column(argument, a.schema()).map_err(|error| in_table(error, "a"))?;
         let (_, right) = call.column(argument, b.schema()).map_err(|error| in_table(error, "b"))?;
         let (left_type, right_type) = (left.get_type(a.schema())?, right.get_type(b.schema())?);
@@ -73,7 +73,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
         of_a.push(key(left, a.schema())?.alias(format!("a_{at}")));
         of_b.push(key(right, b.schema())?);
     }
-    let keys = |prefix: &str| (0..argument.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
+    let keys = |prefix: &str| (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 
     // For each group of b: its size, and whether its rows share a value.
     let matches = match individual_of_b {

@@ -90,29 +90,29 @@ pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
     let refused = |error: Error| call.refused(error);
-    let argument = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
+    let spec = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
     let allowed = call.options().allow_files;
     let files = KnownFiles {
         hierarchies: call.hierarchies().clone(),
         folder: allowed.then_some(HierarchyFiles(Folder(folder))),
     };
     let mut digested = text.clone();
-    for name in argument.hierarchy_files() {
+    for name in spec.hierarchy_files() {
         digested += &files.read(name).map_err(refused)?;
     }
-    let csv_type = |name: &str| argument.csv_type(name);
-    let plain = call.file_of(&table, argument.csv(), &csv_type, Typing::Plain)?;
-    let plan = call.table_of(table, argument.csv(), &csv_type)?;
+    let csv_type = |name: &str| spec.csv_type(name);
+    let plain = call.file_of(&table, spec.csv(), &csv_type, Typing::Plain)?;
+    let plan = call.table_of(table, spec.csv(), &csv_type)?;
     let refused = |error: Error| call.refused(error);
     let table = DataFrame::new(SessionContext::new().state(), plan);
     let plain = plain.unwrap_or_else(|| table.clone());
     let [table, plain] = [canonical_table(table), canonical_table(plain)];
     let (table, plain) = (table.map_err(refused)?, plain.map_err(refused)?);
     same_types(table.schema().as_arrow(), plain.schema().as_arrow()).map_err(refused)?;
-    let relative = argument.relative_columns(table.schema().as_arrow()).map_err(refused)?;
+    let relative = spec.relative_columns(table.schema().as_arrow()).map_err(refused)?;
     let table = days_since(table, &relative).map_err(refused)?;
     let plain_table = plain_days_since(plain, &relative).map_err(refused)?;
-    let policy = argument.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
+    let policy = spec.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
     Ok(TableAndPolicy {
         policy: Arc::new(policy),
         digest: digest::of_bytes(digested.as_bytes()),
