@@ -20,6 +20,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use futures::StreamExt;
+use tokio::sync::watch;
 
 use crate::command::{Place, table};
 use crate::house::root;
@@ -154,7 +155,6 @@ struct Counted {
     schema: SchemaRef,
     executed: Arc<AtomicUsize>,
     changes: usize,
-    endless: bool,
 }
 
 impl PartitionStream for Counted {
@@ -166,29 +166,74 @@ impl PartitionStream for Counted {
         let number = self.executed.fetch_add(1, Ordering::SeqCst);
         let batch = if number >= self.changes { people().slice(0, 59) } else { people() };
         let schema = Arc::clone(&self.schema);
-        if self.endless {
-            let batches = futures::stream::repeat(batch).then(async |batch| {
-                tokio::task::yield_now().await;
-                Ok(batch)
-            });
-            return Box::pin(RecordBatchStreamAdapter::new(schema, batches));
-        }
         Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)])))
     }
 }
 
-fn counted(session: &SessionContext, changes: usize, endless: bool) -> Arc<AtomicUsize> {
+fn counted(session: &SessionContext, changes: usize) -> Arc<AtomicUsize> {
     let executed = Arc::new(AtomicUsize::new(0));
-    let stream = Counted { schema: people().schema(), executed: Arc::clone(&executed), changes, endless };
+    let stream = Counted { schema: people().schema(), executed: Arc::clone(&executed), changes };
+    register(session, stream);
+    executed
+}
+
+fn register(session: &SessionContext, stream: impl PartitionStream + 'static) {
     let table = StreamingTable::try_new(people().schema(), vec![Arc::new(stream)]).unwrap();
     session.register_table("people", Arc::new(table)).unwrap();
-    executed
+}
+
+/// Rows of `people` without end, and what is known of their readers.
+#[derive(Debug)]
+struct Endless {
+    schema: SchemaRef,
+    known: Arc<watch::Sender<Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The batches that were read.
+    batches: usize,
+    /// The readers that are left.
+    readers: usize,
+}
+
+struct Reader(Arc<watch::Sender<Known>>);
+
+impl Reader {
+    fn new(known: &Arc<watch::Sender<Known>>) -> Self {
+        known.send_modify(|known| known.readers += 1);
+        Self(Arc::clone(known))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.send_modify(|known| known.readers -= 1);
+    }
+}
+
+impl PartitionStream for Endless {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let reader = Reader::new(&self.known);
+        let batches = futures::stream::repeat(people()).then(move |batch| {
+            reader.0.send_modify(|known| known.batches += 1);
+            async move {
+                tokio::task::yield_now().await;
+                Ok(batch)
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_runs_when_it_is_executed_and_never_for_explain() {
     let session = session();
-    let executed = counted(&session, usize::MAX, false);
+    let executed = counted(&session, usize::MAX);
     let from = anonymized("people");
     let lattice = from.replace("anonymize(", "lattice(");
     for explained in [&from, &lattice] {
@@ -207,14 +252,14 @@ async fn a_table_that_changes_is_refused_before_the_first_row() {
     let from = anonymized("people");
     let stable = {
         let session = session();
-        let executed = counted(&session, usize::MAX, false);
+        let executed = counted(&session, usize::MAX);
         rows(&session, &format!("SELECT * FROM {from}")).await.unwrap();
         executed.load(Ordering::SeqCst)
     };
     assert!(stable > 2, "{stable}");
     for changes in 1..stable {
         let session = session();
-        counted(&session, changes, false);
+        counted(&session, changes);
         let answer = session.sql(&format!("SELECT * FROM {from}")).await.unwrap();
         let mut stream = answer.execute_stream().await.unwrap();
         let first = stream.next().await.unwrap();
@@ -226,19 +271,31 @@ async fn a_table_that_changes_is_refused_before_the_first_row() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_longer_wanted_ends() {
     let session = session();
-    counted(&session, usize::MAX, true);
+    let known = Arc::new(watch::Sender::new(Known::default()));
+    register(&session, Endless { schema: people().schema(), known: Arc::clone(&known) });
+    let mut told = known.subscribe();
     let answer = session.sql(&format!("SELECT * FROM {}", anonymized("people"))).await.unwrap();
     let mut stream = answer.execute_stream().await.unwrap();
-    assert!(tokio::time::timeout(Duration::from_millis(300), stream.next()).await.is_err());
+    // However much it has read, it has no answer.
+    tokio::select! {
+        biased;
+        first = stream.next() => panic!("a table without end has an answer: {first:?}"),
+        reads = told.wait_for(|known| known.batches >= 1000) => drop(reads.unwrap()),
+    }
+    assert!(known.borrow().readers > 0);
     drop(stream);
     let pool = Arc::clone(&session.runtime_env().memory_pool);
-    for _ in 0..100 {
-        if pool.reserved() == 0 {
-            return;
+    let ends = async {
+        drop(told.wait_for(|known| known.readers == 0).await.unwrap());
+        // The memory is given back by whoever held the reader, right behind it.
+        while pool.reserved() > 0 {
+            tokio::task::yield_now().await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    // So long only where it never ends: a failure instead of a test that hangs.
+    if tokio::time::timeout(Duration::from_secs(300), ends).await.is_err() {
+        panic!("{} readers are left, {} bytes are still held", known.borrow().readers, pool.reserved());
     }
-    panic!("{} bytes are still held", pool.reserved());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -356,7 +413,7 @@ async fn tables_are_names_ctes_subqueries_functions_and_views() {
 #[tokio::test]
 async fn measures_over_a_search_or_a_stream_read_it_once() {
     let session = session();
-    let executed = counted(&session, usize::MAX, false);
+    let executed = counted(&session, usize::MAX);
     let from = anonymized("people");
     for measures in [
         "k_anonymity(age), k_anonymity(zip)",

@@ -199,12 +199,16 @@ pub(crate) mod fault {
         pub(in super::super) first: usize,
         /// Whether all later steps fail as well, as if the process had been killed.
         pub(in super::super) dead: bool,
+        /// Whether the process is killed before the first step that fails.
+        pub(in super::super) kills: bool,
         /// Whether the system can neither exchange names nor refuse to replace one.
         pub(in super::super) no_exchange: bool,
     }
 
+    const NONE: Faults = Faults { first: 0, dead: false, kills: false, no_exchange: false };
+
     thread_local! {
-        static FAULTS: Cell<Faults> = const { Cell::new(Faults { first: 0, dead: false, no_exchange: false }) };
+        static FAULTS: Cell<Faults> = const { Cell::new(NONE) };
         static STEPS: Cell<usize> = const { Cell::new(0) };
         static MEANWHILE: RefCell<Option<(usize, Act)>> = const { RefCell::new(None) };
     }
@@ -231,7 +235,7 @@ pub(crate) mod fault {
     }
 
     pub(super) fn before(step: Step) -> io::Result<()> {
-        let Faults { first, dead, .. } = FAULTS.get();
+        let Faults { first, dead, kills, .. } = FAULTS.get();
         if matches!(step, Step::Rename | Step::Exchange) {
             match MEANWHILE.take() {
                 Some((1, act)) => act(),
@@ -240,6 +244,12 @@ pub(crate) mod fault {
         }
         STEPS.set(STEPS.get() + 1);
         let fails = first > 0 && (STEPS.get() == first || dead && STEPS.get() > first);
+        if fails && kills {
+            let own = std::process::id().to_string();
+            let _ = std::process::Command::new("kill").args(["-s", "KILL", &own]).status();
+            // Where there is no such program, the test finds another signal.
+            std::process::abort();
+        }
         if fails { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
     }
 }

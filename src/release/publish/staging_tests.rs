@@ -153,12 +153,78 @@ fn a_fault_or_a_kill_at_each_step() {
         let is = |bit: usize| case >> bit & 1 == 1;
         let (old, dead, no_exchange, deep, next_overwrites) = (is(0), is(1), is(2), is(3), is(4));
         let mut first = 1;
-        while faulty(old, Faults { first, dead, no_exchange }, deep, next_overwrites) {
+        while faulty(old, Faults { first, dead, no_exchange, ..Faults::default() }, deep, next_overwrites) {
             first += 1;
         }
         least = least.min(first);
     }
     assert!(least > 15, "a run has only {least} steps that can fail");
+}
+
+/// Another process is killed before each step. It is this test program, which runs this test only and finds its task
+/// in the environment.
+#[cfg(unix)]
+#[test]
+fn a_process_killed_before_each_step() {
+    use std::collections::BTreeSet;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+
+    const TASK: &str = "KANON_TEST_KILLED";
+    if let Ok(task) = std::env::var(TASK) {
+        let [first, no_exchange, out] = task.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{task}") };
+        let (first, no_exchange) = (first.parse().unwrap(), no_exchange.parse().unwrap());
+        let faults = Faults { first, kills: true, no_exchange, ..Faults::default() };
+        assert_eq!(fault::with(faults, || run(Path::new(out), true, 2)).0.unwrap(), Vec::<String>::new());
+        return;
+    }
+    let test = concat!(module_path!(), "::a_process_killed_before_each_step").split_once("::").unwrap().1;
+    for (old, no_exchange) in [(false, false), (true, false), (true, true)] {
+        let mut seen = BTreeSet::new();
+        for first in 1.. {
+            let case = format!("old {old}, no_exchange {no_exchange}, killed before step {first}");
+            let folder = tempfile::tempdir().unwrap();
+            let (out, work) = (folder.path().join("out"), folder.path().join(".out.kanon-work"));
+            if old {
+                run(&out, false, 1).unwrap();
+            }
+            let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+            process.args(["--exact", test]).env(TASK, format!("{first} {no_exchange} {}", out.display()));
+            let ran = process.output().unwrap();
+            let is_killed = ran.status.signal() == Some(9);
+            assert!(is_killed || ran.status.success(), "{case}: {ran:?}");
+
+            let (found, aside) = (there(&out), is_release(&work.join("old")));
+            assert!(found.is_some() || !old || aside, "{case}: the old release is lost");
+            for path in [work.clone(), work.join("private.json"), PrivateRecord::path(&out).unwrap()] {
+                let mode = fs::metadata(&path).map_or(0, |facts| facts.permissions().mode());
+                assert_eq!(mode & 0o077, 0, "{case}: {}", path.display());
+            }
+            seen.insert((found, belongs(&out), is_absent(&work)));
+            let next = run(&out, true, 3);
+            assert!(next.as_ref().is_ok_and(Vec::is_empty), "{case}: {next:?}");
+            assert_eq!((there(&out), belongs(&out)), (Some(3), Some(true)), "{case}");
+            assert_eq!(names(folder.path()), ["out", "out.private.json"], "{case}");
+            if !is_killed {
+                assert_eq!(found, Some(2), "{case}");
+                break;
+            }
+        }
+        // Before the work, at work, when OUT has its release, and when that has its private record; then it is done.
+        let (before, its) = if old { (Some(1), Some(true)) } else { (None, None) };
+        let mut expected = BTreeSet::from([
+            (before, its, true),
+            (before, its, false),
+            (Some(2), old.then_some(false), false),
+            (Some(2), Some(true), false),
+            (Some(2), Some(true), true),
+        ]);
+        if no_exchange {
+            // The old release lies aside.
+            expected.insert((None, Some(false), false));
+        }
+        assert_eq!(seen, expected, "old {old}, no_exchange {no_exchange}");
+    }
 }
 
 #[test]
@@ -328,7 +394,8 @@ fn an_empty_folder_at_out_is_what_it_was_when_a_step_fails() {
             let out = folder.path().join("out");
             fs::create_dir(&out).unwrap();
             fs::set_permissions(&out, Permissions::from_mode(0o750)).unwrap();
-            let (done, met) = fault::with(Faults { first, dead, no_exchange }, || run(&out, false, 1));
+            let (done, met) =
+                fault::with(Faults { first, dead, no_exchange, ..Faults::default() }, || run(&out, false, 1));
             if done.is_ok() {
                 assert_eq!((there(&out), belongs(&out)), (Some(1), Some(true)));
             } else if !dead {
