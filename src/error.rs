@@ -139,9 +139,9 @@ pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 /// Returns the words for the kinds that users meet.
 fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        ErrorKind::NotFound => "there is no such file or folder",
+        ErrorKind::NotFound => "no such file or folder",
         ErrorKind::PermissionDenied => "no permission",
-        ErrorKind::AlreadyExists => "it exists already",
+        ErrorKind::AlreadyExists => "it already exists",
         ErrorKind::StorageFull => "no space left on the device",
         ErrorKind::QuotaExceeded => "the disk quota is used up",
         ErrorKind::FileTooLarge => "the file would become larger than the system allows",
@@ -151,10 +151,10 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::DirectoryNotEmpty => "the folder is not empty",
         ErrorKind::InvalidFilename => "the name is too long, or not allowed here",
         ErrorKind::InvalidData => "it is damaged, or not text in UTF-8",
-        ErrorKind::UnexpectedEof => "it ends too early",
+        ErrorKind::UnexpectedEof => "it ends unexpectedly",
         ErrorKind::ResourceBusy => "it is in use",
-        ErrorKind::BrokenPipe => "the reader has gone",
-        ErrorKind::OutOfMemory => "memory ran out",
+        ErrorKind::BrokenPipe => "the reader closed the pipe",
+        ErrorKind::OutOfMemory => "out of memory",
         _ => return None,
     })
 }
@@ -191,11 +191,9 @@ mod tests {
 
     #[test]
     fn errors_of_the_system_are_told_in_words() {
-        for (code, found) in [
-            (2, "there is no such file or folder"),
-            (13, "no permission"),
-            (28, "no space left on the device"),
-        ] {
+        for (code, found) in
+            [(2, "no such file or folder"), (13, "no permission"), (28, "no space left on the device")]
+        {
             let error = || io::Error::from_raw_os_error(code);
             assert_eq!(of_file(&error()), found);
             assert_eq!(of_file(&io::Error::other(error())), found);

@@ -45,7 +45,7 @@ impl Check {
         }
         if models.is_empty() && !self.columns.has_policy() {
             return Err(Error::policy(
-                "say what to check: --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
+                "nothing to check: give --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
         let policy = self.columns.open(|| Ok(Vec::new()))?;

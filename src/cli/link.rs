@@ -110,12 +110,14 @@ impl Link {
         let matches = plural(unique, "person matches", "people match");
         text += &format!("unique    {matches} exactly one {one}: re-identified ({share})\n");
         if let Some(least) = linked.least() {
-            text += &format!("least     {} for a person who matches any\n", plural(least, one, many));
+            text += &format!("least     {} for a person with a match\n", plural(least, one, many));
         }
         for (name, learnt) in &linked.homogeneous {
             let share = percent_of(*learnt, all);
-            text +=
-                &format!("learnt    {name} of {} ({share}): all they match is one value\n", people(*learnt));
+            text += &format!(
+                "learnt    {name} of {} ({share}): all their matches hold one value\n",
+                people(*learnt)
+            );
         }
         if let (Some(k), Some(least)) = (self.k, linked.least()) {
             let word = if holds { "holds   " } else { "FAILS   " };
@@ -132,18 +134,17 @@ impl Link {
             text += "\n";
         }
         if linked.nobody > 0 {
-            let rows = plural(linked.nobody, "row of A holds no person", "rows of A hold no person");
-            text += &format!("nobody    {rows}: not counted\n");
+            let rows = plural(linked.nobody, "row of A names no person", "rows of A name no person");
+            text += &format!("skipped   {rows}: not counted\n");
         }
         if linked.uncovered > 0 {
             let rows = plural(linked.uncovered, "row of A holds a value", "rows of A hold a value");
-            text += &format!("uncovered {rows} that no hierarchy file has: no match\n");
+            text += &format!("uncovered {rows} that no hierarchy file covers: no match\n");
         }
         if let Some(suppressed) = linked.suppressed_rows {
-            text +=
-                &format!("suppressed {} in B: a match of one of these people is wrong\n", rows(suppressed));
+            text += &format!("suppressed {} in B: any match of these people is wrong\n", rows(suppressed));
         }
-        text + "note      who is not in B, or was suppressed, may match rows of other people\n"
+        text + "note      people who are missing from B or suppressed in it may match the rows of others\n"
     }
 }
 

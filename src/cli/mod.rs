@@ -154,7 +154,7 @@ const STACK: usize = 8 << 20;
 fn workers(threads: usize) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).thread_stack_size(STACK).enable_all().build();
-    runtime.map_err(|e| Error::data(format!("threads cannot be started: {}", of_file(&e))))
+    runtime.map_err(|e| Error::data(format!("cannot start threads: {}", of_file(&e))))
 }
 
 fn run(cli: Cli) -> Result<Done> {
@@ -167,7 +167,7 @@ fn run(cli: Cli) -> Result<Done> {
     // A thread that never computes listens for signals: the others may compute for a long time.
     let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
     let listening =
-        listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
+        listening.map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))))?;
     let stop = CancelToken::default();
     let format = cli.everywhere.format;
     let (prints_itself, is_prompt) = match &cli.command {
@@ -219,7 +219,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
 fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen =
-        |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))));
+        |kind| signal(kind).map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let mut hangup = listen(SignalKind::hangup())?;
     Ok(async move {

@@ -107,7 +107,7 @@ impl Release {
             line(
                 "copies",
                 format!(
-                    "{} of them ({}) are exact copies of another row: meant, or loaded twice?",
+                    "{} of them ({}) are exact copies of another row: intended, or loaded twice?",
                     grouped(private.duplicate_rows),
                     percent_of(private.duplicate_rows, private.input_rows)
                 ),
@@ -185,7 +185,7 @@ fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
     let text: Vec<String> = text.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();
     match text.as_slice() {
-        [] => "nothing: every released value is as it was".to_owned(),
+        [] => "nothing: all released values are unchanged".to_owned(),
         most => format!("most: {} of the domain in each value", most.join(", ")),
     }
 }
@@ -201,12 +201,11 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     };
     let exists = std::fs::symlink_metadata(path).is_ok();
     if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {
-        return Err(
-            Error::policy("exists; choose another name (--overwrite replaces a .json file)").at(place)
-        );
+        return Err(Error::policy("already exists; choose another name (--overwrite replaces a .json file)")
+            .at(place));
     }
     if folder.starts_with(absolute(out)?) {
-        return Err(Error::policy("lies in the release; a report holds raw facts").at(place));
+        return Err(Error::policy("is inside the release; a report holds raw facts").at(place));
     }
     Ok(())
 }

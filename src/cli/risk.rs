@@ -29,7 +29,7 @@ Examples:
   kanon risk patients.parquet --quasi age,sex,zip
   kanon risk visits.parquet --quasi age,sex,zip --individual patient_id
   kanon risk patients.parquet --policy patients.toml --format json
-  kanon risk patients_safe          # a release knows its quasi-identifiers")]
+  kanon risk patients_safe          # a release records its quasi-identifiers")]
 pub(crate) struct Risk {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
@@ -123,7 +123,7 @@ async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     let classes = profile(&loaded.session, table, quasi, &[], individual, run).await?;
     match (classes.total_rows(), classes.total_individuals()) {
         (0, _) => Err(Error::data("the input has no rows")),
-        (_, 0) => Err(Error::data("no row says whose it is: nobody can be counted")),
+        (_, 0) => Err(Error::data("the individual is NULL in every row: there are no individuals to count")),
         _ => Ok(classes),
     }
 }

@@ -54,7 +54,7 @@ impl Search {
         if self.minimal {
             if policy.method == "anytime" {
                 return Err(Error::policy(
-                    "--minimal finds all minimal nodes or none: leave `method = \"anytime\"` out",
+                    "--minimal finds all minimal nodes or none: remove `method = \"anytime\"`",
                 ));
             }
             return minimal(run, policy, &classes);

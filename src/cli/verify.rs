@@ -71,17 +71,18 @@ impl Verify {
         text += &levels_text(public);
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
-                "verified  against the input: all {} are rows of it, {} suppressed\n",
+                "verified  against the input: all {} come from it, {} suppressed\n",
                 rows(public.rows),
                 rows(suppressed)
             ),
             None if public.individuals.is_some() => {
-                "verified  the released rows by themselves, counted as rows: whose they are, only the input tells; \
-                 the record's sizes in individuals are possible, but not recounted without --input INPUT\n"
+                "verified  the released rows alone, counted as rows: only the input identifies individuals; \
+                 the record's sizes in individuals are plausible, but recounted only with --input INPUT\n"
                     .to_owned()
             }
-            None => "verified  the released rows by themselves; --input INPUT compares them with where they came from\n"
-                .to_owned(),
+            None => {
+                "verified  the released rows alone; --input INPUT compares them with the input\n".to_owned()
+            }
         };
         let json = json!({
             "holds": true,
@@ -111,7 +112,7 @@ fn levels_text(public: &PublicRecord) -> String {
         format!("{} ({} of {})", level_text(name, &level.by, level.level, level.of), level.level, level.of)
     });
     match text.collect::<Vec<_>>().as_slice() {
-        [] => "coarsest  nothing: every released value is as it was\n".to_owned(),
+        [] => "coarsest  nothing: all released values are unchanged\n".to_owned(),
         text => format!("coarsest  {}\n", text.join(", ")),
     }
 }

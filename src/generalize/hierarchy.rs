@@ -51,7 +51,7 @@ use crate::plural::plural;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "hierarchy",
-        summary: "a value becomes the label that a hierarchy file gives it",
+        summary: "maps a value to its label in a hierarchy file",
         parameters: "file",
         example: "hierarchy = { file = \"marital.csv\" }",
         paper: Some(papers::SWEENEY_2002),
@@ -229,9 +229,11 @@ impl Generalizer for HierarchyLevel {
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<HierarchyLevel>() {
             Some(finer) if !self.same_table(finer) => Err("they come from different hierarchy files".into()),
-            Some(finer) if self.level <= finer.level => Err("a coarser column stands further right".into()),
+            Some(finer) if self.level <= finer.level => {
+                Err("a coarser column is further to the right".into())
+            }
             Some(_) => Ok(()),
-            None => Err("a hierarchy file follows only itself".into()),
+            None => Err("a hierarchy file can only follow itself".into()),
         }
     }
 

@@ -24,9 +24,7 @@ impl Zone {
             return Ok(Self(None));
         }
         let zone = name.parse().map_err(|_| {
-            Error::data(format!(
-                "the time zone {name:?} of the column is not known; convert the column to UTC first"
-            ))
+            Error::data(format!("unknown time zone {name:?} of the column; convert the column to UTC first"))
         })?;
         Ok(Self(Some(zone)))
     }

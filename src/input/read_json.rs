@@ -114,13 +114,13 @@ impl Kinds {
             Self { truths: true, .. } => DataType::Boolean,
             Self { fractions: true, inexact: true, .. } => {
                 return Err(Error::data(
-                    "holds fractions and whole numbers beyond 2^53, which no column of numbers holds exactly; write \
-                     them as texts",
+                    "holds fractions and whole numbers beyond 2^53, which no numeric column holds exactly; \
+                     write them as strings",
                 ));
             }
             Self { fractions: true, .. } => DataType::Float64,
             Self { large: true, negative: true, .. } => {
-                return Err(Error::data("holds whole numbers beyond 64 bits; write them as texts"));
+                return Err(Error::data("holds whole numbers beyond 64 bits; write them as strings"));
             }
             Self { large: true, .. } => DataType::UInt64,
             Self { whole: true, .. } => DataType::Int64,
@@ -141,8 +141,8 @@ impl Columns {
         }
         let wrong = || {
             Error::data(
-                "expected one JSON object a line, such as {\"age\": 31}, without a key named twice; a JSON list \
-                 becomes lines with `jq -c '.[]'`",
+                "expected one JSON object per line, such as {\"age\": 31}, without repeated keys; `jq -c \
+                 '.[]'` turns a JSON array into lines",
             )
         };
         let mut reader = serde_json::Deserializer::from_str(text);

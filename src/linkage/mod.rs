@@ -166,7 +166,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         linked.add(&batch.context(DOING)?)?;
     }
     if linked.people() == 0 {
-        let why = if linked.nobody > 0 { "no row with a person" } else { "no rows" };
+        let why = if linked.nobody > 0 { "no row that names a person" } else { "no rows" };
         return Err(Error::data(format!("{} has {why}", attack.people.argument)));
     }
     Ok(linked)
@@ -200,7 +200,7 @@ fn columns(
         return Ok(shared);
     }
     if attack.on.is_empty() {
-        return Err(Error::policy("name the columns that the attacker knows of people: --on dob,sex,zip"));
+        return Err(Error::policy("name the columns that the attacker knows: --on dob,sex,zip"));
     }
     has(people, a, "--on", attack.on.iter().map(String::as_str))?;
     has(table, b, "--on", attack.on.iter().map(String::as_str))?;
@@ -208,7 +208,7 @@ fn columns(
     let relative = |column: &&ColumnRecord| column.days_since.is_some() && attack.on.contains(&column.name);
     if let Some(column) = recorded.find(relative) {
         let (name, other) = (&column.name, column.days_since.as_deref().unwrap_or_default());
-        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, no dates: leave it out");
+        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, not dates: leave it out");
         return Err(Error::policy(why));
     }
     if let Some(known) = attack.sensitive.iter().find(|name| attack.on.contains(name)) {

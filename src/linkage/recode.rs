@@ -97,8 +97,8 @@ const SUPPRESS: &str = "suppress";
 fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
     of_label(by, text).ok_or_else(|| {
         let what = match by.starts_with("hierarchy:") {
-            true => "whose hierarchy file is not at hand",
-            false => "which cannot be made again from its name",
+            true => "whose hierarchy file is not available",
+            false => "which cannot be rebuilt from its name",
         };
         Error::policy(format!(
             "column `{name}` of the release is `{by}`, {what}; give the policy of the release with --policy"
@@ -209,7 +209,7 @@ fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> 
         return Ok(());
     }
     Err(Error::unmet(format!(
-        "the release holds values that are no labels of `{}`, which its record says; see kanon verify",
+        "the release holds values that are not labels of `{}`, the level in its record; run `kanon verify`",
         generalizer.descriptor()
     )))
 }

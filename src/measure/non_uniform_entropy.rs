@@ -23,7 +23,7 @@ impl LossMeasure for NonUniformEntropy {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "non_uniform_entropy",
-            summary: "bits about the original values that are lost",
+            summary: "lost bits of information about the original values",
             parameters: "",
             example: "objective = \"non_uniform_entropy\"",
             paper: Some(papers::GIONIS_TASSA_2009),

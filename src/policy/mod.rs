@@ -86,8 +86,8 @@ impl Policy {
         }
         let required: Vec<String> = self.requirements.iter().map(Requirement::text).collect();
         Some(format!(
-            "{} holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
-             l_diversity with l of at least 2",
+            "{} holds for a class of one individual, so everyone could be identified; require k of at least \
+             2, or l_diversity with l of at least 2",
             required.join(" with ")
         ))
     }

@@ -17,7 +17,10 @@ pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
     if role.is_released() {
         return string(value);
     }
-    Err(Error::policy(format!("only released columns have it; this column's role is `{}`", role.word())))
+    Err(Error::policy(format!(
+        "only released columns can have this key; this column's role is `{}`",
+        role.word()
+    )))
 }
 
 impl PolicySpec {
@@ -60,7 +63,8 @@ fn check(schema: &Schema, name: &str, other: &str, relative: &BTreeMap<String, S
     }
     if relative.contains_key(other) {
         return Err(Error::policy(format!(
-            "`{other}` is relative to another column itself; name a column that holds dates in the release's input"
+            "`{other}` is itself relative to another column; name a column that holds dates in the release's \
+             input"
         )));
     }
     for column in [other, name] {
@@ -129,7 +133,7 @@ mod tests {
         );
         assert_eq!(
             wrong("discharge = { role = \"identifier\", relative_to = \"admission\" }"),
-            format!("{place}only released columns have it; this column's role is `identifier`")
+            format!("{place}only released columns can have this key; this column's role is `identifier`")
         );
         assert!(wrong(&to("dischage", "admission")).starts_with("columns.dischage: the input has no column"));
     }

@@ -135,10 +135,11 @@ fn columns_of_one_name() {
 fn sensitive_columns_need_a_model_or_consent() {
     assert_eq!(
         error("age = { role = \"quasi\" }\ndiagnosis = { role = \"sensitive\" }"),
-        "columns.diagnosis: no model protects this sensitive column: when all rows of a class share one value \
-         of it, whoever knows that a person is in the class learns the value (homogeneity); require variety \
-         with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = \"diagnosis\"`, accept it with the \
-         line `accept_homogeneity = [\"diagnosis\"]` above `[columns]`, or do not release the column"
+        "columns.diagnosis: no model protects this sensitive column: when all rows of a class share one \
+         value of it, anyone who knows that a person is in the class learns the value (homogeneity); require \
+         variety with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = \"diagnosis\"`, accept \
+         it with the line `accept_homogeneity = [\"diagnosis\"]` above `[columns]`, or do not release the \
+         column"
     );
     let accepted = |names: &str, role: &str| {
         let text = format!(
@@ -161,7 +162,7 @@ fn sensitive_columns_need_a_model_or_consent() {
     let wrong = |names, role| accepted(names, role).unwrap_err();
     assert_eq!(
         wrong("[\"diagnosys\"]", "sensitive"),
-        "accept_homogeneity: there is no sensitive column `diagnosys`; did you mean `diagnosis`?"
+        "accept_homogeneity: unknown sensitive column `diagnosys`; did you mean `diagnosis`?"
     );
     assert_eq!(
         wrong("[\"diagnosis\", \"age\"]", "sensitive"),
@@ -204,11 +205,11 @@ fn models_look_at_sensitive_columns() {
     );
     assert_eq!(
         wrong(&format!("{l}sensitive = \"diagnosys\""), diagnosis),
-        "require[0].sensitive: there is no sensitive column `diagnosys`; did you mean `diagnosis`?"
+        "require[0].sensitive: unknown sensitive column `diagnosys`; did you mean `diagnosis`?"
     );
     assert_eq!(
         wrong(&format!("{l}{of_diagnosis}"), diagnosis),
-        "require[1]: `l_diversity` is required twice of the same column; keep one"
+        "require[1]: `l_diversity` is required twice for the same column; keep one"
     );
     assert!(wrong(&of_diagnosis, &two).starts_with("columns.marital: no model protects"));
 }
@@ -310,7 +311,7 @@ fn hierarchy_files() {
     let found = PolicySpec::parse(text).unwrap().resolve(&patients(), &folder).unwrap_err();
     assert_eq!(
         found.to_string(),
-        "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: there is no such file or folder"
+        "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: no such file or folder"
     );
     let no_tree = BTreeMap::from([("m.csv".to_owned(), "a,SECRET,*\na,other,*\n".to_owned())]);
     let found = PolicySpec::parse(text).unwrap().resolve(&patients(), &no_tree).unwrap_err().to_string();

@@ -182,7 +182,7 @@ impl PolicySpec {
         spec.check_required()?;
         spec.check_individuals()?;
         if effort_text.is_some() && spec.method != ANYTIME {
-            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", spec.method);
+            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to completion", spec.method);
             return Err(Error::policy(why).at("effort"));
         }
         Ok(spec)
@@ -274,12 +274,12 @@ impl PolicySpec {
         let mut individuals = self.columns.iter().filter(|column| column.role == Role::Individual);
         let (Some(first), second) = (individuals.next(), individuals.next()) else { return Ok(()) };
         if let Some(second) = second {
-            let why = format!("`{}` is the individual column already; there can be only one", first.name);
+            let why = format!("`{}` is already the individual column; there can be only one", first.name);
             return Err(Error::policy(why).at(second.path()));
         }
         if self.rows_are_individuals {
             let why = format!(
-                "`{}` has the role `individual`: people are counted, not rows; leave this line out",
+                "`{}` has the role `individual`: individuals are counted, not rows; remove this line",
                 first.name
             );
             return Err(Error::policy(why).at("rows_are_individuals"));
@@ -305,7 +305,8 @@ impl PolicySpec {
             [] => Err(Error::policy("a policy needs `k = ...` or a [[require]]")),
             [only] if only.model == k_anonymity && only.parameters == k_of(Decimal::integer(1)) => {
                 let error = Error::policy(
-                    "1 promises nothing by itself; say a k of at least 2, or add a [[require]] with another model",
+                    "1 guarantees nothing by itself; set k to at least 2, or add a [[require]] with another \
+                     model",
                 );
                 Err(error.at(only.path.as_deref().map_or_else(|| "k".into(), |path| join(path, "k"))))
             }
@@ -353,7 +354,7 @@ impl ColumnSpec {
         let path = join("columns", &name);
         let Value::Table(table) = value else {
             let hint = if TOP.contains(&name.as_str()) {
-                "; keys of the policy itself stand above `[columns]`"
+                "; keys of the policy itself go above `[columns]`"
             } else {
                 ""
             };
@@ -368,7 +369,7 @@ impl ColumnSpec {
         let allowed = |key: &str| role == Role::Quasi || (role == Role::Sensitive && key == "hierarchy");
         if let Some(key) = QUASI_ONLY.iter().find(|key| !allowed(key) && keys.table.contains_key(**key)) {
             let why = format!(
-                "only a column with the role `quasi` has it; this column's role is `{}`",
+                "only a column with the role `quasi` can have this key; this column's role is `{}`",
                 role.word()
             );
             return Err(Error::policy(why).at(join(&path, key)));
@@ -383,7 +384,7 @@ impl ColumnSpec {
         column.max_level = keys.take("max_level", level)?;
         let allow_unique = keys.take("allow_unique", boolean)?;
         if allow_unique.is_some() && !matches!(role, Role::Sensitive | Role::Insensitive) {
-            let why = "only a column that is released as it is has it (sensitive, insensitive)";
+            let why = "only a column that is released as it is can have this key (sensitive, insensitive)";
             return Err(Error::policy(why).at(join(&path, "allow_unique")));
         }
         column.allow_unique = allow_unique.unwrap_or(false);

@@ -36,9 +36,8 @@ pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<(
         return Err(Error::data("the input has no rows"));
     }
     if let (Some(name), 0) = (policy.individual(), classes.total_individuals()) {
-        return Err(
-            Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`"))
-        );
+        return Err(Error::data("the individual is NULL in every row: there are no individuals to count")
+            .at(format!("column `{name}`")));
     }
     can_be_met(policy, classes)
 }
@@ -88,7 +87,8 @@ pub fn search(
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
     let advice = (policy.method != "anytime").then_some(
-        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without the proof that nothing is better",
+        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without a proof that the \
+         result is the best",
     );
     ask(run, policy, classes, top, advice, |problem| {
         let method = method::choose(&policy.method, problem)?;
@@ -101,7 +101,7 @@ pub fn search(
 /// # Errors
 /// Errors of [`minimal()`].
 pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
-    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched sooner"), minimal)
+    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched faster"), minimal)
 }
 
 /// Runs a search on the problem of a policy and its class table; if it takes long, a notice shows

@@ -43,7 +43,7 @@ impl Watch for Watcher<'_> {
             && !self.has_told.swap(true, Ordering::Relaxed)
         {
             let nodes = nodes_of(self.nodes);
-            self.run.listener.notice(&format!("searching {nodes}; this may take long: {advice}"));
+            self.run.listener.notice(&format!("searching {nodes}; this may take a long time: {advice}"));
         }
         self.run.stop.is_set()
     }

@@ -159,7 +159,7 @@ impl Groups for Sizes {
         for ((group, size), classes) in &self.classes {
             if let Some(answer) = answers.get_mut(*group) {
                 let size = u64::try_from(*size)
-                    .map_err(|_| DataFusionError::Execution("a class of a negative size cannot be".into()))?;
+                    .map_err(|_| DataFusionError::Execution("a class size is negative".into()))?;
                 match self.people {
                     true => self.number.add_people(answer, size, *classes),
                     false => self.number.add_sizes(answer, size, *classes),

@@ -156,7 +156,7 @@ impl ClassAggregate {
     /// Refuses DISTINCT with a plan error.
     pub(super) fn no_distinct(&self, distinct: bool) -> Result<()> {
         if distinct {
-            Err(self.refused("DISTINCT would make every class one row; leave it out"))
+            Err(self.refused("DISTINCT would reduce every class to one row; remove it"))
         } else {
             Ok(())
         }
@@ -169,7 +169,8 @@ impl ClassAggregate {
         match columns.find(|(_, column)| column.column_refs().is_empty() && !column.contains_outer()) {
             None => Ok(()),
             Some((at, _)) => Err(self.refused(&format!(
-                "argument {} ({}) is a constant, not a column; a column's name stands without quotes or in double ones",
+                "argument {} ({}) is a constant, not a column; write a column's name without quotes or in \
+                 double quotes",
                 at + 1,
                 self.meaning(at)
             ))),
@@ -231,7 +232,7 @@ fn documented(
         summary += "; counts the distinct individuals of a class, not its rows";
     }
     if over == AggregateInput::OneClass {
-        summary += "; of one class, from rows that are counted already";
+        summary += "; of one class, from pre-counted rows";
     }
     documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }
@@ -376,7 +377,7 @@ impl ClassGroups {
         if self.over == AggregateInput::Quasi {
             return Ok((columns, None));
         }
-        let wrong = || DataFusionError::Internal("rows that are no BIGINT".into());
+        let wrong = || DataFusionError::Internal("rows that are not BIGINT".into());
         let (rows, columns) = columns.split_last().ok_or_else(wrong)?;
         Ok((columns, Some(rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?)))
     }

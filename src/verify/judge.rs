@@ -72,8 +72,8 @@ impl Violations {
             ),
             (
                 self.no_label,
-                "class holds a value that is no label of its level",
-                "classes hold a value that is no label of its level",
+                "class holds a value that is not a label of its level",
+                "classes hold a value that is not a label of its level",
             ),
         ];
         let found = findings.into_iter().filter(|(classes, ..)| *classes > 0);
@@ -163,7 +163,7 @@ impl<'a> Judge<'a> {
                 let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
                 let why = || {
                     Error::unmet(format!(
-                        "verification refused: `{name}` is no sensitive column of the release"
+                        "verification refused: `{name}` is not a sensitive column of the release"
                     ))
                 };
                 at.map(Some).ok_or_else(why)

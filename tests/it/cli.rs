@@ -512,7 +512,7 @@ fn places_that_are_refused() {
         2,
         "p.toml cannot be used: it is a file",
     );
-    refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected a folder's name");
+    refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected a folder name");
     place.write("full/thesis.txt", "years of work");
     refused(&place, "release in.parquet --policy p.toml --to full", 2, "no release of kanon");
     refused(&place, "release in.parquet --policy p.toml --to full --overwrite", 2, "no release of kanon");

@@ -189,7 +189,7 @@ fn files_that_do_not_go_together() {
     };
     place.parquet("a/a.parquet", &rows);
     place.write("a/b.json", json_lines(&rows));
-    refused("a", 3, "Parquet and JSON lines files are mixed; give one kind");
+    refused("a", 3, "Parquet and JSON lines files are mixed; give files of one kind");
     place.arrow_file("b/a.arrow", &rows);
     place.arrow_stream("b/b.arrow", &rows);
     refused("b", 3, "b/b.arrow: Arrow files and Arrow streams are mixed");

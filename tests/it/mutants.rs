@@ -253,7 +253,7 @@ fn suppressed_people_smuggled_back() {
                 coarse = with(&coarse, "dob", Arc::new(Date32Array::new_null(coarse.num_rows())));
                 concat_batches(&r.rows.schema(), [&r.rows, &coarse]).unwrap()
             },
-            Refuse("1 class holds a value that is no label of its level"),
+            Refuse("1 class holds a value that is not a label of its level"),
             NOWHERE,
         ),
         (
@@ -430,7 +430,7 @@ fn the_released_multiset_of_rows_is_judged() {
     let same = |a, b| rows.row(a, "diagnosis") == rows.row(b, "diagnosis");
     let forgery = rows.swapped(rows.pair(same));
     let honest = rows.lab.files();
-    const ORDER: Must = Refuse("the rows do not stand in the order in which kanon writes them");
+    const ORDER: Must = Refuse("the rows are not in the order in which kanon writes them");
     for (what, rows_of) in [("exchanged", forgery), ("shuffled", shuffled(&rows.rows, 3))] {
         write_parquet(&rows.lab.out().join(PART), &rows_of, as_kanon_writes(&FOOTER, write::CREATED_BY));
         reseal(&rows.lab, |_| {});
@@ -500,7 +500,7 @@ fn forged_schemas() {
 
 #[test]
 fn forged_footers() {
-    const FORGED: Must = Refuse("the footer holds something else than kanon wrote");
+    const FORGED: Must = Refuse("the footer holds metadata that kanon did not write");
     let rows = Rows::of(Lab::released());
     let honest = rows.lab.files();
     let part = rows.lab.out().join(PART);
@@ -542,7 +542,7 @@ fn files_that_came_or_went() {
     let (lab, honest) = (&rows.lab, rows.lab.files());
     let part = lab.out().join(PART);
     let second = lab.out().join("part-00001.parquet");
-    let unlisted = Refuse("a file lies in the release that the record does not list");
+    let unlisted = Refuse("the release contains a file that the record does not list");
     let missing = Refuse("part-00000.parquet is missing");
     let numbers = Refuse("not numbered from part-00000.parquet");
     let no_file = Refuse("is no plain file");
@@ -663,9 +663,9 @@ fn edited_records() {
 /// The same edits by somebody who knows how a record gets its digest.
 #[test]
 fn resealed_records() {
-    const ROWS: Must = Refuse("rows or classes are not those of the record");
-    const COUNTED: Must = Refuse("individuals, risks or homogeneous classes are not those of the record");
-    const UNIQUE: Must = Refuse("who is unique on all columns is not what the record says");
+    const ROWS: Must = Refuse("the number of rows or classes differs from the record");
+    const COUNTED: Must = Refuse("individuals, risks or homogeneous classes differ from the record");
+    const UNIQUE: Must = Refuse("the unique share on all columns differs from the record");
     const COLUMNS: Must = Refuse("the columns are not those of the record");
     const POLICYS: Must = Refuse("the columns of the record are not those of the policy");
     const OTHER: Must = Refuse("is not the file that the record describes");
@@ -744,7 +744,7 @@ fn resealed_records() {
             "individuals that are counted",
             |r| (r.individuals, r.counted_in) = (Some(r.rows), "individuals".into()),
             Pass,
-            Refuse("the record counts something else than the policy says"),
+            Refuse("the record counts another unit than the policy"),
         ),
         ("no homogeneous classes", |r| r.homogeneous.clear(), COUNTED, COUNTED),
         ("fewer homogeneous classes", |r| r.homogeneous[0].classes += 1, COUNTED, COUNTED),

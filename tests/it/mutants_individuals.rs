@@ -43,7 +43,7 @@ fn homogeneous(column: &str, classes: u64, individuals: u64) -> Homogeneous {
 fn what_cannot_be_is_refused_without_the_input() {
     const REACHED: Must = Refuse("says a value of k_anonymity that its classes cannot have reached");
     const RISKS: Must = Refuse("the record contradicts itself on its risks");
-    const COLUMNS: Must = Refuse("the homogeneous classes of the record are not of its sensitive columns");
+    const COLUMNS: Must = Refuse("the homogeneous classes of the record do not match its sensitive columns");
     const CLASSES: Must = Refuse("says of `diagnosis` a number of homogeneous classes that cannot be");
     const LEVEL: Must = Refuse("the record contradicts itself on the level of");
     const ANY: Must = Refuse("verification refused");

@@ -39,9 +39,9 @@ fn an_identifier_that_repeats_asks_who_is_counted() {
     place.parquet("in.parquet", &visits(|row| row / 2 * 2 + row % 4 / 3, |_| 1, some_diagnosis));
     place.write("p.toml", POLICY);
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "`ssn` repeats in 20 rows: people seem to have several rows each, and would count several times; give the \
-                column that tells whose row it is the role `individual`, or say `rows_are_individuals = true` if each row \
-                is a person";
+    let says = "`ssn` repeats in 20 rows: people seem to have several rows each and would be counted several \
+         times; give the column that identifies the person the role `individual`, or set \
+         `rows_are_individuals = true` if each row is one person";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     // Nor are nodes shown under which people count several times.
     let refused = place.run("search in.parquet --policy p.toml").exit(2);
@@ -69,11 +69,11 @@ fn a_released_column_whose_values_name_their_rows() {
     place.run("release tenth.parquet --policy p.toml --to tenth").exit(0);
     place.parquet("in.parquet", &of(5));
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "columns.diagnosis: 5 of 40 rows in the input hold a value that fewer than 5 hold, and more than a tenth is \
-                too many for a column that is released as it is (role `insensitive`): such values name people, \
-                whatever the quasi-identifiers say; make the column a quasi-identifier with a hierarchy, leave it out \
-                (`identifier`, `text`), or say `allow_unique = true` in its line if its values are known to nobody \
-                outside";
+    let says = "columns.diagnosis: 5 of 40 rows in the input hold a value that fewer than 5 hold, and more \
+         than a tenth is too many for a column that is released as it is (role `insensitive`): such values \
+         identify people regardless of the quasi-identifiers; make the column a quasi-identifier with a \
+         hierarchy, leave it out (`identifier`, `text`), or set `allow_unique = true` in its line if no \
+         outsider knows its values";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     let allowed = POLICY.replace(
         "diagnosis = { role = \"insensitive\" }",
@@ -102,7 +102,7 @@ fn copies_of_rows_are_reported() {
     place.write("p.toml", format!("rows_are_individuals = true\n{POLICY}"));
     place.parquet("in.parquet", &visits(|row| row % 30, |_| 1, |row| some_diagnosis(row % 30)));
     let released = place.run("release in.parquet --policy p.toml --to out").exit(0);
-    let line = "copies    10 of them (25 %) are exact copies of another row: meant, or loaded twice?\n";
+    let line = "copies    10 of them (25 %) are exact copies of another row: intended, or loaded twice?\n";
     assert!(released.out.contains(line), "{released:?}");
     let private: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();

@@ -250,7 +250,7 @@ fn no_error_of_a_running_query_shows_a_cell() {
     fails("SELECT sum(CAST(a AS DOUBLE)) FROM 'in.csv'", read);
     fails("SELECT CAST(a AS DATE) FROM 'in.csv'", read);
     fails("CREATE TABLE t AS SELECT CAST(a AS INT) FROM 'in.csv'", read);
-    fails("SELECT 1 / CAST(b AS INT) FROM 'in.csv'", "a number is divided by zero");
+    fails("SELECT 1 / CAST(b AS INT) FROM 'in.csv'", "division by zero");
     fails(
         "CREATE VIEW v AS SELECT CAST(a AS INT) AS a FROM 'in.csv'; SELECT * FROM v",
         "running the query: ",

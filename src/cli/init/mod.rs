@@ -61,7 +61,7 @@ fn place(path: &Path) -> String {
 /// Refuses a path that cannot be written, before the input is read.
 fn check_free(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(Error::policy("exists; choose another name").at(place(path)));
+        return Err(Error::policy("already exists; choose another name").at(place(path)));
     }
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match folder.is_none_or(Path::is_dir) {
@@ -86,7 +86,7 @@ fn told(proposal: &Proposal, path: &Path) -> String {
     let path = path.display();
     let counts: Vec<String> = counts.collect();
     format!(
-        "wrote     {path} ({columns}: {})\nnext      read {path}, and decide where a role is \"?\"\n",
+        "wrote     {path} ({columns}: {})\nnext      read {path} and decide every role that is \"?\"\n",
         counts.join(", ")
     )
 }

@@ -60,7 +60,7 @@ fn about_text(error: &DataFusionError) -> Option<Error> {
 /// Adds to a plan error how to refer to a missing table.
 fn with_help(text: &str) -> String {
     if text.starts_with("table '") && text.ends_with("not found") {
-        format!(r"{text}; \d lists the tables, and files stand in quotes: FROM 'visits.parquet'")
+        format!(r"{text}; \d lists the tables; file names are quoted: FROM 'visits.parquet'")
     } else {
         text.to_owned()
     }

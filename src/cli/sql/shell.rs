@@ -209,7 +209,10 @@ impl Shell {
         }
         if promises {
             self.noted = true;
-            tell("note: anonymize() promises its whole result only; to publish, use `kanon release`\n");
+            tell(
+                "note: the guarantee of anonymize() covers its complete result only; to publish, use `kanon \
+                 release`\n",
+            );
         }
         if self.timing {
             tell(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
@@ -221,7 +224,7 @@ impl Shell {
         if may_be_there || !self.session.table_exist(name.clone()).asking()? {
             return Ok(());
         }
-        Err(Error::policy(format!("there is a table `{name}`; CREATE OR REPLACE TABLE replaces it")))
+        Err(Error::policy(format!("table `{name}` already exists; CREATE OR REPLACE TABLE replaces it")))
     }
 
     fn is_format(&self, name: &str) -> Result<()> {
@@ -233,7 +236,7 @@ impl Shell {
         let mut valid: Vec<&str> = formats.keys().map(String::as_str).collect();
         valid.sort_unstable();
         let close = nearest(name, &valid);
-        Err(Error::policy(format!("STORED AS {name}: there is no such format; {close}")))
+        Err(Error::policy(format!("STORED AS {name}: unknown format; {close}")))
     }
 
     /// Runs a backslash command; returns whether to continue after it.
@@ -254,7 +257,7 @@ impl Shell {
             (r"\d", name) => self.ask(&format!("DESCRIBE {}", quoted(name))).await?,
             _ => {
                 let why = format!(
-                    r"`{line}` is no command; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
+                    r"unknown command `{line}`; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
                 );
                 return Err(Error::policy(why));
             }

@@ -147,7 +147,7 @@ impl KAnonymityToGroupBy {
         let plan = LogicalPlanBuilder::from(answered.plan).project(columns)?.build()?;
         match plan.schema().logically_equivalent_names_and_types(&aggregate.schema) {
             true => Ok(plan),
-            false => Err(Stop::Declined("the columns would be others")),
+            false => Err(Stop::Declined("the columns would differ")),
         }
     }
 
@@ -157,7 +157,7 @@ impl KAnonymityToGroupBy {
         let (mut branches, mut others): (Vec<Branch>, Vec<(usize, AggregateFunction)>) = Default::default();
         for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
             let Expr::AggregateFunction(call) = expr.clone().unalias() else {
-                return Err(Stop::Declined("an aggregate that is no call"));
+                return Err(Stop::Declined("an aggregate that is not a call"));
             };
             let Some(function) = call.func.inner().downcast_ref::<ClassAggregate>() else {
                 others.push((at, call));
@@ -224,7 +224,7 @@ impl Rewrite<'_> {
     fn can_read_again(&self) -> std::result::Result<(), Stop> {
         let input = &self.aggregate.input;
         if !is_repeatable(input)? {
-            return Err(Stop::Declined("the input may give other rows when it is read again"));
+            return Err(Stop::Declined("the input may return different rows when it is read again"));
         }
         if reads_once(input)? {
             return Err(Stop::Declined("the input is a search or a stream, which is read once"));
@@ -381,7 +381,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plan_is_left_alone_for_a_reason() {
-        let again = Some("the input may give other rows when it is read again");
+        let again = Some("the input may return different rows when it is read again");
         for (sql, reason) in [
             ("SELECT k_anonymity(column1) FROM t", None),
             ("SELECT k_anonymity(column1), max(column2), count(DISTINCT column3) FROM t", None),

@@ -37,7 +37,8 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "anonymize",
-    summary: "the whole table as a release under a policy would have it, verified before its first row",
+    summary: "the whole table as `kanon release` would publish it under a policy, verified before its first \
+         row",
     parameters: "table, policy",
     example: "SELECT * FROM anonymize(visits, 'visits.toml')",
     paper: None,

@@ -44,7 +44,8 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "lattice",
-    summary: "every combination of levels that a policy allows: what it suppresses and loses, and whether it will do",
+    summary: "every combination of levels that a policy allows: its suppression and losses, and whether it \
+         satisfies the policy",
     parameters: "table, policy",
     example: "SELECT levels, granularity FROM lattice(visits, 'visits.toml') WHERE anonymous ORDER BY granularity",
     paper: None,

@@ -73,7 +73,8 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
         of_a.push(key(left, a.schema())?.alias(format!("a_{at}")));
         of_b.push(key(right, b.schema())?);
     }
-    let keys = |prefix: &str| (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
+    let keys =
+        |prefix: &str| (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 
     // For each group of b: its size, and whether its rows share a value.
     let matches = match individual_of_b {
