@@ -139,7 +139,7 @@ pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 /// Returns the words for the kinds that users meet.
 fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        ErrorKind::NotFound => "no such file or folder",
+        ErrorKind::NotFound => "there is no such file or folder",
         ErrorKind::PermissionDenied => "no permission",
         ErrorKind::AlreadyExists => "it already exists",
         ErrorKind::StorageFull => "no space left on the device",
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn errors_of_the_system_are_told_in_words() {
         for (code, found) in
-            [(2, "no such file or folder"), (13, "no permission"), (28, "no space left on the device")]
+            [(2, "there is no such file or folder"), (13, "no permission"), (28, "no space left on the device")]
         {
             let error = || io::Error::from_raw_os_error(code);
             assert_eq!(of_file(&error()), found);

@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(bands(&["25", "30"]).check_coarsens(&bands(&BMI)), Ok(()));
         assert_eq!(
             bands(&["25", "35"]).check_coarsens(&bands(&BMI)),
-            Err("35 is no cut point of the finer level".into())
+            Err("35 is not a cut point of the finer level".into())
         );
         assert!(bands(&BMI).check_coarsens(&bands(&BMI)).unwrap_err().contains("leave some out"));
         let cuts = |cuts: &[&str]| Bands::new(cuts.iter().map(|cut| Decimal::parse(cut).unwrap()).collect());

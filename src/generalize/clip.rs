@@ -355,15 +355,15 @@ mod tests {
         let refused = |clip: Clip, input: DataType| clip.output_type(&input).unwrap_err().to_string();
         assert_eq!(
             refused(clip("0", "300"), DataType::UInt8),
-            "an end of 300 is no UInt8, the type of the column"
+            "the bound 300 is not a value of UInt8, the type of the column"
         );
         assert_eq!(
             refused(clip("-1", "9"), DataType::UInt8),
-            "an end of -1 is no UInt8, the type of the column"
+            "the bound -1 is not a value of UInt8, the type of the column"
         );
         assert_eq!(
             refused(clip("0.5", ""), DataType::Int64),
-            "an end of 0.5 is no Int64, the type of the column"
+            "the bound 0.5 is not a value of Int64, the type of the column"
         );
         assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers, floats or decimals"));
         assert!(

@@ -449,7 +449,7 @@ mod tests {
             assert_eq!(follows(coarser, finer).is_ok(), finer != Period::Week);
             assert!(follows(finer, coarser).is_err() && follows(finer, finer).is_err());
         }
-        assert_eq!(follows(Period::Month, Period::Week), Err("week does not mix with month".into()));
+        assert_eq!(follows(Period::Month, Period::Week), Err("week cannot be combined with month".into()));
         assert!(
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );

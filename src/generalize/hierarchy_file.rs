@@ -259,7 +259,7 @@ mod tests {
             |columns: Vec<(&str, ArrayRef)>| table_of_batches(&[batch(columns)]).unwrap_err().to_string();
         let values = text(vec![Some("SECRET"), None, None]);
         let null = refused(vec![("v", values), ("l", text(vec![Some("a"); 3]))]);
-        assert!(null.starts_with("column `v` has 2 NULLs; leave rows without a value out"), "{null}");
+        assert!(null.starts_with("column `v` has 2 NULLs; remove rows without a value"), "{null}");
         assert!(!null.contains("SECRET"));
         let keys: arrow::array::DictionaryArray<Int32Type> = vec![Some("a"), None].into_iter().collect();
         let null = refused(vec![("v", text(vec![Some("x"), Some("y")])), ("l", Arc::new(keys) as ArrayRef)]);

@@ -303,11 +303,11 @@ mod tests {
     #[test]
     fn what_is_refused_names_the_line_and_no_cell() {
         for (lines, part) in [
-            ("{\"x\":1}\n[{\"x\":\"SECRET\"}]", "0.json: line 2: expected one JSON object a line"),
-            ("{\"x\":\"SECRET\"", "line 1: expected one JSON object a line"),
-            ("{\"x\":1} {\"x\":2}", "line 1: expected one JSON object a line"),
-            ("\n{\"x\":1,\"x\":2}", "line 2: expected one JSON object a line"),
-            ("{\"x\":1e999}", "line 1: expected one JSON object a line"),
+            ("{\"x\":1}\n[{\"x\":\"SECRET\"}]", "0.json: line 2: expected one JSON object per line"),
+            ("{\"x\":\"SECRET\"", "line 1: expected one JSON object per line"),
+            ("{\"x\":1} {\"x\":2}", "line 1: expected one JSON object per line"),
+            ("\n{\"x\":1,\"x\":2}", "line 2: expected one JSON object per line"),
+            ("{\"x\":1e999}", "line 1: expected one JSON object per line"),
             ("{\"x\":1}\n{\"x\":\"SECRET\"}", "line 2: column `x` holds numbers and texts"),
             ("{\"x\":true}\n{\"x\":1}", "line 2: column `x` holds booleans and numbers"),
             ("\u{feff}{\"x\":1}", "line 1: begins with a byte order mark"),

@@ -127,7 +127,7 @@ mod tests {
         assert!(wrong(&to("discharge", "discharge")).contains("cannot be relative to itself"));
         let chain = to("discharge", "admission") + &to("admission", "discharge");
         assert!(
-            wrong(&chain).contains("`discharge` is relative to another column itself"),
+            wrong(&chain).contains("`discharge` is itself relative to another column"),
             "{}",
             wrong(&chain)
         );

@@ -193,11 +193,11 @@ fn models_look_at_sensitive_columns() {
     let wrong = |require: &str, columns: &str| of(require, columns).unwrap_err();
     assert_eq!(
         wrong(l, ""),
-        "require[0]: `l_diversity` looks at a sensitive column, and none has the role `sensitive`"
+        "require[0]: `l_diversity` needs a sensitive column, but no column has the role `sensitive`"
     );
     assert_eq!(
         wrong(l, &two),
-        "require[0]: `l_diversity` looks at one sensitive column; say which: sensitive = one of diagnosis, marital"
+        "require[0]: `l_diversity` needs one sensitive column; name it: sensitive = one of diagnosis, marital"
     );
     assert_eq!(
         wrong(&format!("{l}sensitive = \"age\""), diagnosis),
@@ -228,7 +228,7 @@ fn an_objective_may_look_at_the_one_sensitive_column() {
     };
     assert_eq!(counted("\"diagnosis\"").unwrap(), ["diagnosis"]);
     let wrong =
-        "objective: `classification_metric` looks at the one sensitive column of a table; this policy has ";
+        "objective: `classification_metric` needs exactly one sensitive column; this policy has ";
     assert_eq!(counted("").unwrap_err(), format!("{wrong}0"));
     assert_eq!(counted("\"diagnosis\",\"marital\"").unwrap_err(), format!("{wrong}2"));
 }
@@ -311,7 +311,7 @@ fn hierarchy_files() {
     let found = PolicySpec::parse(text).unwrap().resolve(&patients(), &folder).unwrap_err();
     assert_eq!(
         found.to_string(),
-        "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: no such file or folder"
+        "columns.marital.hierarchy.file: hierarchy file /nowhere/m.csv: there is no such file or folder"
     );
     let no_tree = BTreeMap::from([("m.csv".to_owned(), "a,SECRET,*\na,other,*\n".to_owned())]);
     let found = PolicySpec::parse(text).unwrap().resolve(&patients(), &no_tree).unwrap_err().to_string();
@@ -351,7 +351,7 @@ fn a_sensitive_column_may_have_a_hierarchy() {
         Some("columns.marital.hierarchy.date")
     );
     for key in ["clip = [0, 90]", "weight = 2.0", "min_level = 0", "max_level = 1"] {
-        assert!(of(key).unwrap_err().contains("only a column with the role `quasi` has it"), "{key}");
+        assert!(of(key).unwrap_err().contains("only a column with the role `quasi` can have this key"), "{key}");
     }
 }
 

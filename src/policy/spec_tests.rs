@@ -118,7 +118,7 @@ fn effort() {
     for right in ["{ seconds = 5 }", "{ nodes = 1000 }"] {
         assert!(PolicySpec::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
     }
-    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
+    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in
         ["{ seconds = 0 }", "{ minutes = 1 }", "{ seconds = 1, nodes = 1 }", "{}", "30", "{ nodes = 1.5 }"]
@@ -221,12 +221,12 @@ fn roles() {
     );
     assert_eq!(
         column("zip = { role = \"?\" }"),
-        "columns.zip.role: found `?`; still undecided: put one of identifier, quasi, sensitive, individual, \
-         text, insensitive in place of `?`"
+        "columns.zip.role: found `?`; still undecided: replace `?` with one of identifier, quasi, sensitive, \
+         individual, text, insensitive"
     );
     assert_eq!(
         column("id = { role = \"individual\" }\nssn = { role = \"individual\" }"),
-        "columns.ssn: `id` is the individual column already; there can be only one"
+        "columns.ssn: `id` is already the individual column; there can be only one"
     );
     assert_eq!(
         error("k = 5\nrows_are_individuals = true\n[columns]\nid = { role = \"individual\" }"),
@@ -267,7 +267,7 @@ fn keys_of_quasi_identifiers_only() {
             )
         );
     }
-    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
+    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in ["0", "-1", "nan", "inf", "\"x\""] {
         let found = column(&format!("age = {{ role = \"quasi\", weight = {wrong} }}"));
@@ -334,7 +334,7 @@ fn shapes_of_hierarchies() {
     );
     assert_eq!(
         hierarchy("{ bands = [[25, 18]] }"),
-        "columns.zip.hierarchy.bands: cut points must ascend, and 18 stands behind 25"
+        "columns.zip.hierarchy.bands: cut points must ascend, but 18 follows 25"
     );
 }
 
@@ -367,7 +367,7 @@ fn options_stand_beside_their_own_key() {
     );
     assert_eq!(
         hierarchy("{ prefix = [5, 3], width = 5 }"),
-        "columns.zip.hierarchy.prefix: a width of 5 has no room for a mark beside 5 characters"
+        "columns.zip.hierarchy.prefix: a width of 5 leaves no room for a mark beside 5 characters"
     );
     assert_eq!(
         hierarchy("{ range = [3], orign = 5 }"),
@@ -392,14 +392,15 @@ fn ends_of_a_clip() {
         assert_eq!(label(spec).unwrap(), meant);
     }
     for (spec, wrong) in [
-        ("[0]", "expected two bounds such as [0, 90], or one as { from = 0 } or { to = 90 }, found a list"),
-        ("90", "expected two bounds such as [0, 90], or one as { from = 0 } or { to = 90 }, found 90"),
+        ("[0]", "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a \
+             list"),
+        ("90", "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found 90"),
         (
             "{ low = 0 }",
-            "expected two bounds such as [0, 90], or one as { from = 0 } or { to = 90 }, found a table",
+            "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a table",
         ),
         ("{}", "expected at least one bound to clip at"),
-        ("[90, 0]", "the lower end must be below the upper one, and 90 is not below 0"),
+        ("[90, 0]", "the lower bound must be below the upper one, but 90 is not below 0"),
         ("{ from = \"x\" }", "from: expected a number, found the text \"x\""),
     ] {
         assert_eq!(label(spec).unwrap_err(), format!("columns.age.clip: {wrong}"));
@@ -461,5 +462,5 @@ fn a_question_without_a_file() {
     assert_eq!(error(&["a", "b", "a"], 5), "the quasi-identifier `a` is named twice");
     assert_eq!(error(&["a"], 0), "k: expected an integer of at least 1, found 0");
     assert_eq!(error(&["a"], u64::MAX), "k: 18446744073709551615 is too large");
-    assert!(error(&["a"], 1).starts_with("k: 1 promises nothing by itself"));
+    assert!(error(&["a"], 1).starts_with("k: 1 guarantees nothing by itself"));
 }

@@ -211,8 +211,8 @@ async fn generalized(numbers: &[i64], by: &str) -> String {
 async fn levels_make_the_released_types() {
     assert_eq!(generalized(&[10, 20], "floor:10").await, "1 made");
     let dates = generalized(&[2019, 2020], "date:year").await;
-    assert!(dates.contains("`x` is of a type that its level does not make"), "{dates}");
+    assert!(dates.contains("`x` has a type that its level does not produce"), "{dates}");
     assert_eq!(generalized(&[7, 7], "suppress").await, "1 made");
     let several = generalized(&[7, 8], "suppress").await;
-    assert!(several.contains("`x` is called suppressed and holds several values"), "{several}");
+    assert!(several.contains("`x` is recorded as suppressed but holds several values"), "{several}");
 }

@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_long_search_is_told_once_with_its_advice() {
         let advice = Some("wait");
-        let told = "searching 1,099,511,627,776 nodes; this may take long: wait";
+        let told = "searching 1,099,511,627,776 nodes; this may take a long time: wait";
         assert_eq!(notices(1 << 40, advice, Duration::ZERO), [told]);
         let many = notices(u64::MAX, advice, Duration::ZERO);
         assert!(many[0].starts_with("searching more than 18,446,744,073,709,551,615 nodes;"), "{many:?}");

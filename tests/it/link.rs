@@ -122,7 +122,7 @@ fn a_forged_release_is_linkable_or_refused() {
         place
             .run("link voter.csv safe")
             .exit(1)
-            .says("column `dob`: the release holds values that are no labels");
+            .says("column `dob`: the release holds values that are not labels");
     }
 }
 

@@ -148,7 +148,7 @@ fn the_forger_is_good() {
     let [_, _, last] = rows.lab.verify();
     last.exit(
         0,
-        &format!("against the input: all {} rows are rows of it, {SUPPRESSED} rows", rows.class.len()),
+        &format!("against the input: all {} rows come from it, {SUPPRESSED} rows", rows.class.len()),
     );
 }
 
@@ -276,7 +276,7 @@ fn suppressed_people_smuggled_back() {
 fn raw_values_among_generalized_ones() {
     const FAIL: Must = Refuse("1 class fails a required model");
     const NOWHERE: Must = Refuse("that no input row generalizes to");
-    const NO_LABEL: Must = Refuse("no label of its level");
+    const NO_LABEL: Must = Refuse("not a label of its level");
     fn raw(r: &Rows, column: &str, class: usize, value: &str) -> RecordBatch {
         let of_class = r.of_class(class);
         let rows = if class == r.large() { &of_class[..1] } else { &of_class[..] };
@@ -545,7 +545,7 @@ fn files_that_came_or_went() {
     let unlisted = Refuse("the release contains a file that the record does not list");
     let missing = Refuse("part-00000.parquet is missing");
     let numbers = Refuse("not numbered from part-00000.parquet");
-    let no_file = Refuse("is no plain file");
+    let no_file = Refuse("is not a plain file");
 
     fs::remove_file(&part).unwrap();
     verify(lab, "a missing part", missing, missing);
@@ -573,7 +573,7 @@ fn files_that_came_or_went() {
         fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         for ran in lab.verify() {
-            ran.exit(1, "is no plain file");
+            ran.exit(1, "is not a plain file");
         }
         fs::remove_file(&path).unwrap();
         lab.restore(&honest);
@@ -684,8 +684,8 @@ fn resealed_records() {
         (
             "reached",
             |r| r.models[0].reached = 50.0,
-            Refuse("reached another value"),
-            Refuse("reached another value"),
+            Refuse("reaches another value"),
+            Refuse("reaches another value"),
         ),
         (
             "required",
@@ -847,7 +847,7 @@ fn other_policies() {
     lab.run(&all).exit(1, "verification refused");
     lab.run(&all[..4]).exit(0, "against the input");
     fs::write(lab.path("marital.csv"), MARITAL.replace("alone", "single living")).unwrap();
-    lab.run(&all).exit(1, "no label of its level");
+    lab.run(&all).exit(1, "not a label of its level");
 }
 
 #[test]
@@ -952,7 +952,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             kept.clone(),
             altered("021*", "02139"),
             1,
-            Refuse("no label of its level"),
+            Refuse("not a label of its level"),
         ),
         ("two classes exchanged", &levels, kept.clone(), only(&swapped), 1, Refuse("verification refused")),
         (

@@ -177,8 +177,9 @@ fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
         );
         assert!(lines[2].starts_with("warning   `member_no` singles out more than a tenth"), "{said}");
     }
-    let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 individuals \
-                 hold theirs alone in the class; the rows of 300 individuals are linked by a value of their own\n";
+    let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 \
+         individuals hold a value that is unique in its class; the rows of 300 individuals are linked by a \
+         value of their own\n";
     assert!(released.out.contains(as_is), "{}", released.out);
     let public: Value =
         serde_json::from_slice(&std::fs::read(place.path("out/_kanon.json")).unwrap()).unwrap();
@@ -350,8 +351,8 @@ fn a_requirement_that_holds_for_one_individual_promises_nothing() {
              ssn = {{ role = \"quasi\" }}\ndiagnosis = {{ role = \"sensitive\" }}\n"
         );
         place.write("p.toml", policy);
-        let says = "holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
-                    l_diversity with l of at least 2";
+        let says = "holds for a class of one individual, so everyone could be identified; require k of at \
+             least 2, or l_diversity with l of at least 2";
         place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
         let anonymize = "SELECT * FROM anonymize('in.parquet', 'p.toml')";
         place.run_on("sql -c", Some(anonymize), "").exit(2).says(says);

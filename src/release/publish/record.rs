@@ -212,7 +212,7 @@ impl PublicRecord {
             )));
         }
         let text = fs::read_to_string(&path).map_err(|e| {
-            Error::data(format!("{}: {}; is this a kanon release?", path.display(), of_file(&e)))
+            Error::data(format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e)))
         })?;
         let edited =
             || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
