@@ -191,9 +191,11 @@ mod tests {
 
     #[test]
     fn errors_of_the_system_are_told_in_words() {
-        for (code, found) in
-            [(2, "there is no such file or folder"), (13, "no permission"), (28, "no space left on the device")]
-        {
+        for (code, found) in [
+            (2, "there is no such file or folder"),
+            (13, "no permission"),
+            (28, "no space left on the device"),
+        ] {
             let error = || io::Error::from_raw_os_error(code);
             assert_eq!(of_file(&error()), found);
             assert_eq!(of_file(&io::Error::other(error())), found);

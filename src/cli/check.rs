@@ -13,7 +13,7 @@ use crate::model::{Class, Quantity, Requirement, k_anonymity::KAnonymity};
 use crate::release::profile::{SeenAll, SeenClass, for_every_class};
 use crate::release::publish::record::plain_number;
 
-/// Check whether a table as it is satisfies privacy models.
+/// Check whether an unchanged table satisfies privacy models.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -26,41 +26,41 @@ Examples:
   kanon link voters.csv patients_safe --k 5
   kanon link visitors.csv visits.parquet --on dob,zip --individual name --individual-of-b patient_id
 
-A is what an attacker holds, B the table attacked. A row of A matches the rows of B with the same values in all
-columns of --on; NULL equals NULL. The types of both must be the same or of one kind (numbers, or dates and
-moments); a CSV column of A is read as the type that B has, if both are CSV as text. Where B is a release, A is first
-generalized as B's record says; its values should be of the types that the input of the release had. Hierarchy files
-are read from the private record beside the release, or named by the policy.
+A is the attacker's list, B the table under attack. A row of A matches the rows of B that have the same values in
+all columns of --on; NULL equals NULL. Linked columns must have the same type or types of one kind (numbers, or dates
+and timestamps). A CSV column of A is read with its type in B; if both are CSV, both are read as text. If B is a
+release, A is first generalized according to the record of B; its values should have the types of the release's
+input. Hierarchy files are read from the private record beside the release, or as the policy names them.
 
-A person with several rows counts by the row that matches fewest, rows that match none aside; a sensitive value is
-learnt if all rows of B that one such row matches hold it.
+A person with several rows counts with the row that has the fewest matches, ignoring rows without a match. A
+sensitive value is learnt if all rows of B that match one row of the person hold it.
 
-A match is not proof: who is not in B, or was suppressed in it, may match rows of other people.")]
+A match is not proof: people who are missing from B or suppressed in it may match the rows of others.")]
 pub(crate) struct Link {
     /// The list of people: a file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     #[arg(value_name = "A")]
     people: String,
-    /// The table attacked: the same, or a release.
+    /// The table under attack: a file, folder or glob as for A, or a release.
     #[arg(value_name = "B")]
     table: String,
-    /// The columns to link on; for a release all quasi-identifiers that A has, when not said.
+    /// The columns to link on; for a release, defaults to its quasi-identifiers that A has.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     on: Vec<String>,
-    /// The column of A that tells its people apart; without it each row is a person. Rows with NULL there count for no
-    /// person.
+    /// The column of A that identifies a person; by default, each row is a person. Rows with NULL in it are
+    /// skipped.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
-    /// The column of B whose distinct values are counted as matches; its rows are when not said. A row with NULL is no
-    /// match; its sensitive values can be learnt.
+    /// The column of B whose distinct values count as matches; by default, rows do. A row with NULL in it is not a
+    /// match, but its sensitive values can be learnt.
     #[arg(long, value_name = "COLUMN")]
     individual_of_b: Option<String>,
-    /// The columns of B to learn; for a release its sensitive ones, when not said.
+    /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sensitive: Vec<String>,
-    /// Exit with 1 if a person matches some, but fewer than this.
+    /// Exit with code 1 if a person has any matches, but fewer than K.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     k: Option<u64>,
-    /// The policy of the release, instead of the copy in its private record; its `input` is for CSV files here.
+    /// The policy of the release, instead of the copy in its private record; its [input] applies to CSV files.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }

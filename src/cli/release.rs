@@ -21,27 +21,27 @@ use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
 use crate::release::{Released, release};
 
-/// Write a verified anonymized copy of a table, or refuse and say why.
+/// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   kanon release patients.parquet --policy patients.toml --to patients_safe
 
 Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
-patients_safe.private.json beside it, which may not. Nothing appears under --to before it was verified.")]
+patients_safe.private.json beside it, which may not. Nothing appears under --to before it is verified.")]
 pub(crate) struct Release {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy: roles, hierarchies and what must hold.
+    /// The policy: roles, hierarchies and requirements.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// The folder to make; must not exist or be empty.
+    /// The folder to create; must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// Replace a release that is there.
+    /// Replace an existing release.
     #[arg(long)]
     overwrite: bool,
-    /// Also write both records as one JSON file, readable by you alone: it holds raw facts.
+    /// Also write both records to one JSON file, readable only by you: it holds raw facts.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ use crate::release::role_checks::each_counts_once;
 use crate::release::{load, search, search_minimal};
 use crate::role::Role;
 
-/// Find the best generalizations and say what each loses; write nothing.
+/// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,14 +31,14 @@ Examples:
 pub(crate) struct Search {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy: what must hold.
+    /// The policy with the requirements.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// How many of the best nodes to show.
+    /// Number of best nodes to show.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
-    /// Show all minimal nodes instead: those below which nothing satisfies the policy, each with its distance
-    /// vector (the levels of the columns in policy order).
+    /// Show all minimal nodes instead: nodes that satisfy the policy while no node below them does, each with its
+    /// distance vector (the levels of the columns in policy order).
     #[arg(long, conflicts_with = "top")]
     minimal: bool,
 }

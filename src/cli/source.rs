@@ -42,10 +42,10 @@ pub(crate) struct Columns {
     /// The policy that names the quasi-identifiers.
     #[arg(long, value_name = "FILE", conflicts_with = "quasi")]
     policy: Option<PathBuf>,
-    /// The quasi-identifiers, when there is no policy.
+    /// The quasi-identifiers, if there is no policy.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     quasi: Vec<String>,
-    /// The column that tells whose row it is: its distinct values are counted instead of rows.
+    /// The column that identifies the individual of a row; its distinct values are counted instead of rows.
     #[arg(long, value_name = "COLUMN", conflicts_with = "policy")]
     individual: Option<String>,
 }

@@ -16,7 +16,7 @@ use crate::policy::Files;
 use crate::release::check_release;
 use crate::release::publish::record::PublicRecord;
 
-/// Check a release: its record, its files, its rows; with the input, all of it.
+/// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,16 +24,16 @@ Examples:
   kanon verify patients_safe --input patients.parquet
   kanon verify patients_safe --input patients.parquet --policy patients.toml
 
-Without --input only the released rows are judged. With it every row must be an input row of a class that
-holds, recoded as the policy says; the policy is read from the private record beside the release unless
---policy names it.")]
+Without --input, only the released rows are checked. With it, every row must come from the input, recoded as
+the policy says and in a class that satisfies the models. The policy is read from the private record beside the
+release unless --policy names it.")]
 pub(crate) struct Verify {
-    /// The release.
+    /// The folder of the release.
     out: PathBuf,
-    /// The input that it was made of.
+    /// The input of the release.
     #[arg(long, value_name = "INPUT")]
     input: Option<String>,
-    /// The policy, instead of the copy in the private record.
+    /// The policy to use instead of the copy in the private record.
     #[arg(long, value_name = "FILE", requires = "input")]
     policy: Option<PathBuf>,
 }
@@ -76,12 +76,12 @@ impl Verify {
                 rows(suppressed)
             ),
             None if public.individuals.is_some() => {
-                "verified  the released rows alone, counted as rows: only the input identifies individuals; \
+                "verified  the released rows by themselves, counted as rows: only the input identifies individuals; \
                  the record's sizes in individuals are plausible, but recounted only with --input INPUT\n"
                     .to_owned()
             }
             None => {
-                "verified  the released rows alone; --input INPUT compares them with the input\n".to_owned()
+                "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
         let json = json!({

@@ -184,16 +184,14 @@ impl Clip {
                     end.scale() == 0 && Value::build(&[Value::Int(end.numerator())], other).is_ok()
                 }
                 other if other.is_decimal() => {
-                    check_number("an end", end, other)?;
+                    check_number("a bound", end, other)?;
                     true
                 }
                 other => return Err(not_numbers(other)),
             };
             if !fits {
-                return Err(Error::data(format!(
-                    "the bound {end} is not a value of {input}, the type of the \
-                     column"
-                )));
+                let why = format!("the bound {end} does not fit {input}, the type of the column");
+                return Err(Error::data(why));
             }
         }
         Ok(())
@@ -355,15 +353,15 @@ mod tests {
         let refused = |clip: Clip, input: DataType| clip.output_type(&input).unwrap_err().to_string();
         assert_eq!(
             refused(clip("0", "300"), DataType::UInt8),
-            "the bound 300 is not a value of UInt8, the type of the column"
+            "the bound 300 does not fit UInt8, the type of the column"
         );
         assert_eq!(
             refused(clip("-1", "9"), DataType::UInt8),
-            "the bound -1 is not a value of UInt8, the type of the column"
+            "the bound -1 does not fit UInt8, the type of the column"
         );
         assert_eq!(
             refused(clip("0.5", ""), DataType::Int64),
-            "the bound 0.5 is not a value of Int64, the type of the column"
+            "the bound 0.5 does not fit Int64, the type of the column"
         );
         assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers, floats or decimals"));
         assert!(

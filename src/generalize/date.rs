@@ -388,7 +388,7 @@ mod tests {
             ["UTC", "+00:00", "Etc/UTC", "Z", "-03:30"].iter().all(|one| day.output_type(&zone(one)).is_ok())
         );
         let unknown = day.output_type(&zone("Mars/Olympus")).unwrap_err().to_string();
-        assert!(unknown.contains("is not known; convert the column to UTC first"), "{unknown}");
+        assert!(unknown.contains("of the column; convert the column to UTC first"), "{unknown}");
         assert!(day.output_type(&DataType::Utf8View).is_err());
         // 1969-12-31 23:00 in UTC is 01:00 on the day after, two hours east.
         let moments = |moments: Vec<i64>| -> ArrayRef {

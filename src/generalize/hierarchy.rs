@@ -383,7 +383,7 @@ mod tests {
     fn levels_follow_their_own_file_only() {
         let (one, other) = (levels_of(MARITAL).unwrap(), levels_of("a,b,c\nd,e,f\n").unwrap());
         assert!(one[1].check_coarsens(&*one[0]).is_ok() && one[0].check_coarsens(&*one[1]).is_err());
-        assert!(one[0].check_coarsens(&*one[0]).unwrap_err().contains("further right"));
+        assert!(one[0].check_coarsens(&*one[0]).unwrap_err().contains("further to the right"));
         assert!(one[1].check_coarsens(&*levels_of(MARITAL).unwrap()[0]).is_ok());
         assert!(other[1].check_coarsens(&*one[0]).unwrap_err().contains("different hierarchy files"));
         let level = |level: &Arc<dyn Generalizer>| {

@@ -156,10 +156,7 @@ mod tests {
         assert_eq!(berlin.day(at("2024-06-30T22:00:00Z")), Some(day("2024-07-01")));
         assert_eq!(berlin.day(at("2024-06-30T21:59:59Z")), Some(day("2024-06-30")));
         let unknown = Zone::parse("Mars/Olympus").err().unwrap().to_string();
-        assert!(
-            unknown.starts_with("unknown time zone \"Mars/Olympus\" of the column"),
-            "{unknown}"
-        );
+        assert!(unknown.starts_with("unknown time zone \"Mars/Olympus\" of the column"), "{unknown}");
     }
 
     #[test]

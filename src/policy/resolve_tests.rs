@@ -227,8 +227,7 @@ fn an_objective_may_look_at_the_one_sensitive_column() {
         resolve(&(text + &columns)).map(counted).map_err(|error| error.to_string())
     };
     assert_eq!(counted("\"diagnosis\"").unwrap(), ["diagnosis"]);
-    let wrong =
-        "objective: `classification_metric` needs exactly one sensitive column; this policy has ";
+    let wrong = "objective: `classification_metric` needs exactly one sensitive column; this policy has ";
     assert_eq!(counted("").unwrap_err(), format!("{wrong}0"));
     assert_eq!(counted("\"diagnosis\",\"marital\"").unwrap_err(), format!("{wrong}2"));
 }
@@ -351,7 +350,10 @@ fn a_sensitive_column_may_have_a_hierarchy() {
         Some("columns.marital.hierarchy.date")
     );
     for key in ["clip = [0, 90]", "weight = 2.0", "min_level = 0", "max_level = 1"] {
-        assert!(of(key).unwrap_err().contains("only a column with the role `quasi` can have this key"), "{key}");
+        assert!(
+            of(key).unwrap_err().contains("only a column with the role `quasi` can have this key"),
+            "{key}"
+        );
     }
 }
 

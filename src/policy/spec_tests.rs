@@ -392,8 +392,11 @@ fn ends_of_a_clip() {
         assert_eq!(label(spec).unwrap(), meant);
     }
     for (spec, wrong) in [
-        ("[0]", "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a \
-             list"),
+        (
+            "[0]",
+            "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a \
+             list",
+        ),
         ("90", "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found 90"),
         (
             "{ low = 0 }",

@@ -490,8 +490,12 @@ fn policies_that_are_refused() {
         ("k = 3", "k = 1", "1 guarantees nothing by itself"),
         ("accept_homogeneity = [\"disease\"]", "", "no model protects this sensitive column"),
         ("range = [10, 20]", "range = [10, 15]", "is not a function of"),
-        ("role = \"sensitive\"", "role = \"individual\"", "only a column that is released as it is can have \
-             this key"),
+        (
+            "role = \"sensitive\"",
+            "role = \"individual\"",
+            "only a column that is released as it is can have \
+             this key",
+        ),
     ] {
         place.write("p.toml", POLICY.replace(from, to));
         refused(&place, RELEASE, 2, part);

@@ -16,19 +16,19 @@ use crate::error::{Error, Result, of_file};
 use crate::input::Input;
 use crate::propose::{Column, Levels, People, Proposal, Proposed, propose};
 
-/// Write a first policy for a table: proposed roles and levels, with comments that say why.
+/// Propose a first policy for a table: roles and levels, with comments that give the reasons.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kanon init patients.parquet --to patients.toml
   kanon init 'lake/*.csv' --format json
 
-It knows names, types and counts, not what your columns mean: read every line. Where it is in doubt the role
-is \"?\", which is refused until you decide. No value of the data is written.")]
+The proposal is based on names, types and counts, not on the meaning of your columns: read every line. In
+doubt, the role is \"?\", and the policy is refused until you decide. No value of the data is written.")]
 pub(crate) struct Init {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy file to make; must not exist. Without it the policy is printed.
+    /// The policy file to create; must not exist. By default, the policy is printed.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }

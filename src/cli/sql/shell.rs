@@ -32,10 +32,10 @@ use crate::sql::options::KanonOptions;
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
   \d                  tables
   \d NAME             columns of a table or file
-  \o table|csv|json   how results are printed
-  \timing             tell how long a statement took, or no more
+  \o table|csv|json   output format of results
+  \timing             switch the timing of statements on or off
   \? or \h            this help
-  \q                  leave
+  \q                  quit
 Files are tables: SELECT * FROM 'visits.parquet'; folders and globs too. SHOW FUNCTIONS lists all functions.
 ";
 

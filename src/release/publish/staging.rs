@@ -287,7 +287,8 @@ fn is_occupied(error: &io::Error) -> bool {
 /// beside OUT.
 pub(crate) fn unfinished(out: &Path) -> Option<String> {
     let work = WorkFolder::of(out).ok().filter(|work| is_folder(work.path()))?;
-    let old = if is_folder(&work.old()) { " (the release that was there lies in its folder `old`)" } else { "" };
+    let old =
+        if is_folder(&work.old()) { " (the release that was there lies in its folder `old`)" } else { "" };
     Some(format!(
         "{} is of a run that is still at work, or was killed{old}; the next `kanon release` to the same \
          place puts things right",
@@ -368,7 +369,9 @@ mod tests {
         fs::create_dir(&out).unwrap();
         assert!(Staging::begin(&out, false, &nothing()).is_ok());
         fs::write(out.join("thesis.txt"), "years of work").unwrap();
-        assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("no release"));
+        assert!(
+            Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("not a kanon release")
+        );
         fs::write(out.join(RECORD), "{}").unwrap();
         assert!(Staging::begin(&out, false, &nothing()).unwrap_err().to_string().contains("--overwrite"));
         assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("move it away"));
