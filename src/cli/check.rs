@@ -84,8 +84,8 @@ impl Check {
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
         text += &homogeneous_lines(&homogeneous, individual.is_some());
         text += &match (individual, individuals) {
-            (Some(name), Some(people)) => {
-                format!("counted   {} by `{name}`\n", plural(people, "individual", "individuals"))
+            (Some(name), Some(individuals)) => {
+                format!("counted   {} by `{name}`\n", plural(individuals, "individual", "individuals"))
             }
             _ => format!("counted   in rows: each of the {} counts as a person\n", grouped(all_rows)),
         };

@@ -39,7 +39,7 @@ A match is not proof: people who are missing from B or suppressed in it may matc
 pub(crate) struct Link {
     /// The list of people: a file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     #[arg(value_name = "A")]
-    people: String,
+    list: String,
     /// The table under attack: a file, folder or glob as for A, or a release.
     #[arg(value_name = "B")]
     table: String,
@@ -68,11 +68,11 @@ pub(crate) struct Link {
 impl Link {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
-        let (people, table) = (Input::find(&self.people)?, Input::find(&self.table)?);
+        let (list, table) = (Input::find(&self.list)?, Input::find(&self.table)?);
         let release = Path::new(&self.table);
         run.listener.begin(Phase::Profile, 0);
         let attack = Attack {
-            people: &people,
+            list: &list,
             individual: self.individual.as_deref(),
             table: &table,
             release: release.join(RECORD).is_file().then_some(release),
@@ -87,18 +87,18 @@ impl Link {
     }
 
     fn told(&self, linked: &Linked, holds: bool) -> String {
-        let people = |n: u64| plural(n, "person", "people");
-        let all = linked.people();
+        let persons = |n: u64| plural(n, "person", "people");
+        let all = linked.individuals();
         let (one, many) = match self.individual_of_b {
             Some(_) => ("individual", "individuals"),
             None => ("row", "rows"),
         };
         let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
-        let mut text = format!("read      {} in {}\n", people(all), self.people);
+        let mut text = format!("read      {} in {}\n", persons(all), self.list);
         text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
         text += &format!(
             "matched   {} ({}); {}\n",
-            people(linked.matched()),
+            persons(linked.matched()),
             percent_of(linked.matched(), all),
             match self.individual_of_b {
                 Some(_) => plural(linked.unmatched, "matches no individual", "match no individual"),
@@ -116,7 +116,7 @@ impl Link {
             let share = percent_of(*learnt, all);
             text += &format!(
                 "learnt    {name} of {} ({share}): all their matches hold one value\n",
-                people(*learnt)
+                persons(*learnt)
             );
         }
         if let (Some(k), Some(least)) = (self.k, linked.least()) {
@@ -125,7 +125,7 @@ impl Link {
         }
         if !linked.matches.is_empty() {
             text += "\nmatches             people\n";
-            let bins = bins(linked.matches.iter().map(|(matches, people)| (*matches, 1, *people)));
+            let bins = bins(linked.matches.iter().map(|(matches, count)| (*matches, 1, *count)));
             let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
             for bin in &bins {
                 let bar = bar(bin.individuals, most);
@@ -133,8 +133,12 @@ impl Link {
             }
             text += "\n";
         }
-        if linked.nobody > 0 {
-            let rows = plural(linked.nobody, "row of A names no person", "rows of A name no person");
+        if linked.rows_without_individual > 0 {
+            let rows = plural(
+                linked.rows_without_individual,
+                "row of A names no person",
+                "rows of A name no person",
+            );
             text += &format!("skipped   {rows}: not counted\n");
         }
         if linked.uncovered > 0 {
@@ -152,19 +156,19 @@ fn to_json(linked: &Linked) -> serde_json::Value {
     let histogram: Vec<_> = linked
         .matches
         .iter()
-        .map(|(matches, people)| json!({ "matches": matches, "people": people }))
+        .map(|(matches, count)| json!({ "matches": matches, "people": count }))
         .collect();
     let homogeneous: Vec<_> = (linked.homogeneous.iter())
-        .map(|(name, people)| {
-            let share = ratio(u128::from(*people), u128::from(linked.people()));
-            json!({ "column": name, "people": people, "share": plain_number(share) })
+        .map(|(name, count)| {
+            let share = ratio(u128::from(*count), u128::from(linked.individuals()));
+            json!({ "column": name, "people": count, "share": plain_number(share) })
         })
         .collect();
     let on: Vec<_> =
         linked.on.iter().map(|(name, by)| json!({ "column": name, "generalized": by })).collect();
     json!({
         "on": on,
-        "people": linked.people(),
+        "people": linked.individuals(),
         "matched": linked.matched(),
         "unmatched": linked.unmatched,
         "unique": linked.unique(),
@@ -172,7 +176,7 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         "histogram": histogram,
         "homogeneous": homogeneous,
         "uncovered": linked.uncovered,
-        "rows_of_nobody": linked.nobody,
+        "rows_of_nobody": linked.rows_without_individual,
         "suppressed_rows": linked.suppressed_rows,
     })
 }

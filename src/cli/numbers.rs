@@ -42,13 +42,13 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err("expected a number of bytes such as 800M or 16G".into()),
+        _ => return Err("expected a number of bytes, such as 800M or 16G".into()),
     };
     let bytes = number.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << unit));
     match bytes {
         Some(bytes) if bytes >= 16 << 20 => Ok(bytes),
         Some(_) => Err("at least 16M are needed".into()),
-        None => Err("expected a number of bytes such as 800M or 16G".into()),
+        None => Err("expected a number of bytes, such as 800M or 16G".into()),
     }
 }
 

@@ -94,8 +94,12 @@ impl Release {
         line(
             "read",
             match private.input_individuals {
-                Some(people) => {
-                    format!("{} of {}", rows(private.input_rows), plural(people, "individual", "individuals"))
+                Some(individuals) => {
+                    format!(
+                        "{} of {}",
+                        rows(private.input_rows),
+                        plural(individuals, "individual", "individuals")
+                    )
                 }
                 None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
@@ -137,7 +141,7 @@ impl Release {
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
         let of_whom = match private.suppressed_individuals {
-            Some(people) => format!(" of {}", plural(people, "individual", "individuals")),
+            Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
             None => String::new(),
         };
         line(

@@ -61,7 +61,7 @@ impl Risk {
             rows(table.total_rows()),
             plural(table.base().len() as u64, "class", "classes"),
             names.join(", "),
-            who(&loaded, &sizes),
+            counted(&loaded, &sizes),
         );
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Risk {
         }
         let histogram: Vec<_> = sizes
             .histogram()
-            .map(|(size, classes, people)| json!({ "size": size, "classes": classes, "individuals": people }))
+            .map(|(size, classes, count)| json!({ "size": size, "classes": classes, "individuals": count }))
             .collect();
         let measures: serde_json::Map<_, _> =
             measured.iter().map(|(name, v)| (name.clone(), plain_number(*v))).collect();
@@ -137,7 +137,7 @@ fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
 }
 
 /// Describes what is counted, and the count.
-fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
+fn counted(loaded: &Loaded, sizes: &ClassSizes) -> String {
     match loaded.policy.individual() {
         Some(name) => {
             format!("{} by `{name}`", plural(sizes.individuals(), "individual", "individuals"))

@@ -91,7 +91,7 @@ impl Verify {
             "classes": public.classes,
             "individuals": checked.verified.individuals.and(public.individuals),
             "suppressed_rows": checked.verified.suppressed_rows,
-            "suppressed_individuals": checked.verified.individuals.map(|people| people.suppressed),
+            "suppressed_individuals": checked.verified.individuals.map(|individuals| individuals.suppressed),
             "unique": checked.unique,
             "homogeneous": checked.verified.homogeneous,
             "models": public.models,

@@ -190,8 +190,7 @@ impl Clip {
                 other => return Err(not_numbers(other)),
             };
             if !fits {
-                let why = format!("the bound {end} does not fit {input}, the type of the column");
-                return Err(Error::data(why));
+                return Err(Error::data(format!("the bound {end} does not fit the column type {input}")));
             }
         }
         Ok(())
@@ -353,15 +352,15 @@ mod tests {
         let refused = |clip: Clip, input: DataType| clip.output_type(&input).unwrap_err().to_string();
         assert_eq!(
             refused(clip("0", "300"), DataType::UInt8),
-            "the bound 300 does not fit UInt8, the type of the column"
+            "the bound 300 does not fit the column type UInt8"
         );
         assert_eq!(
             refused(clip("-1", "9"), DataType::UInt8),
-            "the bound -1 does not fit UInt8, the type of the column"
+            "the bound -1 does not fit the column type UInt8"
         );
         assert_eq!(
             refused(clip("0.5", ""), DataType::Int64),
-            "the bound 0.5 does not fit Int64, the type of the column"
+            "the bound 0.5 does not fit the column type Int64"
         );
         assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers, floats or decimals"));
         assert!(

@@ -371,8 +371,8 @@ impl OfValues for Milliseconds {
         let milliseconds = cast_with_options(values, &canonical_type(values.data_type()), &strict);
         milliseconds.map_err(|_| {
             Error::data(
-                "a timestamp in seconds lies beyond the range of milliseconds, in which it would be written; correct \
-                 it, or write NULL",
+                "a timestamp in seconds is beyond the range of milliseconds, in which it would be written; \
+                 correct it or write NULL",
             )
         })
     }

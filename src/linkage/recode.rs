@@ -149,11 +149,11 @@ impl AttackerRecoding<'_> {
     pub(super) async fn key(
         &self,
         name: &str,
-        people: &DataFrame,
+        list: &DataFrame,
         table: &DataFrame,
         names: (&str, &str),
     ) -> Result<(Option<JoinKey>, Option<String>)> {
-        let (a, b) = (type_of(people, name)?, type_of(table, name)?);
+        let (a, b) = (type_of(list, name)?, type_of(table, name)?);
         let mut level = None;
         let recorded = self.level(name);
         if let Some(recorded) = recorded {
@@ -216,7 +216,7 @@ fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> 
 
 impl JoinKey {
     /// Returns the key of a row of A, as the attacker recodes it.
-    pub(super) fn of_people(&self) -> Expr {
+    pub(super) fn of_list(&self) -> Expr {
         self.expression(self.level.clone())
     }
 

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-pub use spec::{ColumnSpec, CsvOptions, CsvType, PolicySpec, SaidHierarchy};
+pub use spec::{ColumnSpec, CsvOptions, CsvType, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;

@@ -59,7 +59,7 @@ pub struct PolicySpec {
 pub struct ColumnSpec {
     pub(super) name: String,
     pub(super) role: Role,
-    pub(super) hierarchy: Option<SaidHierarchy>,
+    pub(super) hierarchy: Option<HierarchySpec>,
     pub(super) clip: Option<Clip>,
     pub(super) weight: f64,
     pub(super) min_level: usize,
@@ -71,7 +71,7 @@ pub struct ColumnSpec {
 
 /// The hierarchy of a column of the policy spec.
 #[derive(Clone)]
-pub struct SaidHierarchy {
+pub struct HierarchySpec {
     pub(super) row: &'static GeneralizerRow,
     pub(super) key: &'static str,
     pub(super) levels: LevelsSpec,
@@ -341,7 +341,7 @@ impl ColumnSpec {
     }
 
     /// Returns the hierarchy, if the policy gives one.
-    pub fn hierarchy(&self) -> Option<&SaidHierarchy> {
+    pub fn hierarchy(&self) -> Option<&HierarchySpec> {
         self.hierarchy.as_ref()
     }
 
@@ -374,7 +374,7 @@ impl ColumnSpec {
             );
             return Err(Error::policy(why).at(join(&path, key)));
         }
-        let read = |value| SaidHierarchy::read(&join(&path, "hierarchy"), value);
+        let read = |value| HierarchySpec::read(&join(&path, "hierarchy"), value);
         let mut column = Self::new(name, role);
         // The errors of the hierarchy already have their place.
         column.hierarchy = keys.table.remove("hierarchy").map(read).transpose()?;
@@ -393,7 +393,7 @@ impl ColumnSpec {
     }
 }
 
-impl SaidHierarchy {
+impl HierarchySpec {
     /// Returns the key in `hierarchy = { key = ... }`.
     pub fn key(&self) -> &'static str {
         self.key
@@ -472,9 +472,9 @@ impl SaidHierarchy {
     }
 }
 
-impl fmt::Debug for SaidHierarchy {
+impl fmt::Debug for HierarchySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SaidHierarchy").field("key", &self.key).field("levels", &self.levels).finish()
+        f.debug_struct("HierarchySpec").field("key", &self.key).field("levels", &self.levels).finish()
     }
 }
 

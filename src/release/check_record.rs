@@ -209,10 +209,10 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
         && is_below(mean * all, expected)
         && is_below(expected, mean * all);
     for row in [&share_at_risk::ROW, &sample_uniqueness::ROW] {
-        let people = risk(row)? * all;
+        let individuals = risk(row)? * all;
         let some = of_smallest(row)?.is_some_and(|share| share > 0.0);
-        right &= (people - people.round()).abs() <= all * ROUNDING
-            && if some { is_below(ratio(u128::from(least), 1), people) } else { people == 0.0 };
+        right &= (individuals - individuals.round()).abs() <= all * ROUNDING
+            && if some { is_below(ratio(u128::from(least), 1), individuals) } else { individuals == 0.0 };
     }
     right &= is_below(risk(&sample_uniqueness::ROW)?, risk(&share_at_risk::ROW)?);
     if right { Ok(least) } else { Err(wrong()) }

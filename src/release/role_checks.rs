@@ -146,7 +146,7 @@ impl Counted<'_> {
         let others: Vec<String> = others.iter().map(|(name, _)| format!("`{name}`")).collect();
         let others = match others.as_slice() {
             [] => String::new(),
-            others => format!("; the same goes for {}", others.join(", ")),
+            others => format!("; the same applies to {}", others.join(", ")),
         };
         let error = Error::policy(format!(
             "{few} of {all} {noun} {place} hold a value that fewer than {q} hold, and more than a tenth is \

@@ -44,14 +44,14 @@ pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<(
 
 /// Refuses requirements that even one class of all rows would fail.
 fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
-    let (people, counted) = (classes.total_individuals(), classes.counted());
+    let (total, counted) = (classes.total_individuals(), classes.counted());
     for requirement in &policy.requirements {
         let model = &requirement.model;
         let text = || format!("{} cannot be met: ", requirement.text());
-        if model.min_size() > people {
+        if model.min_size() > total {
             let found = match counted {
-                Counted::Rows => plural(people, "row", "rows"),
-                Counted::Individuals => plural(people, "individual", "individuals"),
+                Counted::Rows => plural(total, "row", "rows"),
+                Counted::Individuals => plural(total, "individual", "individuals"),
             };
             return Err(Error::unmet(format!("{}the input has only {found}", text())));
         }
@@ -63,7 +63,7 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
                 // No class can be better than one in which each individual has a different value.
                 values.iter_mut().for_each(|value| value.count = 1);
             }
-            let value = model.value(&Class { size: people, sensitive: &values });
+            let value = model.value(&Class { size: total, sensitive: &values });
             if !model.holds(value) {
                 return Err(Error::unmet(format!(
                     "{}all rows together reach only {}",

@@ -114,8 +114,8 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         risks.iter().map(|(name, value)| (name.clone(), record::recorded(*value))).collect()
     };
-    let people = verified.sizes.individuals();
-    if public.individuals.is_some_and(|individuals| individuals != people)
+    let counted_individuals = verified.sizes.individuals();
+    if public.individuals.is_some_and(|individuals| individuals != counted_individuals)
         || rounded(&risks(&verified.sizes)?) != rounded(&public.risk)
         || verified.homogeneous != public.homogeneous
     {

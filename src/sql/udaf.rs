@@ -138,8 +138,8 @@ impl ClassAggregate {
     pub(super) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
         let (constants, columns) = all.split_at_checked(self.row.constants().len())?;
         let (before, quasi) = columns.split_at_checked(self.looks.columns())?;
-        let (who, value) = before.split_at(usize::from(self.looks.individual));
-        let [individual, sensitive] = [who, value].map(|one| one.first());
+        let (individuals, value) = before.split_at(usize::from(self.looks.individual));
+        let [individual, sensitive] = [individuals, value].map(|one| one.first());
         (!quasi.is_empty()).then_some(Arguments { constants, individual, sensitive, quasi })
     }
 
@@ -341,7 +341,7 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn create_sliding_accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Err(self.refused("no windows; use GROUP BY"))
+        Err(self.refused("windows are not supported; use GROUP BY"))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -395,9 +395,9 @@ impl ClassGroups {
 impl Groups for ClassGroups {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
         let mut answers: Vec<Answer> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
-        self.classes.for_each_class(emit, &mut |group, people, class| {
+        self.classes.for_each_class(emit, &mut |group, individuals, class| {
             if let Some(answer) = answers.get_mut(group) {
-                self.number.add(answer, self.looks.individual.then_some(people), class);
+                self.number.add(answer, self.looks.individual.then_some(individuals), class);
             }
         });
         self.number.answers(answers, &self.returns)

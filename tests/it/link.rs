@@ -298,7 +298,7 @@ fn attack(place: &Place, a: &str, b: &str, on: &[String], individuals: (bool, bo
     let out = path(b);
     let release = Path::new(&out).join(RECORD).is_file().then_some(Path::new(&out));
     let attack = Attack {
-        people: &people,
+        list: &people,
         individual: individuals.0.then_some("person"),
         table: &table,
         release,
@@ -389,7 +389,7 @@ proptest! {
         match linked {
             Some(linked) => {
                 prop_assert_eq!(found(&linked), expected);
-                prop_assert_eq!((linked.uncovered, linked.nobody), (0, nobody));
+                prop_assert_eq!((linked.uncovered, linked.rows_without_individual), (0, nobody));
             }
             None => prop_assert!(individuals.0 && people.iter().all(|row| row.person.is_none())),
         }

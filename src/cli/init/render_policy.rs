@@ -106,7 +106,7 @@ impl PolicyFile {
             "individual   identifies the person of a row if people have several rows; at most one; never \
              written",
             "quasi        outsiders may know it about a person; generalized level by level",
-            "sensitive    must not be learnt about a person; written as it is",
+            "sensitive    must not be disclosed about a person; written as it is",
             "text         free text; never written",
             "insensitive  neither known to outsiders nor worth protecting; written as it is, so be sure",
         ] {

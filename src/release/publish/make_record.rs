@@ -140,7 +140,7 @@ pub(crate) fn private_record(
         input_individuals: before.individuals,
         duplicate_rows: before.duplicates,
         suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
-        suppressed_individuals: verified.individuals.map(|people| people.suppressed),
+        suppressed_individuals: verified.individuals.map(|individuals| individuals.suppressed),
         suppression_limit: before.limit,
         risk_before: risks(&before.sizes)?,
         as_is,

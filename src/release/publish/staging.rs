@@ -246,7 +246,7 @@ impl Staging {
             warnings.push(match self.work.check() {
                 Err(foreign) => format!("{foreign}; until then `kanon release` to the same place refuses"),
                 Ok(()) => format!(
-                    "{} could not be removed ({}): the next `kanon release` to the same place removes it",
+                    "{} cannot be removed ({}): the next `kanon release` to the same place removes it",
                     self.work.path().display(),
                     of_file(&error)
                 ),

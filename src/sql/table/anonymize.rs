@@ -21,7 +21,7 @@ use futures::StreamExt;
 
 use super::TableFunctionRow;
 use super::arguments::Arguments;
-use super::policy::{BoundPolicy, TableAndPolicy, asked, not_repeatable};
+use super::policy::{BoundPolicy, TableAndPolicy, not_repeatable, table_and_policy};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
@@ -45,7 +45,7 @@ const DOC: &Doc = &Doc {
 };
 
 fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
-    let TableAndPolicy { policy, digest, table, plain_table } = asked(&mut call)?;
+    let TableAndPolicy { policy, digest, table, plain_table } = table_and_policy(&mut call)?;
     call.finish(&[])?;
     if !is_repeatable(table.logical_plan())? {
         return Err(not_repeatable(&call));

@@ -54,7 +54,7 @@ impl<'a> Arguments<'a> {
                     let name = call.context.normalize_ident(name);
                     call.named.push((name, value));
                 }
-                _ => return Err(call.refused("an argument is neither a value nor `name => value`")),
+                _ => return Err(call.refused("expected a value or `name => value`")),
             }
         }
         Ok(call)

@@ -86,7 +86,7 @@ impl BoundPolicy {
 ///
 /// # Errors
 /// A plan error when either is wrong.
-pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
+pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
     let refused = |error: Error| call.refused(error);
