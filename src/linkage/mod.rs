@@ -172,7 +172,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     Ok(linked)
 }
 
-const DOING: &str = "linking the people with the table";
+const DOING: &str = "linking the list with the table";
 
 /// Returns the columns to link on.
 fn columns(

@@ -264,7 +264,7 @@ impl OfValues for RecodeUdf {
             Some(level) => {
                 // Rows with uncovered values match nothing, so any label will do for them.
                 let uncovered = uncovered(&**level, values)?;
-                canonical(&level.generalize(&nullif(values, &uncovered).context("recoding the people")?)?)
+                canonical(&level.generalize(&nullif(values, &uncovered).context("recoding the list")?)?)
             }
             None => Arc::clone(values),
         };

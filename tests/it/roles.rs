@@ -245,7 +245,7 @@ fn rows_without_an_individual_are_judged_as_rows() {
     place.parquet("own.parquet", &two(&|row| Some(format!("555-{row:04}"))));
     place.write("r.toml", others.replace("identifier", "insensitive"));
     let both = place.run("release own.parquet --policy r.toml --to own").exit(2);
-    both.says("columns.phone: ").says("; the same goes for `visit`");
+    both.says("columns.phone: ").says("; the same applies to `visit`");
 }
 
 /// Five hundred rows of one class, and the twins of their values in classes that are suppressed.
