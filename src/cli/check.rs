@@ -80,7 +80,7 @@ impl Check {
         let warning = if self.columns.has_policy() { loaded.policy.promises_nothing() } else { None };
         text += &warning_line(warning.as_deref());
         let all_hold = judged.iter().all(Judged::holds);
-        judged.iter().for_each(|judged| text += &judged.told());
+        judged.iter().for_each(|judged| text += &judged.describe());
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
         text += &homogeneous_lines(&homogeneous, individual.is_some());
         text += &match (individual, individuals) {
@@ -161,7 +161,7 @@ impl<'a> Judged<'a> {
         self.worst.map_or(f64::NAN, Quantity::to_f64)
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let holds = if self.holds() { "holds   " } else { "FAILS   " };
         let mut text = format!("{holds}  {} required, {} reached", self.requirement.text(), self.reached());
         if !self.holds() {

@@ -83,10 +83,10 @@ impl Link {
         };
         let linked = link(run, &attack).await?;
         let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
-        Ok(Done { text: self.told(&linked, holds), json: to_json(&linked), holds })
+        Ok(Done { text: self.describe(&linked, holds), json: to_json(&linked), holds })
     }
 
-    fn told(&self, linked: &Linked, holds: bool) -> String {
+    fn describe(&self, linked: &Linked, holds: bool) -> String {
         let persons = |n: u64| plural(n, "person", "people");
         let all = linked.individuals();
         let (one, many) = match self.individual_of_b {

@@ -71,11 +71,11 @@ impl Release {
         }
         let json = serde_json::to_value(&released.public)
             .map_err(|_| Error::internal("release: the public record cannot be serialized"))?;
-        Ok(Done { text: self.told(&released)?, json, holds: true })
+        Ok(Done { text: self.describe(&released)?, json, holds: true })
     }
 
     /// Describes a release.
-    fn told(&self, released: &Released) -> Result<String> {
+    fn describe(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
         let costs = costs_text(chosen, costs);
@@ -140,14 +140,14 @@ impl Release {
         line("costs", costs);
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
-        let of_whom = match private.suppressed_individuals {
+        let of_individuals = match private.suppressed_individuals {
             Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
             None => String::new(),
         };
         line(
             "suppressed",
             format!(
-                " {}{of_whom} ({}, limit {})",
+                " {}{of_individuals} ({}, limit {})",
                 rows(private.suppressed_rows),
                 percent_of(suppressed, all),
                 percent_of(private.suppression_limit, all),

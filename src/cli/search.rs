@@ -78,7 +78,7 @@ impl Search {
         }
         let mut best = Vec::new();
         for found in &outcome.best {
-            text += &told(policy, &classes, found);
+            text += &describe(policy, &classes, found);
             best.push(node(policy, &classes, found)?);
         }
         let json = json!({
@@ -123,7 +123,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
     let mut minimal = Vec::new();
     for one in &found {
         let distance: Vec<String> = one.levels.iter().map(ToString::to_string).collect();
-        text += &format!("[{}]  {}", distance.join(","), told(policy, classes, one));
+        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, one));
         let mut node = node(policy, classes, one)?;
         node["distance"] = json!(one.levels);
         minimal.push(node);
@@ -139,15 +139,15 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
 }
 
 /// Describes a node in one line.
-fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
-    let of_whom = match classes.counted() {
+fn describe(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
+    let of_individuals = match classes.counted() {
         Counted::Individuals => {
             format!(" of {}", plural(found.suppressed_individuals, "individual", "individuals"))
         }
         Counted::Rows => String::new(),
     };
     format!(
-        "{} {:.6}  suppressed {}{of_whom} ({})  classes {}  {}\n",
+        "{} {:.6}  suppressed {}{of_individuals} ({})  classes {}  {}\n",
         policy.objective.doc().name,
         found.loss,
         grouped(found.suppressed_rows),

@@ -27,14 +27,14 @@ use crate::role::Role;
 ///
 /// ```
 /// use datafusion_kanon::policy::PolicySpec;
-/// let said = PolicySpec::parse(r#"
+/// let spec = PolicySpec::parse(r#"
 ///     k = 5
 ///     [columns]
 ///     zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2, 1] }, weight = 2.0 }
 ///     sex       = { role = "quasi" }
 ///     diagnosis = { role = "insensitive" }
 /// "#)?;
-/// assert_eq!(said.columns()[0].name(), "zip");
+/// assert_eq!(spec.columns()[0].name(), "zip");
 /// let wrong = PolicySpec::parse("k = 5\n[columns]\nzip = { rule = \"quasi\" }");
 /// assert_eq!(wrong.unwrap_err().to_string(), "columns.zip.rule: unknown key; did you mean `role`?");
 /// # Ok::<(), datafusion_kanon::error::Error>(())

@@ -47,7 +47,7 @@ impl Init {
                 let file = File::create_new(path);
                 let written = file.and_then(|mut file| file.write_all(policy.as_bytes()));
                 written.map_err(|e| Error::data(of_file(&e)).at(place(path)))?;
-                told(&proposal, path)
+                describe(&proposal, path)
             }
         };
         Ok(Done { text, json: to_json(&proposal, &policy), holds: true })
@@ -71,7 +71,7 @@ fn check_free(path: &Path) -> Result<()> {
 }
 
 /// Describes the written policy in a few lines.
-fn told(proposal: &Proposal, path: &Path) -> String {
+fn describe(proposal: &Proposal, path: &Path) -> String {
     let roles = [
         Proposed::Individual,
         Proposed::Identifier,

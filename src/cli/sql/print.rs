@@ -17,7 +17,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use futures::StreamExt;
 
 use super::Output;
-use super::errors::Told;
+use super::errors::StageResult;
 use crate::cli::{numbers, without_controls};
 use crate::error::{Error, Result, of_file};
 

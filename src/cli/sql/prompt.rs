@@ -10,7 +10,7 @@ use rustyline::{Config, Editor};
 use tokio::runtime::Handle;
 
 use super::script::{End, end, is_command};
-use super::shell::{Shell, tell};
+use super::shell::{Shell, notify};
 use crate::cli::without_controls;
 use crate::error::{Error, Kind, Result, of_file};
 
@@ -29,7 +29,7 @@ pub(super) async fn run(shell: &mut Shell, listening: &Handle) -> Result<()> {
         // Failing to read or write the history does not end the prompt.
         let _ = editor.load_history(path);
     }
-    tell(concat!(
+    notify(concat!(
         "kanon ",
         env!("CARGO_PKG_VERSION"),
         r": end statements with ; (\? for help, \q to quit)",
@@ -85,9 +85,9 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
     interrupt.abort();
     match done {
         Err(error) if error.kind() == Kind::Interrupted => {
-            tell("\ncancelled; a running COPY or INSERT may be incomplete or may still finish\n");
+            notify("\ncancelled; a running COPY or INSERT may be incomplete or may still finish\n");
         }
-        Err(error) => tell(&format!("kanon: {}\n", without_controls(&error.to_string()))),
+        Err(error) => notify(&format!("kanon: {}\n", without_controls(&error.to_string()))),
         Ok(goes_on) => return Ok(goes_on),
     }
     Ok(true)

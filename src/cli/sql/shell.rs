@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::Output;
-use super::errors::Told;
+use super::errors::StageResult;
 use super::files::Files;
 use super::print::{Pipe, print};
 use super::script::{Part, Script};
@@ -197,7 +197,7 @@ impl Shell {
             }
         };
         match rows {
-            None => tell(if self.prompt { "done\n" } else { "" }),
+            None => notify(if self.prompt { "done\n" } else { "" }),
             Some(rows) => {
                 let pool = &self.session.runtime_env().memory_pool;
                 let most = match self.prompt && std::io::stdout().is_terminal() {
@@ -209,13 +209,13 @@ impl Shell {
         }
         if promises {
             self.noted = true;
-            tell(
+            notify(
                 "note: the guarantee of anonymize() covers its complete result only; to publish, use `kanon \
                  release`\n",
             );
         }
         if self.timing {
-            tell(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
+            notify(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
         }
         Ok(())
     }
@@ -245,10 +245,10 @@ impl Shell {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (name, rest.trim()) {
             (r"\q", "") => return Ok(false),
-            (r"\?" | r"\h", "") => tell(HELP),
+            (r"\?" | r"\h", "") => notify(HELP),
             (r"\timing", "") => {
                 self.timing = !self.timing;
-                tell(if self.timing { "timing is on\n" } else { "timing is off\n" });
+                notify(if self.timing { "timing is on\n" } else { "timing is off\n" });
             }
             (r"\o", "table") => self.output = Output::Table,
             (r"\o", "csv") => self.output = Output::Csv,
@@ -341,7 +341,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Prints a message that is not a result.
-pub(super) fn tell(text: &str) {
+pub(super) fn notify(text: &str) {
     // A closed standard error is not an error.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
