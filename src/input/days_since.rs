@@ -126,8 +126,7 @@ fn local_date(value: &Value) -> Result<Option<NaiveDate>> {
     match date {
         Some(date) => Ok(Some(date)),
         None => Err(Error::unmet(
-            "verification refused: a date is outside the supported calendar (years up to \
-                 262000)",
+            "verification refused: a date is outside the supported calendar (years up to 262000)",
         )),
     }
 }

@@ -394,8 +394,7 @@ fn ends_of_a_clip() {
     for (spec, wrong) in [
         (
             "[0]",
-            "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a \
-             list",
+            "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a list",
         ),
         ("90", "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found 90"),
         (

@@ -68,8 +68,7 @@ pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, Stri
         }
         Named::Sensitive if facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) => named(
             Proposed::Undecided,
-            ", but most values occur once: released as it is, it would identify \
-                 its row",
+            ", but most values occur once: released as it is, it would identify its row",
         ),
         Named::Sensitive => named(Proposed::Sensitive, ""),
     }

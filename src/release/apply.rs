@@ -119,8 +119,7 @@ impl ClassNumbers {
                 .collect();
             let known = known.ok_or_else(|| {
                 Error::data(
-                    "a value did not exist when the input was profiled: the input changed while it \
-                     was read",
+                    "a value did not exist when the input was profiled: the input changed while it was read",
                 )
                 .at(format!("column `{}`", column.name))
             })?;

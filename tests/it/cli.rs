@@ -493,8 +493,7 @@ fn policies_that_are_refused() {
         (
             "role = \"sensitive\"",
             "role = \"individual\"",
-            "only a column that is released as it is can have \
-             this key",
+            "only a column that is released as it is can have this key",
         ),
     ] {
         place.write("p.toml", POLICY.replace(from, to));

@@ -216,10 +216,10 @@ fn mistakes_are_told() {
         place.run(&format!("link {line}")).exit(2).says(says);
     }
     place.run("link empty.csv health.csv --on zip").exit(3).says("empty.csv has no rows");
-    place.run("link nobody.csv health.csv --on zip --individual name").exit(3).says(
-        "no row that names a \
-         person",
-    );
+    place
+        .run("link nobody.csv health.csv --on zip --individual name")
+        .exit(3)
+        .says("no row that names a person");
     place.run("link voter.csv numbers.parquet --on sex").exit(2).says("numbers.parquet has no column `sex`");
     // Numbers and texts of a CSV file are compared as the other side has them.
     let found = place.run("link voter.csv numbers.parquet --on zip --format json").exit(0).json();
