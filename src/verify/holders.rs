@@ -458,7 +458,7 @@ mod tests {
     fn bytes(q: u64, holders: u64, value: impl Fn(u64) -> u64) -> u64 {
         let mut fold = Fold { found: vec![Found { q, ..Found::default() }], ..Fold::default() };
         (0..holders).for_each(|individual| {
-            fold.add(value(individual) * QUESTIONS as u64, Some((individual, individual)), 2)
+            fold.add(value(individual) * QUESTIONS as u64, Some((individual, individual)), 2);
         });
         fold.bytes() as u64
     }
