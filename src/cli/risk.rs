@@ -81,8 +81,8 @@ impl Risk {
             let unique = SampleUniqueness.value(&sizes).unwrap_or_default();
             let at_risk = ShareAtRisk::DEFAULT.individuals(&sizes);
             let k = sizes.min().unwrap_or(0);
-            let (unique_text, at_risk_said) = (percent(unique), percent_of(at_risk, sizes.individuals()));
-            text += &format!("{name:<12} {:>8} {unique_text:>8} {at_risk_said:>9}\n", grouped(k));
+            let (unique_text, at_risk_text) = (percent(unique), percent_of(at_risk, sizes.individuals()));
+            text += &format!("{name:<12} {:>8} {unique_text:>8} {at_risk_text:>9}\n", grouped(k));
             without.push(json!({
                 "column": name,
                 "k": k,

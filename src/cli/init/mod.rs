@@ -14,7 +14,7 @@ use super::numbers::plural;
 use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::Input;
-use crate::propose::{Column, Levels, People, Proposal, Proposed, propose};
+use crate::propose::{Column, IndividualSource, Levels, Proposal, Proposed, propose};
 
 /// Propose a first policy for a table: roles and levels, with comments that give the reasons.
 #[derive(Debug, Args)]
@@ -116,11 +116,11 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
     json!({
         "rows": proposal.rows,
         "input": input,
-        "individual": match &proposal.people {
-            People::Individual(name) => Some(name),
-            People::Rows(_) | People::Unknown(_) => None,
+        "individual": match &proposal.individuals {
+            IndividualSource::Individual(name) => Some(name),
+            IndividualSource::Rows(_) | IndividualSource::Unknown(_) => None,
         },
-        "rows_are_individuals": matches!(proposal.people, People::Rows(_)),
+        "rows_are_individuals": matches!(proposal.individuals, IndividualSource::Rows(_)),
         "columns": proposal.columns.iter().map(column).collect::<Vec<_>>(),
         "singled_out": singled_out
             .map(|one| json!({ "columns": one.columns, "unique_share": one.unique_share }))

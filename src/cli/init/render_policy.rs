@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
 use crate::policy::CsvOptions;
-use crate::propose::{Column, Facts, People, Proposal, Proposed};
+use crate::propose::{Column, Facts, IndividualSource, Proposal, Proposed};
 
 /// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
@@ -116,9 +116,9 @@ impl PolicyFile {
     }
 
     fn requirements(&mut self, proposal: &Proposal) {
-        let counted = match proposal.people {
-            People::Individual(_) => "people",
-            People::Rows(_) | People::Unknown(_) => "rows",
+        let counted = match proposal.individuals {
+            IndividualSource::Individual(_) => "people",
+            IndividualSource::Rows(_) | IndividualSource::Unknown(_) => "rows",
         };
         self.comment(&format!(
             "Every combination of quasi-identifier values in the release is shared by at least this many \
@@ -132,7 +132,7 @@ impl PolicyFile {
         ));
         self.line("suppression_limit = 0.05");
         self.blank();
-        self.people(&proposal.people);
+        self.individuals(&proposal.individuals);
         for column in proposal.with_role(Proposed::Sensitive) {
             let name = &column.facts.name;
             self.comment(&format!(
@@ -148,10 +148,10 @@ impl PolicyFile {
         }
     }
 
-    fn people(&mut self, people: &People) {
-        match people {
-            People::Individual(_) => return,
-            People::Rows(name) => {
+    fn individuals(&mut self, individuals: &IndividualSource) {
+        match individuals {
+            IndividualSource::Individual(_) => return,
+            IndividualSource::Rows(name) => {
                 self.comment(&format!(
                     "Each row is one person: no value of {} repeats. Delete this line if people have several \
                      rows.",
@@ -159,7 +159,7 @@ impl PolicyFile {
                 ));
                 self.line("rows_are_individuals = true");
             }
-            People::Unknown(repeats) => {
+            IndividualSource::Unknown(repeats) => {
                 if let Some(name) = repeats {
                     self.comment(&format!(
                         "{} repeats, so `kanon release` refuses until this is decided.",
