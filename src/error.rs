@@ -141,7 +141,7 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::NotFound => "there is no such file or folder",
         ErrorKind::PermissionDenied => "no permission",
-        ErrorKind::AlreadyExists => "it exists already",
+        ErrorKind::AlreadyExists => "it already exists",
         ErrorKind::StorageFull => "no space left on the device",
         ErrorKind::QuotaExceeded => "the disk quota is used up",
         ErrorKind::FileTooLarge => "the file would become larger than the system allows",
@@ -151,10 +151,10 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::DirectoryNotEmpty => "the folder is not empty",
         ErrorKind::InvalidFilename => "the name is too long, or not allowed here",
         ErrorKind::InvalidData => "it is damaged, or not text in UTF-8",
-        ErrorKind::UnexpectedEof => "it ends too early",
+        ErrorKind::UnexpectedEof => "it ends unexpectedly",
         ErrorKind::ResourceBusy => "it is in use",
-        ErrorKind::BrokenPipe => "the reader has gone",
-        ErrorKind::OutOfMemory => "memory ran out",
+        ErrorKind::BrokenPipe => "the reader closed the pipe",
+        ErrorKind::OutOfMemory => "out of memory",
         _ => return None,
     })
 }

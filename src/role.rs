@@ -39,7 +39,7 @@ impl Role {
         match Self::ALL.iter().find(|(_, w)| *w == word) {
             Some((role, _)) => Ok(*role),
             None if word == "?" => {
-                Err(format!("still undecided: put one of {} in place of `?`", words.join(", ")))
+                Err(format!("still undecided: replace `?` with one of {}", words.join(", ")))
             }
             None => Err(crate::error::nearest(word, &words)),
         }

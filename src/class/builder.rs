@@ -140,33 +140,36 @@ impl ClassTableBuilder {
             codes_held.at_least(codes_of(&columns))?;
         }
         let packing = Packing::new(columns.iter().map(EncodedColumn::distinct)).ok_or_else(|| {
-            Error::policy(format!("{} quasi-identifiers are too many to be grouped together", columns.len()))
+            Error::policy(format!("{} quasi-identifiers are too many to group by", columns.len()))
         })?;
-        let mut who_held = Held::new(&budget);
+        let mut holders_held = Held::new(&budget);
         if self.counts_individuals {
-            who_held.at_least(self.rows.len() * 3 * size_of::<u64>())?;
+            holders_held.at_least(self.rows.len() * 3 * size_of::<u64>())?;
         }
-        let who = self.who()?;
-        let individuals = who.as_ref().map(|who| who.individuals(&self.rows));
+        let holders = self.holders()?;
+        let individuals = holders.as_ref().map(|holders| holders.individuals(&self.rows));
         let merges = columns.iter().any(EncodedColumn::merges_values);
-        let base = self.base(&packing, columns.len(), merges, who.as_ref(), &budget)?;
+        let base = self.base(&packing, columns.len(), merges, holders.as_ref(), &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
         Ok(ClassTable { columns, sensitive, packing, base, total_rows, individuals, _codes: codes_held })
     }
 
     /// Returns the individual of each group, if individuals are counted.
-    fn who(&mut self) -> Result<Option<Who>> {
+    fn holders(&mut self) -> Result<Option<GroupHolders>> {
         if !self.counts_individuals {
             return Ok(None);
         }
         let Some(mut coding) = self.coding.pop() else {
             return Err(Error::internal("class table: individuals are counted without their column"));
         };
-        let Some(values) = coding.finish()? else { return Ok(Some(Who::default())) };
+        let Some(values) = coding.finish()? else { return Ok(Some(GroupHolders::default())) };
         let null = u32::from(values.null_count() > 0);
         let all = u32::try_from(values.len()).map_err(|_| too_many_classes())? - null;
-        Ok(Some(Who { all, of_group: coding.codes.iter().map(|code| code.checked_sub(null)).collect() }))
+        Ok(Some(GroupHolders {
+            all,
+            of_group: coding.codes.iter().map(|code| code.checked_sub(null)).collect(),
+        }))
     }
 
     /// Returns the base classes: the groups, merged where they differ only in sensitive values or
@@ -176,7 +179,7 @@ impl ClassTableBuilder {
         packing: &Packing,
         quasi: usize,
         merges: bool,
-        who: Option<&Who>,
+        holders: Option<&GroupHolders>,
         budget: &Arc<dyn Budget>,
     ) -> Result<Classes> {
         let (words, groups) = (packing.words(), self.rows.len());
@@ -196,15 +199,19 @@ impl ClassTableBuilder {
         let of_groups = 2 * entries.len() * size_of::<u64>() + groups * size_of::<(u128, u32)>();
         // Each sensitive column has counts; with individuals, each group also has members.
         let counts = (self.coding.len() - quasi) * groups * (size_of::<ValueCount>() + size_of::<usize>());
-        let members = who.map_or(0, |_| (1 + self.coding.len() - quasi) * groups * 2 * size_of::<u64>());
-        held.at_least(of_groups + counts + members)?;
+        let member_bytes =
+            holders.map_or(0, |_| (1 + self.coding.len() - quasi) * groups * 2 * size_of::<u64>());
+        held.at_least(of_groups + counts + member_bytes)?;
         let order = in_order(&entries, words)?;
         let sorted = order.iter().flat_map(|group| &entries[*group as usize * (words + 1)..][..=words]);
         let entries: Vec<u64> = sorted.copied().collect();
         let mut sensitive = Vec::new();
-        let mut people = who.map(|who| {
-            let members = order.iter().map(|group| who.of_group[*group as usize]);
-            ClassIndividuals { individuals: MemberLists::of_groups(members, who.all), by_value: Vec::new() }
+        let mut members = holders.map(|holders| {
+            let of_groups = order.iter().map(|group| holders.of_group[*group as usize]);
+            ClassIndividuals {
+                individuals: MemberLists::of_groups(of_groups, holders.all),
+                by_value: Vec::new(),
+            }
         });
         for coding in self.coding.iter_mut().skip(quasi) {
             let Some(values) = coding.finish()? else { continue };
@@ -215,20 +222,20 @@ impl ClassTableBuilder {
             };
             let counts = order.iter().map(count).collect();
             let values = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
-            if let (Some(people), Some(who)) = (&mut people, who) {
+            if let (Some(members), Some(holders)) = (&mut members, holders) {
                 held.at_least(held.bytes + groups * (size_of::<(u64, u32)>() + 2 * size_of::<u64>()))?;
-                people.by_value.push(who.by_value(&coding.codes, null, &order, values)?);
+                members.by_value.push(holders.by_value(&coding.codes, null, &order, values)?);
             }
             sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values });
             coding.codes = Vec::new();
         }
         drop(held);
         let held = Held::new(budget);
-        if people.is_none() && self.sensitive.is_empty() && !merges {
-            return Classes { entries, words, sensitive, people, held }.accounted();
+        if members.is_none() && self.sensitive.is_empty() && !merges {
+            return Classes { entries, words, sensitive, members, held }.accounted();
         }
         sensitive.resize(self.sensitive.len(), Histograms::default());
-        let groups = Classes { entries, words, sensitive, people, held }.accounted()?;
+        let groups = Classes { entries, words, sensitive, members, held }.accounted()?;
         let merged = roll_up(&groups, &vec![u64::MAX; words], &[], usize::MAX, &mut Scratch::new(budget))?;
         merged.ok_or_else(|| Error::internal("class table: an unbounded roll-up hit a bound"))
     }
@@ -240,18 +247,18 @@ fn codes_of(columns: &[EncodedColumn]) -> usize {
 
 /// The individual of every group.
 #[derive(Default)]
-struct Who {
+struct GroupHolders {
     of_group: Vec<Option<u32>>,
     /// All individual numbers are below this.
     all: u32,
 }
 
-impl Who {
+impl GroupHolders {
     fn individuals(&self, rows: &[u64]) -> Individuals {
         let mut of_each = vec![0u64; self.all as usize];
         let mut unowned_rows = 0;
-        for (who, rows) in self.of_group.iter().zip(rows) {
-            match who {
+        for (holder, rows) in self.of_group.iter().zip(rows) {
+            match holder {
                 Some(individual) => of_each[*individual as usize] += rows,
                 None => unowned_rows += rows,
             }
@@ -265,8 +272,8 @@ impl Who {
     /// codes of their values begin with `null` (0 or 1) codes for NULL.
     fn by_value(&self, codes: &[u32], null: u32, order: &[u32], values: u32) -> Result<IndividualsByValue> {
         let pair = |group: u32| {
-            let (who, code) = (self.of_group[group as usize]?, codes[group as usize]);
-            Some((u64::from(who) << 32 | u64::from(code), group))
+            let (holder, code) = (self.of_group[group as usize]?, codes[group as usize]);
+            Some((u64::from(holder) << 32 | u64::from(code), group))
         };
         let groups = u32::try_from(codes.len()).map_err(|_| too_many_classes())?;
         let mut pairs: Vec<(u64, u32)> = (0..groups).filter_map(pair).collect();

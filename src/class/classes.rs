@@ -14,7 +14,7 @@ pub struct Classes {
     /// One entry per sensitive column of the table.
     pub(super) sensitive: Vec<Histograms>,
     /// The individuals of every class, if individuals are counted.
-    pub(super) people: Option<ClassIndividuals>,
+    pub(super) members: Option<ClassIndividuals>,
     pub(super) held: Held,
 }
 
@@ -43,21 +43,21 @@ impl Classes {
     /// Returns the size of a class with `rows` rows: its individuals, or `rows` if none are
     /// counted.
     pub fn size(&self, class: usize, rows: u64) -> u64 {
-        self.people.as_ref().map_or(rows, |people| people.individuals.of(class).len() as u64)
+        self.members.as_ref().map_or(rows, |members| members.individuals.of(class).len() as u64)
     }
 
     /// Returns the numbers of the individuals of a class, each once, in arbitrary order; `None` if
     /// rows are counted.
     pub fn individuals(&self, class: usize) -> Option<&[u32]> {
-        self.people.as_ref().map(|people| people.individuals.of(class))
+        self.members.as_ref().map(|members| members.individuals.of(class))
     }
 
     /// Returns how many individuals of a class (rows, if none are counted) have each value of a
     /// sensitive column, ordered by value, NULL first. `column` is the position among the table's
     /// sensitive columns.
     pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
-        match &self.people {
-            Some(people) => people.by_value.get(column).map_or(&[], |by_value| by_value.counts.of(class)),
+        match &self.members {
+            Some(members) => members.by_value.get(column).map_or(&[], |by_value| by_value.counts.of(class)),
             None => self.sensitive(class, column),
         }
     }
@@ -76,7 +76,7 @@ impl Classes {
     /// Returns the bytes that the classes take.
     pub fn bytes(&self) -> usize {
         let sensitive: usize = self.sensitive.iter().map(Histograms::bytes).sum();
-        let people = self.people.as_ref().map_or(0, ClassIndividuals::bytes);
-        self.entries.capacity() * size_of::<u64>() + sensitive + people
+        let members = self.members.as_ref().map_or(0, ClassIndividuals::bytes);
+        self.entries.capacity() * size_of::<u64>() + sensitive + members
     }
 }

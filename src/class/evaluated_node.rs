@@ -85,7 +85,7 @@ impl<'a> EvaluatedNode<'a> {
             individuals: Suppressed { here: 0, surely: 0 },
             squares: 0,
         };
-        let mut marked = classes.people.as_ref().map(|_| {
+        let mut marked = classes.members.as_ref().map(|_| {
             let all = table.total_individuals();
             (Marked::none(all), Marked::none(all))
         });

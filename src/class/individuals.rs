@@ -212,11 +212,11 @@ mod tests {
     #[test]
     fn people_who_are_in_several_classes_count_once_in_each() {
         // Per group one individual, and one pair of individual and value (flu, HIV or NULL).
-        let who = [Some(0), Some(0), Some(1), None, Some(1)];
+        let members = [Some(0), Some(0), Some(1), None, Some(1)];
         let pairs = [Some(0), Some(1), Some(2), None, Some(3)];
         let value_of = vec![Some(0), Some(1), Some(0), None];
         let base = ClassIndividuals {
-            individuals: MemberLists::of_groups(who.into_iter(), 2),
+            individuals: MemberLists::of_groups(members.into_iter(), 2),
             by_value: vec![IndividualsByValue::of_groups(pairs.into_iter(), value_of, 2)],
         };
         let count = |value, count| ValueCount { value, count };

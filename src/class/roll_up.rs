@@ -63,7 +63,7 @@ pub(super) fn roll_up(
     scratch: &mut Scratch,
 ) -> Result<Option<Classes>> {
     let at_most = at_most.min(EMPTY as usize - 1);
-    let needs_target = !source.sensitive.is_empty() || source.people.is_some();
+    let needs_target = !source.sensitive.is_empty() || source.members.is_some();
     let merge = match source.words {
         1 => merge::<1>,
         2 => merge::<2>,
@@ -82,18 +82,18 @@ pub(super) fn roll_up(
     // The result is no larger than its source.
     let mut held = Held::new(source.held.budget());
     let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
-    let of_people = source.people.as_ref().map_or(0, ClassIndividuals::bytes);
-    let grouping = if of_source + of_people > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
-    held.at_least(scratch.entries.len() * size_of::<u64>() + of_source + of_people + grouping)?;
+    let of_members = source.members.as_ref().map_or(0, ClassIndividuals::bytes);
+    let grouping = if of_source + of_members > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
+    held.at_least(scratch.entries.len() * size_of::<u64>() + of_source + of_members + grouping)?;
     let entries = scratch.entries.clone();
     let sensitive =
         source.sensitive.iter().map(|histograms| histograms.regrouped(&scratch.target, classes)).collect();
-    let people = source.people.as_ref().map(|people| {
+    let members = source.members.as_ref().map(|members| {
         let groups = Grouping::new(&scratch.target, classes);
-        people.regrouped(&groups, &mut scratch.seen)
+        members.regrouped(&groups, &mut scratch.seen)
     });
     scratch.account()?;
-    let mut classes = Classes { entries, words: source.words, sensitive, people, held };
+    let mut classes = Classes { entries, words: source.words, sensitive, members, held };
     let bytes = classes.bytes();
     classes.held.exactly(bytes)?;
     Ok(Some(classes))
@@ -299,7 +299,7 @@ mod tests {
             entries.extend((0..words).map(|word| if word == 0 { code } else { row }));
             entries.push(row % 3 + 1);
         }
-        Classes { entries, words, sensitive: Vec::new(), people: None, held: Held::new(&budget()) }
+        Classes { entries, words, sensitive: Vec::new(), members: None, held: Held::new(&budget()) }
     }
 
     #[test]

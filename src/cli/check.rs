@@ -14,7 +14,7 @@ use crate::progress::Phase;
 use crate::release::profile::{SeenAll, SeenClass, for_every_class};
 use crate::release::publish::record::plain_number;
 
-/// Check whether a table as it is satisfies privacy models.
+/// Check whether an unchanged table satisfies privacy models.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,7 +46,7 @@ impl Check {
         }
         if models.is_empty() && !self.columns.has_policy() {
             return Err(Error::policy(
-                "say what to check: --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
+                "nothing to check: give --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
         let policy = self.columns.open(|| Ok(Vec::new()))?;
@@ -81,12 +81,12 @@ impl Check {
         let warning = if self.columns.has_policy() { loaded.policy.promises_nothing() } else { None };
         text += &warning_line(warning.as_deref());
         let all_hold = judged.iter().all(Judged::holds);
-        judged.iter().for_each(|judged| text += &judged.told());
+        judged.iter().for_each(|judged| text += &judged.describe());
         let judged: Vec<_> = judged.iter().map(Judged::to_json).collect();
         text += &homogeneous_lines(&homogeneous, individual.is_some());
         text += &match (individual, individuals) {
-            (Some(name), Some(people)) => {
-                format!("counted   {} by `{name}`\n", plural(people, "individual", "individuals"))
+            (Some(name), Some(individuals)) => {
+                format!("counted   {} by `{name}`\n", plural(individuals, "individual", "individuals"))
             }
             _ => format!("counted   in rows: each of the {} counts as a person\n", grouped(all_rows)),
         };
@@ -162,7 +162,7 @@ impl<'a> Judged<'a> {
         self.worst.map_or(f64::NAN, Quantity::to_f64)
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let holds = if self.holds() { "holds   " } else { "FAILS   " };
         let mut text = format!("{holds}  {} required, {} reached", self.requirement.text(), self.reached());
         if !self.holds() {

@@ -27,41 +27,41 @@ Examples:
   kanon link voters.csv patients_safe --k 5
   kanon link visitors.csv visits.parquet --on dob,zip --individual name --individual-of-b patient_id
 
-A is what an attacker holds, B the table attacked. A row of A matches the rows of B with the same values in all
-columns of --on; NULL equals NULL. The types of both must be the same or of one kind (numbers, or dates and
-moments); a CSV column of A is read as the type that B has, if both are CSV as text. Where B is a release, A is first
-generalized as B's record says; its values should be of the types that the input of the release had. Hierarchy files
-are read from the private record beside the release, or named by the policy.
+A is the attacker's list, B the table under attack. A row of A matches the rows of B that have the same values in
+all columns of --on; NULL equals NULL. Linked columns must have the same type or types of one kind (numbers, or dates
+and timestamps). A CSV column of A is read with its type in B; if both are CSV, both are read as text. If B is a
+release, A is first generalized according to the record of B; its values should have the types of the release's
+input. Hierarchy files are read from the private record beside the release, or as the policy names them.
 
-A person with several rows counts by the row that matches fewest, rows that match none aside; a sensitive value is
-learnt if all rows of B that one such row matches hold it.
+A person with several rows counts with the row that has the fewest matches, ignoring rows without a match. A
+sensitive value is learnt if all rows of B that match one row of the person hold it.
 
-A match is not proof: who is not in B, or was suppressed in it, may match rows of other people.")]
+A match is not proof: people who are missing from B or suppressed in it may match the rows of others.")]
 pub(crate) struct Link {
     /// The list of people: a file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     #[arg(value_name = "A")]
-    people: String,
-    /// The table attacked: the same, or a release.
+    list: String,
+    /// The table under attack: a file, folder or glob as for A, or a release.
     #[arg(value_name = "B")]
     table: String,
-    /// The columns to link on; for a release all quasi-identifiers that A has, when not said.
+    /// The columns to link on; for a release, defaults to its quasi-identifiers that A has.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     on: Vec<String>,
-    /// The column of A that tells its people apart; without it each row is a person. Rows with NULL there count for no
-    /// person.
+    /// The column of A that identifies a person; by default, each row is a person. Rows with NULL in it are
+    /// skipped.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
-    /// The column of B whose distinct values are counted as matches; its rows are when not said. A row with NULL is no
-    /// match; its sensitive values can be learnt.
+    /// The column of B whose distinct values count as matches; by default, rows do. A row with NULL in it is not a
+    /// match, but its sensitive values can be learnt.
     #[arg(long, value_name = "COLUMN")]
     individual_of_b: Option<String>,
-    /// The columns of B to learn; for a release its sensitive ones, when not said.
+    /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sensitive: Vec<String>,
-    /// Exit with 1 if a person matches some, but fewer than this.
+    /// Exit with code 1 if a person has any matches, but fewer than K.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     k: Option<u64>,
-    /// The policy of the release, instead of the copy in its private record; its `input` is for CSV files here.
+    /// The policy of the release, instead of the copy in its private record; its [input] applies to CSV files.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }
@@ -69,11 +69,11 @@ pub(crate) struct Link {
 impl Link {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
-        let (people, table) = (Input::find(&self.people)?, Input::find(&self.table)?);
+        let (list, table) = (Input::find(&self.list)?, Input::find(&self.table)?);
         let release = Path::new(&self.table);
         run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
-            people: &people,
+            list: &list,
             individual: self.individual.as_deref(),
             table: &table,
             release: release.join(RECORD).is_file().then_some(release),
@@ -84,22 +84,22 @@ impl Link {
         };
         let linked = link(run, &attack).await?;
         let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
-        Ok(Done { text: self.told(&linked, holds), json: to_json(&linked), holds })
+        Ok(Done { text: self.describe(&linked, holds), json: to_json(&linked), holds })
     }
 
-    fn told(&self, linked: &Linked, holds: bool) -> String {
-        let people = |n: u64| plural(n, "person", "people");
-        let all = linked.people();
+    fn describe(&self, linked: &Linked, holds: bool) -> String {
+        let persons = |n: u64| plural(n, "person", "people");
+        let all = linked.individuals();
         let (one, many) = match self.individual_of_b {
             Some(_) => ("individual", "individuals"),
             None => ("row", "rows"),
         };
         let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
-        let mut text = format!("read      {} in {}\n", people(all), self.people);
+        let mut text = format!("read      {} in {}\n", persons(all), self.list);
         text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
         text += &format!(
             "matched   {} ({}); {}\n",
-            people(linked.matched()),
+            persons(linked.matched()),
             percent_of(linked.matched(), all),
             match self.individual_of_b {
                 Some(_) => plural(linked.unmatched, "matches no individual", "match no individual"),
@@ -111,12 +111,14 @@ impl Link {
         let matches = plural(unique, "person matches", "people match");
         text += &format!("unique    {matches} exactly one {one}: re-identified ({share})\n");
         if let Some(least) = linked.least() {
-            text += &format!("least     {} for a person who matches any\n", plural(least, one, many));
+            text += &format!("least     {} for a person with a match\n", plural(least, one, many));
         }
         for (name, learnt) in &linked.homogeneous {
             let share = percent_of(*learnt, all);
-            text +=
-                &format!("learnt    {name} of {} ({share}): all they match is one value\n", people(*learnt));
+            text += &format!(
+                "learnt    {name} of {} ({share}): all their matches hold one value\n",
+                persons(*learnt)
+            );
         }
         if let (Some(k), Some(least)) = (self.k, linked.least()) {
             let word = if holds { "holds   " } else { "FAILS   " };
@@ -124,7 +126,7 @@ impl Link {
         }
         if !linked.matches.is_empty() {
             text += "\nmatches             people\n";
-            let bins = bins(linked.matches.iter().map(|(matches, people)| (*matches, 1, *people)));
+            let bins = bins(linked.matches.iter().map(|(matches, count)| (*matches, 1, *count)));
             let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
             for bin in &bins {
                 let bar = bar(bin.individuals, most);
@@ -132,19 +134,22 @@ impl Link {
             }
             text += "\n";
         }
-        if linked.nobody > 0 {
-            let rows = plural(linked.nobody, "row of A holds no person", "rows of A hold no person");
-            text += &format!("nobody    {rows}: not counted\n");
+        if linked.rows_without_individual > 0 {
+            let rows = plural(
+                linked.rows_without_individual,
+                "row of A names no person",
+                "rows of A name no person",
+            );
+            text += &format!("skipped   {rows}: not counted\n");
         }
         if linked.uncovered > 0 {
             let rows = plural(linked.uncovered, "row of A holds a value", "rows of A hold a value");
-            text += &format!("uncovered {rows} that no hierarchy file has: no match\n");
+            text += &format!("uncovered {rows} that no hierarchy file covers: no match\n");
         }
         if let Some(suppressed) = linked.suppressed_rows {
-            text +=
-                &format!("suppressed {} in B: a match of one of these people is wrong\n", rows(suppressed));
+            text += &format!("suppressed {} in B: any match of these people is wrong\n", rows(suppressed));
         }
-        text + "note      who is not in B, or was suppressed, may match rows of other people\n"
+        text + "note      people who are missing from B or suppressed in it may match the rows of others\n"
     }
 }
 
@@ -152,19 +157,19 @@ fn to_json(linked: &Linked) -> serde_json::Value {
     let histogram: Vec<_> = linked
         .matches
         .iter()
-        .map(|(matches, people)| json!({ "matches": matches, "people": people }))
+        .map(|(matches, count)| json!({ "matches": matches, "people": count }))
         .collect();
     let homogeneous: Vec<_> = (linked.homogeneous.iter())
-        .map(|(name, people)| {
-            let share = ratio(u128::from(*people), u128::from(linked.people()));
-            json!({ "column": name, "people": people, "share": plain_number(share) })
+        .map(|(name, count)| {
+            let share = ratio(u128::from(*count), u128::from(linked.individuals()));
+            json!({ "column": name, "people": count, "share": plain_number(share) })
         })
         .collect();
     let on: Vec<_> =
         linked.on.iter().map(|(name, by)| json!({ "column": name, "generalized": by })).collect();
     json!({
         "on": on,
-        "people": linked.people(),
+        "people": linked.individuals(),
         "matched": linked.matched(),
         "unmatched": linked.unmatched,
         "unique": linked.unique(),
@@ -172,7 +177,7 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         "histogram": histogram,
         "homogeneous": homogeneous,
         "uncovered": linked.uncovered,
-        "rows_of_nobody": linked.nobody,
+        "rows_of_nobody": linked.rows_without_individual,
         "suppressed_rows": linked.suppressed_rows,
     })
 }

@@ -27,7 +27,7 @@ use crate::input::damaged::is_guarded;
 use crate::progress::CancelToken;
 use progress::ProgressLine;
 
-/// Anonymize Parquet and CSV tables: begin a policy, check, search, release, verify.
+/// Anonymize Parquet and CSV tables: propose a policy, check, search, release, verify.
 #[derive(Debug, Parser)]
 #[command(
     name = "kanon",
@@ -40,7 +40,7 @@ Examples:
   kanon release patients.parquet --policy patients.toml --to patients_safe
   kanon verify patients_safe --input patients.parquet
 
-Exit codes: 0 done, 1 a requirement does not hold or nothing was found, 2 usage or policy,
+Exit codes: 0 success, 1 a requirement does not hold or nothing was found, 2 usage or policy,
 3 data, I/O or limits, 4 internal error, 130 interrupted."
 )]
 struct Cli {
@@ -52,25 +52,25 @@ struct Cli {
 
 #[derive(Debug, Args)]
 struct Everywhere {
-    /// How results are printed.
+    /// Output format.
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Worker threads; the cores of this machine when not said.
+    /// Number of worker threads; defaults to the number of cores.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Memory that may be used, such as 800M or 16G.
+    /// Memory limit, such as 800M or 16G.
     #[arg(long, global = true, value_name = "BYTES", default_value = "4G", value_parser = numbers::parse_bytes)]
     memory_limit: usize,
-    /// Show the values that a hierarchy file does not cover; errors only count them otherwise.
+    /// Show the values that a hierarchy file does not cover; by default, errors only count them.
     #[arg(long, global = true)]
     show_values: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
@@ -154,7 +154,7 @@ const STACK: usize = 8 << 20;
 fn workers(threads: usize) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).thread_stack_size(STACK).enable_all().build();
-    runtime.map_err(|e| Error::data(format!("threads cannot be started: {}", of_file(&e))))
+    runtime.map_err(|e| Error::data(format!("cannot start threads: {}", of_file(&e))))
 }
 
 fn run(cli: Cli) -> Result<Done> {
@@ -167,7 +167,7 @@ fn run(cli: Cli) -> Result<Done> {
     // A thread that never computes listens for signals: the others may compute for a long time.
     let listening = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build();
     let listening =
-        listening.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
+        listening.map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))))?;
     let stop = CancelToken::default();
     let format = cli.everywhere.format;
     let (prints_itself, is_prompt) = match &cli.command {
@@ -219,7 +219,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
 fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen =
-        |kind| signal(kind).map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))));
+        |kind| signal(kind).map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let mut hangup = listen(SignalKind::hangup())?;
     Ok(async move {

@@ -42,13 +42,13 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err("expected a number of bytes such as 800M or 16G".into()),
+        _ => return Err("expected a number of bytes, such as 800M or 16G".into()),
     };
     let bytes = number.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << unit));
     match bytes {
         Some(bytes) if bytes >= 16 << 20 => Ok(bytes),
         Some(_) => Err("at least 16M are needed".into()),
-        None => Err("expected a number of bytes such as 800M or 16G".into()),
+        None => Err("expected a number of bytes, such as 800M or 16G".into()),
     }
 }
 
@@ -82,8 +82,8 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
         let verb = if names.len() == 1 { "singles" } else { "single" };
         let what = if names.is_empty() { "the quasi-identifiers".to_owned() } else { names.join(", ") };
         text += &format!(
-            "warning   {what} {verb} out more than a tenth of {noun} within their class: whoever knows the values finds \
-             the row; make them quasi-identifiers, or leave them out\n"
+            "warning   {what} {verb} out more than a tenth of {noun} within their class: anyone who knows \
+             these values finds the row; make them quasi-identifiers or leave them out\n"
         );
     }
     text
@@ -103,7 +103,7 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
             found.push(format!("{} a value that fewer than {q} {} hold", holding(column.of_few), noun.1));
         }
         if column.alone_in_class > 0 {
-            found.push(format!("{} theirs alone in the class", holding(column.alone_in_class)));
+            found.push(format!("{} a value that is unique in its class", holding(column.alone_in_class)));
         }
         if column.linked > 0 {
             found.push(format!(

@@ -9,17 +9,17 @@ use crate::progress::{Phase, Progress};
 /// A bar that follows the progress of a run.
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
-    tells: bool,
+    prints_notices: bool,
 }
 
 impl ProgressLine {
-    /// Creates a bar; `shown` draws it, `tells` prints notices.
-    pub(crate) fn new(shown: bool, tells: bool) -> Self {
+    /// Creates a bar; `shown` draws it, `prints_notices` prints notices.
+    pub(crate) fn new(shown: bool, prints_notices: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if shown {
             bar.enable_steady_tick(std::time::Duration::from_millis(100));
         }
-        Self { bar, tells }
+        Self { bar, prints_notices }
     }
 
     /// Removes the bar from the terminal.
@@ -54,7 +54,7 @@ impl Progress for ProgressLine {
     }
 
     fn notice(&self, text: &str) {
-        if self.tells {
+        if self.prints_notices {
             // Failing to print a notice must not end the run.
             self.bar.suspend(|| drop(writeln!(std::io::stderr(), "kanon: {text}")));
         }

@@ -21,27 +21,27 @@ use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
 use crate::release::{Released, release};
 
-/// Write a verified anonymized copy of a table, or refuse and say why.
+/// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   kanon release patients.parquet --policy patients.toml --to patients_safe
 
 Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
-patients_safe.private.json beside it, which may not. Nothing appears under --to before it was verified.")]
+patients_safe.private.json beside it, which may not. Nothing appears under --to before it is verified.")]
 pub(crate) struct Release {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy: roles, hierarchies and what must hold.
+    /// The policy: roles, hierarchies and requirements.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// The folder to make; must not exist or be empty.
+    /// The folder to create; must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// Replace a release that is there.
+    /// Replace an existing release.
     #[arg(long)]
     overwrite: bool,
-    /// Also write both records as one JSON file, readable by you alone: it holds raw facts.
+    /// Also write both records to one JSON file, readable only by you: it holds raw facts.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -71,11 +71,11 @@ impl Release {
         }
         let json = serde_json::to_value(&released.public)
             .map_err(|_| Error::internal("release: the public record cannot be serialized"))?;
-        Ok(Done { text: self.told(&released)?, json, holds: true })
+        Ok(Done { text: self.describe(&released)?, json, holds: true })
     }
 
     /// Describes a release.
-    fn told(&self, released: &Released) -> Result<String> {
+    fn describe(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
         let costs = costs_text(chosen, costs);
@@ -94,8 +94,12 @@ impl Release {
         line(
             "read",
             match private.input_individuals {
-                Some(people) => {
-                    format!("{} of {}", rows(private.input_rows), plural(people, "individual", "individuals"))
+                Some(individuals) => {
+                    format!(
+                        "{} of {}",
+                        rows(private.input_rows),
+                        plural(individuals, "individual", "individuals")
+                    )
                 }
                 None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
@@ -107,7 +111,7 @@ impl Release {
             line(
                 "copies",
                 format!(
-                    "{} of them ({}) are exact copies of another row: meant, or loaded twice?",
+                    "{} of them ({}) are exact copies of another row: intended, or loaded twice?",
                     grouped(private.duplicate_rows),
                     percent_of(private.duplicate_rows, private.input_rows)
                 ),
@@ -136,14 +140,14 @@ impl Release {
         line("costs", costs);
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
-        let of_whom = match private.suppressed_individuals {
-            Some(people) => format!(" of {}", plural(people, "individual", "individuals")),
+        let of_individuals = match private.suppressed_individuals {
+            Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
             None => String::new(),
         };
         line(
             "suppressed",
             format!(
-                " {}{of_whom} ({}, limit {})",
+                " {}{of_individuals} ({}, limit {})",
                 rows(private.suppressed_rows),
                 percent_of(suppressed, all),
                 percent_of(private.suppression_limit, all),
@@ -185,7 +189,7 @@ fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
     let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
     let text: Vec<String> = text.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();
     match text.as_slice() {
-        [] => "nothing: every released value is as it was".to_owned(),
+        [] => "nothing: all released values are unchanged".to_owned(),
         most => format!("most: {} of the domain in each value", most.join(", ")),
     }
 }
@@ -201,12 +205,11 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     };
     let exists = std::fs::symlink_metadata(path).is_ok();
     if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {
-        return Err(
-            Error::policy("exists; choose another name (--overwrite replaces a .json file)").at(place)
-        );
+        return Err(Error::policy("already exists; choose another name (--overwrite replaces a .json file)")
+            .at(place));
     }
     if folder.starts_with(absolute(out)?) {
-        return Err(Error::policy("lies in the release; a report holds raw facts").at(place));
+        return Err(Error::policy("is inside the release; a report holds raw facts").at(place));
     }
     Ok(())
 }

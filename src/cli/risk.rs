@@ -30,7 +30,7 @@ Examples:
   kanon risk patients.parquet --quasi age,sex,zip
   kanon risk visits.parquet --quasi age,sex,zip --individual patient_id
   kanon risk patients.parquet --policy patients.toml --format json
-  kanon risk patients_safe          # a release knows its quasi-identifiers")]
+  kanon risk patients_safe          # a release records its quasi-identifiers")]
 pub(crate) struct Risk {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files, or a release.
     input: String,
@@ -62,7 +62,7 @@ impl Risk {
             rows(table.total_rows()),
             plural(table.base().len() as u64, "class", "classes"),
             names.join(", "),
-            who(&loaded, &sizes),
+            counted(&loaded, &sizes),
         );
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
@@ -82,8 +82,8 @@ impl Risk {
             let unique = SampleUniqueness.value(&sizes).unwrap_or_default();
             let at_risk = ShareAtRisk::DEFAULT.individuals(&sizes);
             let k = sizes.min().unwrap_or(0);
-            let (unique_text, at_risk_said) = (percent(unique), percent_of(at_risk, sizes.individuals()));
-            text += &format!("{name:<12} {:>8} {unique_text:>8} {at_risk_said:>9}\n", grouped(k));
+            let (unique_text, at_risk_text) = (percent(unique), percent_of(at_risk, sizes.individuals()));
+            text += &format!("{name:<12} {:>8} {unique_text:>8} {at_risk_text:>9}\n", grouped(k));
             without.push(json!({
                 "column": name,
                 "k": k,
@@ -93,7 +93,7 @@ impl Risk {
         }
         let histogram: Vec<_> = sizes
             .histogram()
-            .map(|(size, classes, people)| json!({ "size": size, "classes": classes, "individuals": people }))
+            .map(|(size, classes, count)| json!({ "size": size, "classes": classes, "individuals": count }))
             .collect();
         let measures: serde_json::Map<_, _> =
             measured.iter().map(|(name, v)| (name.clone(), plain_number(*v))).collect();
@@ -124,7 +124,7 @@ async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     let classes = profile(&loaded.session, table, quasi, &[], individual, run).await?;
     match (classes.total_rows(), classes.total_individuals()) {
         (0, _) => Err(Error::data("the input has no rows")),
-        (_, 0) => Err(Error::data("no row says whose it is: nobody can be counted")),
+        (_, 0) => Err(Error::data("the individual is NULL in every row: there are no individuals to count")),
         _ => Ok(classes),
     }
 }
@@ -138,7 +138,7 @@ fn without_column(table: &ClassTable, column: usize) -> Result<ClassSizes> {
 }
 
 /// Describes what is counted, and the count.
-fn who(loaded: &Loaded, sizes: &ClassSizes) -> String {
+fn counted(loaded: &Loaded, sizes: &ClassSizes) -> String {
     match loaded.policy.individual() {
         Some(name) => {
             format!("{} by `{name}`", plural(sizes.individuals(), "individual", "individuals"))

@@ -21,7 +21,7 @@ use crate::release::role_checks::each_counts_once;
 use crate::release::{load, search, search_minimal};
 use crate::role::Role;
 
-/// Find the best generalizations and say what each loses; write nothing.
+/// Find the best generalizations and show what each one loses; write nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,14 +31,14 @@ Examples:
 pub(crate) struct Search {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy: what must hold.
+    /// The policy with the requirements.
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// How many of the best nodes to show.
+    /// Number of best nodes to show.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
-    /// Show all minimal nodes instead: those below which nothing satisfies the policy, each with its distance
-    /// vector (the levels of the columns in policy order).
+    /// Show all minimal nodes instead: nodes that satisfy the policy while no node below them does, each with its
+    /// distance vector (the levels of the columns in policy order).
     #[arg(long, conflicts_with = "top")]
     minimal: bool,
 }
@@ -54,7 +54,7 @@ impl Search {
         if self.minimal {
             if policy.method == "anytime" {
                 return Err(Error::policy(
-                    "--minimal finds all minimal nodes or none: leave `method = \"anytime\"` out",
+                    "--minimal finds all minimal nodes or none: remove `method = \"anytime\"`",
                 ));
             }
             return minimal(run, policy, &classes);
@@ -78,7 +78,7 @@ impl Search {
         }
         let mut best = Vec::new();
         for found in &outcome.best {
-            text += &told(policy, &classes, found);
+            text += &describe(policy, &classes, found);
             best.push(node(policy, &classes, found)?);
         }
         let json = json!({
@@ -123,7 +123,7 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
     let mut minimal = Vec::new();
     for one in &found {
         let distance: Vec<String> = one.levels.iter().map(ToString::to_string).collect();
-        text += &format!("[{}]  {}", distance.join(","), told(policy, classes, one));
+        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, one));
         let mut node = node(policy, classes, one)?;
         node["distance"] = json!(one.levels);
         minimal.push(node);
@@ -139,15 +139,15 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
 }
 
 /// Describes a node in one line.
-fn told(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
-    let of_whom = match classes.counted() {
+fn describe(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
+    let of_individuals = match classes.counted() {
         Counted::Individuals => {
             format!(" of {}", plural(found.suppressed_individuals, "individual", "individuals"))
         }
         Counted::Rows => String::new(),
     };
     format!(
-        "{} {:.6}  suppressed {}{of_whom} ({})  classes {}  {}\n",
+        "{} {:.6}  suppressed {}{of_individuals} ({})  classes {}  {}\n",
         policy.objective.doc().name,
         found.loss,
         grouped(found.suppressed_rows),

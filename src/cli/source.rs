@@ -42,10 +42,10 @@ pub(crate) struct Columns {
     /// The policy that names the quasi-identifiers.
     #[arg(long, value_name = "FILE", conflicts_with = "quasi")]
     policy: Option<PathBuf>,
-    /// The quasi-identifiers, when there is no policy.
+    /// The quasi-identifiers, if there is no policy.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     quasi: Vec<String>,
-    /// The column that tells whose row it is: its distinct values are counted instead of rows.
+    /// The column that identifies the individual of a row; its distinct values are counted instead of rows.
     #[arg(long, value_name = "COLUMN", conflicts_with = "policy")]
     individual: Option<String>,
 }
@@ -82,7 +82,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let place = || format!("--require {text}");
     let form = || {
         Error::policy(
-            "expected a model with its parameters and, where it looks at one, its sensitive column, such as \
+            "expected a model with its parameters and, if it needs one, its sensitive column, such as \
              k_anonymity(5) or 'l_diversity(2, diagnosis)'",
         )
         .at(place())
@@ -91,8 +91,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let (name, inside) = (name.trim(), rest.trim_end().strip_suffix(')').ok_or_else(form)?);
     let arguments: Vec<&str> = inside.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     let row = find(MODELS, |row| row.doc, name);
-    let row =
-        row.map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")).at(place()))?;
+    let row = row.map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")).at(place()))?;
     let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);
     let pairs =

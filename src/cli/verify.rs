@@ -17,7 +17,7 @@ use crate::progress::Phase;
 use crate::release::check_release;
 use crate::release::publish::record::PublicRecord;
 
-/// Check a release: its record, its files, its rows; with the input, all of it.
+/// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,16 +25,16 @@ Examples:
   kanon verify patients_safe --input patients.parquet
   kanon verify patients_safe --input patients.parquet --policy patients.toml
 
-Without --input only the released rows are judged. With it every row must be an input row of a class that
-holds, recoded as the policy says; the policy is read from the private record beside the release unless
---policy names it.")]
+Without --input, only the released rows are checked. With it, every row must come from the input, recoded as
+the policy says and in a class that satisfies the models. The policy is read from the private record beside the
+release unless --policy names it.")]
 pub(crate) struct Verify {
-    /// The release.
+    /// The folder of the release.
     out: PathBuf,
-    /// The input that it was made of.
+    /// The input of the release.
     #[arg(long, value_name = "INPUT")]
     input: Option<String>,
-    /// The policy, instead of the copy in the private record.
+    /// The policy to use instead of the copy in the private record.
     #[arg(long, value_name = "FILE", requires = "input")]
     policy: Option<PathBuf>,
 }
@@ -72,17 +72,18 @@ impl Verify {
         text += &levels_text(public);
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
-                "verified  against the input: all {} are rows of it, {} suppressed\n",
+                "verified  against the input: all {} come from it, {} suppressed\n",
                 rows(public.rows),
                 rows(suppressed)
             ),
             None if public.individuals.is_some() => {
-                "verified  the released rows by themselves, counted as rows: whose they are, only the input tells; \
-                 the record's sizes in individuals are possible, but not recounted without --input INPUT\n"
+                "verified  the released rows by themselves, counted as rows: only the input identifies individuals; \
+                 the record's sizes in individuals are plausible, but recounted only with --input INPUT\n"
                     .to_owned()
             }
-            None => "verified  the released rows by themselves; --input INPUT compares them with where they came from\n"
-                .to_owned(),
+            None => {
+                "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
+            }
         };
         let json = json!({
             "holds": true,
@@ -91,7 +92,7 @@ impl Verify {
             "classes": public.classes,
             "individuals": checked.verified.individuals.and(public.individuals),
             "suppressed_rows": checked.verified.suppressed_rows,
-            "suppressed_individuals": checked.verified.individuals.map(|people| people.suppressed),
+            "suppressed_individuals": checked.verified.individuals.map(|individuals| individuals.suppressed),
             "unique": checked.unique,
             "homogeneous": checked.verified.homogeneous,
             "models": public.models,
@@ -112,7 +113,7 @@ fn levels_text(public: &PublicRecord) -> String {
         format!("{} ({} of {})", level_text(name, &level.by, level.level, level.of), level.level, level.of)
     });
     match text.collect::<Vec<_>>().as_slice() {
-        [] => "coarsest  nothing: every released value is as it was\n".to_owned(),
+        [] => "coarsest  nothing: all released values are unchanged\n".to_owned(),
         text => format!("coarsest  {}\n", text.join(", ")),
     }
 }

@@ -107,7 +107,7 @@ impl ScalarUDFImpl for OfColumn {
 pub(crate) fn random_keys(doing: &str) -> crate::error::Result<[[u64; 2]; 2]> {
     let mut random = [0u8; 32];
     rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut random)
-        .map_err(|_| Error::data("no random numbers can be had from the system").at(doing))?;
+        .map_err(|_| Error::data("the system provides no random numbers").at(doing))?;
     let word =
         |at: usize| random.iter().skip(at * 8).take(8).fold(0u64, |w, byte| (w << 8) | u64::from(*byte));
     Ok([[word(0), word(1)], [word(2), word(3)]])

@@ -136,10 +136,10 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
             Some(own) if own.kind() == Kind::Interrupted => return own.clone(),
             Some(own) => return own.clone().at(doing),
-            None => of_system(&**inner).unwrap_or_else(|| "an outside component failed".to_owned()),
+            None => of_system(&**inner).unwrap_or_else(|| "an external component failed".to_owned()),
         },
         DataFusionError::ResourcesExhausted(_) => {
-            "memory ran out; raise --memory-limit, or give fewer --threads".to_owned()
+            "out of memory; raise --memory-limit or lower --threads".to_owned()
         }
         DataFusionError::IoError(io) => of_file(io),
         DataFusionError::ObjectStore(store) => match &**store {
@@ -147,7 +147,7 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
             other => of_system(other).unwrap_or_else(|| "a file could not be read or written".to_owned()),
         },
         DataFusionError::ParquetError(parquet) => of_system(&**parquet)
-            .unwrap_or_else(|| "a Parquet file is damaged or of an unknown form".to_owned()),
+            .unwrap_or_else(|| "a Parquet file is damaged or has an unknown format".to_owned()),
         DataFusionError::ArrowError(arrow, _) => describe_arrow(arrow),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
             return Error::internal(format!("{doing}: the engine reported an internal error"));
@@ -161,20 +161,21 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
     use arrow::error::ArrowError;
     match error {
         ArrowError::CastError(_) => "a value does not fit its column's type",
-        ArrowError::DivideByZero => "a number is divided by zero",
+        ArrowError::DivideByZero => "division by zero",
         ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",
         ArrowError::CsvError(_) => {
-            "a CSV line does not fit (number of fields, quotes or UTF-8); check [input] delimiter and header"
+            "a CSV line does not match the columns (number of fields, quotes or UTF-8); check [input] \
+             delimiter and header"
         }
         ArrowError::ParseError(_) => "a value cannot be parsed as its column's type",
         ArrowError::IoError(_, io) => return of_file(io),
-        ArrowError::MemoryError(_) => "memory ran out; raise --memory-limit",
-        ArrowError::ParquetError(_) => "a Parquet file is damaged or of an unknown form",
+        ArrowError::MemoryError(_) => "out of memory; raise --memory-limit",
+        ArrowError::ParquetError(_) => "a Parquet file is damaged or has an unknown format",
         ArrowError::ExternalError(inner) => {
             if let Some(own) = inner.downcast_ref::<Error>() {
                 return own.to_string();
             }
-            return of_system(&**inner).unwrap_or_else(|| "an outside component failed".to_owned());
+            return of_system(&**inner).unwrap_or_else(|| "an external component failed".to_owned());
         }
         _ => "the data cannot be processed",
     }
@@ -258,6 +259,6 @@ mod tests {
             "writing: no space left on the device"
         );
         let other = DataFusionError::External("999-00000007".into());
-        assert_eq!(map_error(&other, "sorting").to_string(), "sorting: an outside component failed");
+        assert_eq!(map_error(&other, "sorting").to_string(), "sorting: an external component failed");
     }
 }

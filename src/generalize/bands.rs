@@ -46,7 +46,7 @@ use crate::papers;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "bands",
-        summary: "a number becomes the interval between two cut points that holds it, such as [18.5,25)",
+        summary: "maps a number to its interval between two cut points, such as [18.5,25)",
         parameters: "cut points...",
         example: "generalize_bands(bmi, 18.5, 25, 30)",
         paper: Some(papers::SAMARATI_2001),
@@ -56,7 +56,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     options: &[],
     levels: |argument: &Argument, _: &Options| {
         let Argument::Lists(lists) = argument else {
-            return Err(Error::policy("expected a list of cut points a level, finest first"));
+            return Err(Error::policy("expected one list of cut points per level, finest first"));
         };
         let level = |cuts: &Vec<Decimal>| Ok(Arc::new(Bands::new(cuts.clone())?) as Arc<dyn Generalizer>);
         lists.iter().map(level).collect()
@@ -86,7 +86,7 @@ impl Bands {
             return Err(Error::policy("expected at least one cut point"));
         }
         if let Some([one, next]) = cuts.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(Error::policy(format!("cut points must ascend, and {next} stands behind {one}")));
+            return Err(Error::policy(format!("cut points must ascend, but {next} follows {one}")));
         }
         Ok(Self { stated: cuts.clone(), clip: None, cuts, digits: 1 })
     }
@@ -171,13 +171,13 @@ impl Generalizer for Bands {
 
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Bands>() else {
-            return Err("`bands` follows only `bands`".into());
+            return Err("`bands` can only follow `bands`".into());
         };
         if self.clip != finer.clip {
-            return Err("they are clipped at other ends".into());
+            return Err("they are clipped at other bounds".into());
         }
         if let Some(cut) = self.cuts.iter().find(|cut| !finer.cuts.contains(cut)) {
-            return Err(format!("{cut} is no cut point of the finer level"));
+            return Err(format!("{cut} is not a cut point of the finer level"));
         }
         // Two levels may have the same cut points if all others are beyond the ends of a clip.
         if self.stated == finer.stated {
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(bands(&["25", "30"]).check_coarsens(&bands(&BMI)), Ok(()));
         assert_eq!(
             bands(&["25", "35"]).check_coarsens(&bands(&BMI)),
-            Err("35 is no cut point of the finer level".into())
+            Err("35 is not a cut point of the finer level".into())
         );
         assert!(bands(&BMI).check_coarsens(&bands(&BMI)).unwrap_err().contains("leave some out"));
         let cuts = |cuts: &[&str]| Bands::new(cuts.iter().map(|cut| Decimal::parse(cut).unwrap()).collect());

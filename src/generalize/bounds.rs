@@ -89,7 +89,7 @@ impl Grid {
     /// Checks that every interval of this grid is a union of intervals of `finer`.
     pub(crate) fn check_coarsens(&self, finer: &Self) -> Result<(), String> {
         if self.step == finer.step {
-            return Err(format!("{} is no coarser than {}", self.step, finer.step));
+            return Err(format!("{} is not coarser than {}", self.step, finer.step));
         }
         if !self.step.is_multiple_of(finer.step) {
             return Err(format!("{} is not a multiple of {}", self.step, finer.step));
@@ -112,7 +112,7 @@ impl Grid {
             _ => "use a larger step, or a step and an origin with fewer decimals",
         };
         Error::data(format!(
-            "{} too far from 0 to be told apart at a step of {} from {}: {remedy}",
+            "{} too far from 0 to be distinguished at a step of {} from {}: {remedy}",
             plural(count as u64, "value is", "values are"),
             self.step,
             self.origin,

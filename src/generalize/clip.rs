@@ -44,7 +44,7 @@ use crate::error::{Error, Result};
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "clip",
-        summary: "numbers beyond two ends become the ends (top and bottom coding); in a policy a key of the column",
+        summary: "limits numbers to two bounds (top and bottom coding); in a policy, a key of the column",
         parameters: "low, high",
         example: "generalize_clip(age, 0, 90)",
         paper: None,
@@ -54,7 +54,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     options: &[],
     levels: |argument: &Argument, _: &Options| match argument {
         Argument::Ends(low, high) => Ok(vec![Arc::new(Clip::new(*low, *high)?)]),
-        _ => Err(Error::policy("expected two ends such as [0, 90]")),
+        _ => Err(Error::policy("expected two bounds such as [0, 90]")),
     },
 };
 
@@ -72,9 +72,9 @@ impl Clip {
     /// A policy error without any end, or unless `low` is below `high`.
     pub fn new(low: Option<Decimal>, high: Option<Decimal>) -> Result<Self> {
         match (low, high) {
-            (None, None) => Err(Error::policy("expected at least one end to clip at")),
+            (None, None) => Err(Error::policy("expected at least one bound to clip at")),
             (Some(low), Some(high)) if low >= high => Err(Error::policy(format!(
-                "the lower end must be below the upper one, and {low} is not below {high}"
+                "the lower bound must be below the upper one, but {low} is not below {high}"
             ))),
             _ => Ok(Self { low, high }),
         }
@@ -184,13 +184,13 @@ impl Clip {
                     end.scale() == 0 && Value::build(&[Value::Int(end.numerator())], other).is_ok()
                 }
                 other if other.is_decimal() => {
-                    check_number("an end", end, other)?;
+                    check_number("a bound", end, other)?;
                     true
                 }
                 other => return Err(not_numbers(other)),
             };
             if !fits {
-                return Err(Error::data(format!("an end of {end} is no {input}, the type of the column")));
+                return Err(Error::data(format!("the bound {end} does not fit the column type {input}")));
             }
         }
         Ok(())
@@ -268,7 +268,7 @@ impl Generalizer for Clip {
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         match value {
-            Value::Int(_) if self.scale() > 0 => Err(Error::data("whole numbers need whole ends")),
+            Value::Int(_) if self.scale() > 0 => Err(Error::data("integers need integer bounds")),
             Value::Null | Value::Int(_) | Value::Float(_) | Value::Decimal(..) => {
                 Ok(self.coded(self.side(value), value))
             }
@@ -283,19 +283,19 @@ impl Generalizer for Clip {
 
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Clip>() else {
-            return Err("`clip` follows only `clip`".into());
+            return Err("`clip` can only follow `clip`".into());
         };
         let narrower = |own: Option<Decimal>, finer: Option<Decimal>, side: Ordering| match (own, finer) {
             (Some(own), Some(finer)) => own == finer || own.cmp(&finer) == side,
             (_, finer) => finer.is_none(),
         };
         if self == finer || !narrower(self.low, finer.low, Ordering::Greater) {
-            return Err("its lower end does not clip more".into());
+            return Err("its lower bound does not clip more".into());
         }
         if narrower(self.high, finer.high, Ordering::Less) {
             Ok(())
         } else {
-            Err("its upper end does not clip more".into())
+            Err("its upper bound does not clip more".into())
         }
     }
 }
@@ -352,15 +352,15 @@ mod tests {
         let refused = |clip: Clip, input: DataType| clip.output_type(&input).unwrap_err().to_string();
         assert_eq!(
             refused(clip("0", "300"), DataType::UInt8),
-            "an end of 300 is no UInt8, the type of the column"
+            "the bound 300 does not fit the column type UInt8"
         );
         assert_eq!(
             refused(clip("-1", "9"), DataType::UInt8),
-            "an end of -1 is no UInt8, the type of the column"
+            "the bound -1 does not fit the column type UInt8"
         );
         assert_eq!(
             refused(clip("0.5", ""), DataType::Int64),
-            "an end of 0.5 is no Int64, the type of the column"
+            "the bound 0.5 does not fit the column type Int64"
         );
         assert!(refused(clip("0", ""), DataType::Utf8View).contains("expected integers, floats or decimals"));
         assert!(
@@ -429,7 +429,7 @@ mod tests {
         };
         let rows = Argument::Table(vec![vec!["1".into(), "a".into()], vec!["2".into(), "a".into()]]);
         let words = Argument::Words(vec!["year".into()]);
-        let why = "only numbers are clipped: by themselves, or with `range`, `bands` or `floor`";
+        let why = "only numbers can be clipped: alone, or with `range`, `bands` or `floor`";
         assert_eq!(refused(DataType::Date32, "date", &words), why);
         assert_eq!(refused(DataType::Int64, "file", &rows), why);
         for input in [DataType::Utf8, DataType::Date32, DataType::Boolean] {

@@ -46,7 +46,7 @@ use crate::plural::plural;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "date",
-        summary: "a date becomes the first day of its week, month, quarter, year, decade or century",
+        summary: "maps a date to the first day of its week, month, quarter, year, decade or century",
         parameters: "period",
         example: "generalize_date(dob, 'year')",
         paper: Some(papers::SAMARATI_SWEENEY_1998),
@@ -102,7 +102,7 @@ impl Period {
     pub fn parse(name: &str) -> Result<Self> {
         PERIODS.iter().find(|(known, _)| *known == name).map(|(_, period)| *period).ok_or_else(|| {
             let names = PERIODS.map(|(known, _)| known);
-            Error::policy(format!("`{name}` is no period; {}", nearest(name, &names)))
+            Error::policy(format!("unknown period `{name}`; {}", nearest(name, &names)))
         })
     }
 
@@ -206,7 +206,7 @@ impl Date {
 
     fn outside(&self, count: usize) -> Error {
         let dates = plural(count as u64, "value is a date", "values are dates");
-        let why = "begins before or ends after what the calendar or the type can hold";
+        let why = "begins or ends outside the range of the calendar or the type";
         Error::data(format!("{dates} whose {} {why}", self.period.name()))
     }
 }
@@ -311,13 +311,13 @@ impl Generalizer for Date {
 
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         let Some(finer) = (finer as &dyn Any).downcast_ref::<Date>() else {
-            return Err("`date` follows only `date`".into());
+            return Err("`date` can only follow `date`".into());
         };
         match (finer.period, self.period) {
             (finer, coarser) if coarser <= finer => {
-                Err(format!("a {} is no union of {}s", coarser.name(), finer.name()))
+                Err(format!("a {} is not a union of {}s", coarser.name(), finer.name()))
             }
-            (Period::Week, coarser) => Err(format!("week does not mix with {}", coarser.name())),
+            (Period::Week, coarser) => Err(format!("week cannot be combined with {}", coarser.name())),
             _ => Ok(()),
         }
     }
@@ -388,7 +388,7 @@ mod tests {
             ["UTC", "+00:00", "Etc/UTC", "Z", "-03:30"].iter().all(|one| day.output_type(&zone(one)).is_ok())
         );
         let unknown = day.output_type(&zone("Mars/Olympus")).unwrap_err().to_string();
-        assert!(unknown.contains("is not known; convert the column to UTC first"), "{unknown}");
+        assert!(unknown.contains("of the column; convert the column to UTC first"), "{unknown}");
         assert!(day.output_type(&DataType::Utf8View).is_err());
         // 1969-12-31 23:00 in UTC is 01:00 on the day after, two hours east.
         let moments = |moments: Vec<i64>| -> ArrayRef {
@@ -449,7 +449,7 @@ mod tests {
             assert_eq!(follows(coarser, finer).is_ok(), finer != Period::Week);
             assert!(follows(finer, coarser).is_err() && follows(finer, finer).is_err());
         }
-        assert_eq!(follows(Period::Month, Period::Week), Err("week does not mix with month".into()));
+        assert_eq!(follows(Period::Month, Period::Week), Err("week cannot be combined with month".into()));
         assert!(
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );

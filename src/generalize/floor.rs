@@ -52,7 +52,7 @@ use crate::plural::plural;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "floor",
-        summary: "a number becomes the multiple of a step at or below it, and stays a number",
+        summary: "rounds a number down to a multiple of a step; the result is a number",
         parameters: "step",
         example: "generalize_floor(income, 1000)",
         paper: Some(papers::SAMARATI_2001),
@@ -260,9 +260,9 @@ impl Generalizer for Floor {
 
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Floor>() {
-            Some(finer) if self.clip != finer.clip => Err("they are clipped at other ends".into()),
+            Some(finer) if self.clip != finer.clip => Err("they are clipped at other bounds".into()),
             Some(finer) => self.grid.check_coarsens(&finer.grid),
-            None => Err("`floor` follows only `floor`".into()),
+            None => Err("`floor` can only follow `floor`".into()),
         }
     }
 
@@ -392,7 +392,7 @@ pub(crate) mod tests {
         assert!(agree(&floor("1"), &far).is_none());
         let why = error("1", far);
         assert!(
-            why.starts_with("2 values are too far from 0 to be told apart at a step of 1 from 0"),
+            why.starts_with("2 values are too far from 0 to be distinguished at a step of 1 from 0"),
             "{why}"
         );
         assert!(why.ends_with(": use a larger step, or a step and an origin with fewer decimals"), "{why}");

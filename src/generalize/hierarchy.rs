@@ -51,7 +51,7 @@ use crate::plural::plural;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "hierarchy",
-        summary: "a value becomes the label that a hierarchy file gives it",
+        summary: "maps a value to its label in a hierarchy file",
         parameters: "file",
         example: "hierarchy = { file = \"marital.csv\" }",
         paper: Some(papers::SWEENEY_2002),
@@ -229,9 +229,11 @@ impl Generalizer for HierarchyLevel {
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<HierarchyLevel>() {
             Some(finer) if !self.same_table(finer) => Err("they come from different hierarchy files".into()),
-            Some(finer) if self.level <= finer.level => Err("a coarser column stands further right".into()),
+            Some(finer) if self.level <= finer.level => {
+                Err("a coarser column is further to the right".into())
+            }
             Some(_) => Ok(()),
-            None => Err("a hierarchy file follows only itself".into()),
+            None => Err("a hierarchy file can only follow itself".into()),
         }
     }
 
@@ -381,7 +383,7 @@ mod tests {
     fn levels_follow_their_own_file_only() {
         let (one, other) = (levels_of(MARITAL).unwrap(), levels_of("a,b,c\nd,e,f\n").unwrap());
         assert!(one[1].check_coarsens(&*one[0]).is_ok() && one[0].check_coarsens(&*one[1]).is_err());
-        assert!(one[0].check_coarsens(&*one[0]).unwrap_err().contains("further right"));
+        assert!(one[0].check_coarsens(&*one[0]).unwrap_err().contains("further to the right"));
         assert!(one[1].check_coarsens(&*levels_of(MARITAL).unwrap()[0]).is_ok());
         assert!(other[1].check_coarsens(&*one[0]).unwrap_err().contains("different hierarchy files"));
         let level = |level: &Arc<dyn Generalizer>| {

@@ -31,8 +31,8 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
         let nulls: usize = batches.iter().map(|batch| batch.column(index).logical_null_count()).sum();
         if nulls > 0 {
             return Err(Error::policy(format!(
-                "column `{}` has {}; leave rows without a value out (NULL needs none), and give every \
-                 value a label at every level",
+                "column `{}` has {}; remove rows without a value (NULL needs none) and give every value a \
+                 label at every level",
                 field.name(),
                 plural(nulls as u64, "NULL", "NULLs")
             )));
@@ -159,9 +159,9 @@ fn rows_of<R: Read>(text: R, delimiter: u8) -> csv::Reader<R> {
 }
 
 fn records(text: &str, delimiter: u8) -> Result<Vec<Record>> {
-    let no_csv = |_| Error::policy("the hierarchy file is no CSV");
+    let no_csv = |_| Error::policy("the hierarchy file is not CSV");
     if has_open_quote(text.as_bytes(), delimiter).map_err(no_csv)? {
-        return Err(Error::policy("a quote is opened in the hierarchy file and never closed"));
+        return Err(Error::policy("a quote in the hierarchy file is never closed"));
     }
     rows_of(text.as_bytes(), delimiter)
         .records()
@@ -259,7 +259,7 @@ mod tests {
             |columns: Vec<(&str, ArrayRef)>| table_of_batches(&[batch(columns)]).unwrap_err().to_string();
         let values = text(vec![Some("SECRET"), None, None]);
         let null = refused(vec![("v", values), ("l", text(vec![Some("a"); 3]))]);
-        assert!(null.starts_with("column `v` has 2 NULLs; leave rows without a value out"), "{null}");
+        assert!(null.starts_with("column `v` has 2 NULLs; remove rows without a value"), "{null}");
         assert!(!null.contains("SECRET"));
         let keys: arrow::array::DictionaryArray<Int32Type> = vec![Some("a"), None].into_iter().collect();
         let null = refused(vec![("v", text(vec![Some("x"), Some("y")])), ("l", Arc::new(keys) as ArrayRef)]);

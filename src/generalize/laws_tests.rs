@@ -158,7 +158,7 @@ fn a_clip_is_text_where_labels_are_text() {
     let old = |text: bool| of_label("clip:0,90", text).unwrap().generalize_value(&Value::Int(95)).unwrap();
     assert_eq!((old(true), old(false)), (Value::Text(">=90".into()), Value::Int(90)));
     let error = level("clip:0.5,90").generalize_value(&Value::Int(3)).unwrap_err();
-    assert_eq!(error.to_string(), "whole numbers need whole ends");
+    assert_eq!(error.to_string(), "integers need integer bounds");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn levels_clipped_at_other_ends_do_not_nest() {
             |a: &str, b: &str| level(&format!("{coarse}{a}")).check_coarsens(&*level(&format!("{fine}{b}")));
         assert!(follows("", "").is_ok() && follows(" clip:0,90", " clip:0,90").is_ok(), "{coarse}");
         for (a, b) in [(" clip:0,90", ""), ("", " clip:0,90"), (" clip:0,90", " clip:0,80")] {
-            assert_eq!(follows(a, b).unwrap_err(), "they are clipped at other ends", "{coarse}");
+            assert_eq!(follows(a, b).unwrap_err(), "they are clipped at other bounds", "{coarse}");
         }
     }
     let follows = |a: &str, b: &str| level(a).check_coarsens(&*level(b)).is_ok();

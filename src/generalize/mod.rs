@@ -103,7 +103,7 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// # Errors
     /// A policy error if this level does not work on plain numbers.
     fn clipped(&self, _clip: &Clip) -> Result<Arc<dyn Generalizer>> {
-        Err(Error::policy("only numbers are clipped: by themselves, or with `range`, `bands` or `floor`"))
+        Err(Error::policy("only numbers can be clipped: alone, or with `range`, `bands` or `floor`"))
     }
 
     /// Returns the same function with labels padded so that the labels of `released` (results of
@@ -379,6 +379,6 @@ pub(crate) fn map_text(values: &ArrayRef, f: impl Fn(&str) -> String) -> Result<
 pub(crate) fn numbers(argument: &Argument) -> Result<&[Decimal]> {
     match argument {
         Argument::Numbers(numbers) => Ok(numbers),
-        _ => Err(Error::policy("expected a list of numbers, one a level, finest first")),
+        _ => Err(Error::policy("expected a list of numbers, one per level, finest first")),
     }
 }

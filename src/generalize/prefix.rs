@@ -44,7 +44,8 @@ use crate::plural::plural;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "prefix",
-        summary: "text keeps its first (or last) characters, one * or a fixed width of them stands for the rest",
+        summary: "keeps the first (or last) characters of a text and replaces the rest with one * or, up to \
+             a fixed width, with several",
         parameters: "characters",
         example: "generalize_prefix(zip, 3)",
         paper: Some(papers::SAMARATI_SWEENEY_1998),
@@ -130,7 +131,7 @@ impl Prefix {
         }
         match width {
             Some(width) if width <= length => Err(Error::policy(format!(
-                "a width of {width} has no room for a mark beside {}",
+                "a width of {width} leaves no room for a mark beside {}",
                 plural(length as u64, "character", "characters")
             ))),
             Some(width) if width > WIDEST => {
@@ -238,9 +239,9 @@ impl Generalizer for Prefix {
             }
             Some(finer) if self.length < finer.length => Ok(()),
             Some(finer) => {
-                Err(format!("prefixes must shrink, and {} is not below {}", self.length, finer.length))
+                Err(format!("prefixes must shrink, but {} is not below {}", self.length, finer.length))
             }
-            None => Err("`prefix` follows only `prefix`".into()),
+            None => Err("`prefix` can only follow `prefix`".into()),
         }
     }
 }

@@ -50,7 +50,7 @@ use crate::papers;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "range",
-        summary: "a number becomes the interval of a fixed width that holds it, such as [30,40)",
+        summary: "maps a number to its interval of a fixed width, such as [30,40)",
         parameters: "width",
         example: "generalize_range(age, 10)",
         paper: Some(papers::SAMARATI_2001),
@@ -253,9 +253,9 @@ impl Generalizer for Range {
 
     fn check_coarsens(&self, finer: &dyn Generalizer) -> Result<(), String> {
         match (finer as &dyn Any).downcast_ref::<Range>() {
-            Some(finer) if self.clip != finer.clip => Err("they are clipped at other ends".into()),
+            Some(finer) if self.clip != finer.clip => Err("they are clipped at other bounds".into()),
             Some(finer) => self.grid.check_coarsens(&finer.grid),
-            None => Err("`range` follows only `range`".into()),
+            None => Err("`range` can only follow `range`".into()),
         }
     }
 

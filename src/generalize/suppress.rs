@@ -31,7 +31,7 @@ use crate::papers;
 pub const ROW: GeneralizerRow = GeneralizerRow {
     doc: &Doc {
         name: "suppress",
-        summary: "one label for all values: the top of every hierarchy",
+        summary: "maps all values to one label: the top of every hierarchy",
         parameters: "",
         example: "generalize_suppress(zip)",
         paper: Some(papers::SAMARATI_SWEENEY_1998),

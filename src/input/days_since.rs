@@ -125,9 +125,9 @@ fn local_date(value: &Value) -> Result<Option<NaiveDate>> {
     };
     match date {
         Some(date) => Ok(Some(date)),
-        None => {
-            Err(Error::unmet("verification refused: a date lies outside the calendar of the years to 262000"))
-        }
+        None => Err(Error::unmet(
+            "verification refused: a date is outside the supported calendar (years up to 262000)",
+        )),
     }
 }
 

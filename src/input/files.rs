@@ -118,7 +118,7 @@ impl Input {
                 if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
             }
         } else {
-            return Err(Error::data(format!("input `{argument}`: there is no such file, folder or glob")));
+            return Err(Error::data(format!("input `{argument}`: no such file, folder or glob")));
         }
         paths.sort();
         // A file that is reached in two ways is one file.
@@ -131,7 +131,7 @@ impl Input {
         })?;
         if let Some(other) = formats.iter().find(|other| **other != format) {
             return Err(Error::data(format!(
-                "input `{argument}`: {} and {} files are mixed; give one kind",
+                "input `{argument}`: {} and {} files are mixed; give files of one kind",
                 format.name(),
                 other.name()
             )));
@@ -148,7 +148,7 @@ impl Input {
         let now = Self::find(&self.argument)?;
         if now.files.len() != self.files.len() {
             return Err(Error::data(
-                "the input changed during the run: files came or went; nothing was published",
+                "the input changed during the run: files appeared or disappeared; nothing was published",
             ));
         }
         match self.files.iter().zip(&now.files).find(|(before, after)| before != after) {
@@ -200,8 +200,8 @@ fn is_partition(folder: &Path) -> bool {
 
 fn partitioned(folder: &Path) -> Error {
     Error::data(format!(
-        "input folder {}: partition folders (`name=value`) are not read yet, their columns would be lost; \
-         give files that hold all columns",
+        "input folder {}: partition folders (`name=value`) are not supported yet: their columns would be \
+         lost; give files that hold all columns",
         folder.display()
     ))
 }

@@ -272,7 +272,7 @@ async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>
 async fn no_type(texts: &DataFrame, name: &str, wanted: CsvType, misfits: i64) -> Result<Error> {
     let (what, causes): (_, &[(Pattern, &str)]) = match wanted {
         CsvType::Number => (
-            "number (as 1234.5)",
+            "number (such as 1234.5)",
             &[
                 (
                     Pattern("kanon_is_inexact", is_inexact),
@@ -282,7 +282,7 @@ async fn no_type(texts: &DataFrame, name: &str, wanted: CsvType, misfits: i64) -
             ],
         ),
         _ => (
-            "date (as 2020-12-31 or 2020-12-31T23:59:59)",
+            "date (such as 2020-12-31 or 2020-12-31T23:59:59)",
             &[(
                 Pattern("kanon_names_zone", names_zone),
                 "a time zone other than UTC: write the times in UTC, or the local times without a zone",
@@ -301,9 +301,9 @@ async fn no_type(texts: &DataFrame, name: &str, wanted: CsvType, misfits: i64) -
         .map(|((_, why), count)| format!(" ({count} {} {why})", if count == 1 { "has" } else { "have" }))
         .collect();
     Ok(Error::data(format!(
-        "column `{name}`: {misfits} {} no {what}{}; name the texts that mean \"missing\" in [input] nulls (CSV) or \
-         write null (JSON), or choose a hierarchy for text",
-        if misfits == 1 { "row holds" } else { "rows hold" },
+        "column `{name}`: {misfits} {} a {what}{}; name the texts that mean \"missing\" in [input] nulls \
+         (CSV) or write null (JSON), or choose a hierarchy for text",
+        if misfits == 1 { "row does not hold" } else { "rows do not hold" },
         causes.concat(),
     )))
 }

@@ -90,7 +90,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     match unless_it_panics(decode) {
         Some(Ok(())) => Ok(()),
         Some(Err(_)) | None => {
-            let why = "the file is damaged, or holds what the Arrow reader does not know";
+            let why = "the file is damaged, or uses a feature that the Arrow reader does not support";
             Err(Error::data(why).at(format!("input file {}", path.display())))
         }
     }
@@ -107,7 +107,8 @@ pub(crate) fn is_file(path: &Path) -> Result<bool> {
     match start.as_slice() {
         b"" => Err(Error::data("the file is empty").at(place)),
         [b'F', b'E', b'A', b'1', ..] => {
-            Err(Error::data("Feather version 1 is not read; write the file as Feather version 2").at(place))
+            Err(Error::data("Feather version 1 is not supported; write the file as Feather version 2")
+                .at(place))
         }
         start => Ok(start == MAGIC),
     }

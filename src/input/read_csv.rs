@@ -26,7 +26,8 @@ pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
         (None, 0) => Ok(b','),
         (None, all) if all == input.files.len() => Ok(b'\t'),
         (None, _) => Err(Error::policy(format!(
-            "input `{}`: .tsv files are mixed with others; say `delimiter` under [input] in a policy, or give one kind",
+            "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] in a policy, or \
+             give files of one kind",
             input.argument
         ))),
     }
@@ -56,7 +57,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Sch
         && let Some(mark) = [";", "\t", "|", ","].into_iter().find(|mark| only.contains(*mark))
     {
         return Err(Error::policy(format!(
-            "{place}: the first line is one field that holds {mark:?}; if that separates the columns, say \
+            "{place}: the first line is one field that holds {mark:?}; if it separates the columns, set \
              delimiter = {mark:?} under [input] in a policy"
         )));
     }
@@ -85,8 +86,7 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
         let inside = u64::try_from(record.as_slice().iter().filter(|byte| **byte == b'\n').count());
         let skipped = reader.position().line().saturating_sub(begin + inside.unwrap_or(u64::MAX));
         let why = if expected == 1 && skipped > 1 {
-            "an empty line stands before this one; write \"\" for an empty cell, or take the line away"
-                .to_owned()
+            "an empty line precedes this one; write \"\" for an empty cell, or delete the line".to_owned()
         } else if record.len() != expected {
             format!(
                 "{} fields, the first line has {expected}; check the quotes from there on, and [input] delimiter",
@@ -104,8 +104,7 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
     }
     match last {
         Some(start) if is_open(path, delimiter, start.byte()).context(&place)? => {
-            let why =
-                "a quote that is opened in this row is never closed: the rest of the file would be one cell";
+            let why = "a quote opened in this row is never closed: the rest of the file would be one cell";
             Err(Error::data(why).at(format!("{place}: line {}", start.line())))
         }
         _ => Ok(()),
@@ -169,8 +168,7 @@ mod tests {
             Err(format!("line {line}: {fields} fields, {rest}"))
         };
         assert_eq!(checked(b"a,b\n1,2\n3\n"), ragged(1, 3));
-        let open =
-            "a quote that is opened in this row is never closed: the rest of the file would be one cell";
+        let open = "a quote opened in this row is never closed: the rest of the file would be one cell";
         assert_eq!(checked(b"a,b\n1,2\n3,\"4\n5,6\n7,8\n"), Err(format!("line 3: {open}")));
         assert_eq!(checked(b"a,b\n1,\"x"), Err(format!("line 2: {open}")));
         for closed in [
@@ -193,8 +191,7 @@ mod tests {
         let nul = "line 3: field 1 holds a NUL byte; save the file as CSV in UTF-8".to_owned();
         assert_eq!(checked(b"a,b\n1,2\n3\0,4\n"), Err(nul));
         // An empty line is a row only in a file of one column; the engine reads it in none.
-        let empty =
-            "an empty line stands before this one; write \"\" for an empty cell, or take the line away";
+        let empty = "an empty line precedes this one; write \"\" for an empty cell, or delete the line";
         assert_eq!(checked(b"a\n1\n\n2\n"), Err(format!("line 4: {empty}")));
         assert_eq!(checked(b"a\r\n1\r\n\r\n2\r\n"), Err(format!("line 4: {empty}")));
         for fine in ["a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"] {

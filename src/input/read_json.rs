@@ -114,13 +114,13 @@ impl Kinds {
             Self { truths: true, .. } => DataType::Boolean,
             Self { fractions: true, inexact: true, .. } => {
                 return Err(Error::data(
-                    "holds fractions and whole numbers beyond 2^53, which no column of numbers holds exactly; write \
-                     them as texts",
+                    "holds fractions and whole numbers beyond 2^53, which no numeric column holds exactly; \
+                     write them as strings",
                 ));
             }
             Self { fractions: true, .. } => DataType::Float64,
             Self { large: true, negative: true, .. } => {
-                return Err(Error::data("holds whole numbers beyond 64 bits; write them as texts"));
+                return Err(Error::data("holds whole numbers beyond 64 bits; write them as strings"));
             }
             Self { large: true, .. } => DataType::UInt64,
             Self { whole: true, .. } => DataType::Int64,
@@ -141,8 +141,8 @@ impl Columns {
         }
         let wrong = || {
             Error::data(
-                "expected one JSON object a line, such as {\"age\": 31}, without a key named twice; a JSON list \
-                 becomes lines with `jq -c '.[]'`",
+                "expected one JSON object per line, such as {\"age\": 31}, without repeated keys; `jq -c \
+                 '.[]'` turns a JSON array into lines",
             )
         };
         let mut reader = serde_json::Deserializer::from_str(text);
@@ -303,11 +303,11 @@ mod tests {
     #[test]
     fn what_is_refused_names_the_line_and_no_cell() {
         for (lines, part) in [
-            ("{\"x\":1}\n[{\"x\":\"SECRET\"}]", "0.json: line 2: expected one JSON object a line"),
-            ("{\"x\":\"SECRET\"", "line 1: expected one JSON object a line"),
-            ("{\"x\":1} {\"x\":2}", "line 1: expected one JSON object a line"),
-            ("\n{\"x\":1,\"x\":2}", "line 2: expected one JSON object a line"),
-            ("{\"x\":1e999}", "line 1: expected one JSON object a line"),
+            ("{\"x\":1}\n[{\"x\":\"SECRET\"}]", "0.json: line 2: expected one JSON object per line"),
+            ("{\"x\":\"SECRET\"", "line 1: expected one JSON object per line"),
+            ("{\"x\":1} {\"x\":2}", "line 1: expected one JSON object per line"),
+            ("\n{\"x\":1,\"x\":2}", "line 2: expected one JSON object per line"),
+            ("{\"x\":1e999}", "line 1: expected one JSON object per line"),
             ("{\"x\":1}\n{\"x\":\"SECRET\"}", "line 2: column `x` holds numbers and texts"),
             ("{\"x\":true}\n{\"x\":1}", "line 2: column `x` holds booleans and numbers"),
             ("\u{feff}{\"x\":1}", "line 1: begins with a byte order mark"),

@@ -50,7 +50,7 @@ impl Input {
                 if let Some(other) = kinds.iter().position(|kind| kinds.first() != Some(kind)) {
                     let path = self.files[other].path.display();
                     return Err(Error::data(format!(
-                        "input file {path}: Arrow files and Arrow streams are mixed; give one kind"
+                        "input file {path}: Arrow files and Arrow streams are mixed; give files of one kind"
                     )));
                 }
                 self.common_schema(|path| Ok(without_metadata(&read_arrow::schema(path)?)))?
@@ -156,8 +156,8 @@ impl Input {
                 let place = format!("input file {}", file.path.display());
                 let absolute = fs::canonicalize(&file.path).context(&place)?;
                 if absolute.to_string_lossy().contains(char::is_control) {
-                    let why = "its path holds a control character, such as a line break, which the engine does not \
-                               read; rename the file or its folder";
+                    let why = "its path holds a control character, such as a line break, which the engine \
+                         cannot read; rename the file or its folder";
                     return Err(Error::data(why).at(place));
                 }
                 ListingTableUrl::try_new(url_of(&absolute)?, None).context(&place)
@@ -203,7 +203,7 @@ fn one_name_each(schema: &Schema) -> Result<()> {
 
 fn url_of(absolute: &Path) -> Result<url::Url> {
     url::Url::from_file_path(absolute)
-        .map_err(|()| Error::data(format!("{} is no absolute path", absolute.display())))
+        .map_err(|()| Error::data(format!("{} is not an absolute path", absolute.display())))
 }
 
 fn parquet_schema(path: &Path) -> Result<Schema> {
@@ -220,7 +220,8 @@ fn parquet_schema(path: &Path) -> Result<Schema> {
     };
     // Arrow's reader panics on some damaged schemas, and so does the engine's reader later.
     unless_it_panics(read).unwrap_or_else(|| {
-        let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be read; write it anew";
+        let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be \
+             read; write the file again";
         Err(Error::data(why).at(&place))
     })
 }
@@ -269,7 +270,7 @@ fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
         match find(first, field.name()) {
             None => {
                 return Err(Error::data(format!(
-                    "column `{}` is here but not in {path}; {SAME}: add it there, or take it away here",
+                    "column `{}` is here but not in {path}; {SAME}: add it there, or remove it here",
                     field.name()
                 )));
             }
@@ -285,7 +286,7 @@ fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
     }
     if let Some(missing) = first.fields().iter().find(|field| find(other, field.name()).is_none()) {
         return Err(Error::data(format!(
-            "column `{}` of {path} is missing here; {SAME}: add it here (NULL where it is not known)",
+            "column `{}` of {path} is missing here; {SAME}: add it here (NULL where it is unknown)",
             missing.name()
         )));
     }
@@ -293,7 +294,7 @@ fn same_columns(first: &Schema, path: &Path, other: &Schema) -> Result<()> {
     match moved {
         None if first.fields().len() == other.fields().len() => Ok(()),
         moved => Err(Error::data(format!(
-            "column `{}` stands in another place than in {path}; {SAME}: write the columns in that order",
+            "column `{}` has another position than in {path}; {SAME}: write the columns in that order",
             moved.map_or("", |(_, here)| here.name())
         ))),
     }
@@ -370,8 +371,8 @@ impl OfValues for Milliseconds {
         let milliseconds = cast_with_options(values, &canonical_type(values.data_type()), &strict);
         milliseconds.map_err(|_| {
             Error::data(
-                "a timestamp in seconds lies beyond the range of milliseconds, in which it would be written; correct \
-                 it, or write NULL",
+                "a timestamp in seconds is beyond the range of milliseconds, in which it would be written; \
+                 correct it or write NULL",
             )
         })
     }

@@ -41,7 +41,7 @@ use crate::role::Role;
 /// The attacker's data and goals.
 pub struct Attack<'a> {
     /// A, the list of people.
-    pub people: &'a Input,
+    pub list: &'a Input,
     /// The individual column of A; without one each row is an individual. NULL counts no
     /// individual.
     pub individual: Option<&'a str>,
@@ -79,14 +79,14 @@ pub struct Linked {
     /// The rows of A with a value that B's hierarchy file does not have; they match nothing.
     pub uncovered: u64,
     /// The rows of A without an individual.
-    pub nobody: u64,
+    pub rows_without_individual: u64,
     /// The rows suppressed in B, where its private record is available.
     pub suppressed_rows: Option<u64>,
 }
 
 impl Linked {
     /// Returns the number of individuals in A.
-    pub fn people(&self) -> u64 {
+    pub fn individuals(&self) -> u64 {
         self.matched() + self.unmatched
     }
 
@@ -124,12 +124,12 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let policy = attack.policy.or(own);
 
     let csv = attack.policy.map(|(spec, _)| spec.csv().clone()).unwrap_or_default();
-    let schemas = (attack.people.file_schema(&csv)?, attack.table.file_schema(&csv)?);
+    let schemas = (attack.list.file_schema(&csv)?, attack.table.file_schema(&csv)?);
     let on = columns(attack, &schemas.0, &schemas.1, public.as_ref())?;
     let recoding = AttackerRecoding { public: public.as_ref(), policy };
     let mut types: HashMap<&str, CsvType> = HashMap::new();
     for name in &on {
-        let other = if attack.people.format == Format::Csv { &schemas.1 } else { &schemas.0 };
+        let other = if attack.list.format == Format::Csv { &schemas.1 } else { &schemas.0 };
         let other = other.field_with_name(name).map_err(Error::internal)?.data_type();
         types.insert(name, csv_type(&recoding, name, other)?);
     }
@@ -140,24 +140,24 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         let table = input.table(&session, &csv, &csv_type).await;
         table.map_err(|error| error.at(&input.argument))
     };
-    let (people, table) = (read(attack.people).await?, read(attack.table).await?);
-    let names = (attack.people.argument.as_str(), attack.table.argument.as_str());
+    let (list, table) = (read(attack.list).await?, read(attack.table).await?);
+    let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let mut keys = Vec::new();
     let mut recoded = Vec::new();
     for name in &on {
-        let (key, by) = recoding.key(name, &people, &table, names).await?;
+        let (key, by) = recoding.key(name, &list, &table, names).await?;
         keys.extend(key);
         recoded.push((name.clone(), by));
     }
     let sensitive = sensitive(attack, &on, public.as_ref());
-    let found = found(&session, people, table, &keys, attack, &sensitive)?;
+    let found = found(&session, list, table, &keys, attack, &sensitive)?;
     let mut linked = Linked {
         on: recoded,
         matches: BTreeMap::new(),
         unmatched: 0,
         homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
         uncovered: 0,
-        nobody: 0,
+        rows_without_individual: 0,
         suppressed_rows: private.map(|private| private.suppressed_rows),
     };
     let mut stream = found.execute_stream().await.context(DOING)?;
@@ -165,24 +165,24 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         run.stop.check()?;
         linked.add(&batch.context(DOING)?)?;
     }
-    if linked.people() == 0 {
-        let why = if linked.nobody > 0 { "no row with a person" } else { "no rows" };
-        return Err(Error::data(format!("{} has {why}", attack.people.argument)));
+    if linked.individuals() == 0 {
+        let why = if linked.rows_without_individual > 0 { "no row that names a person" } else { "no rows" };
+        return Err(Error::data(format!("{} has {why}", attack.list.argument)));
     }
     Ok(linked)
 }
 
-const DOING: &str = "linking the people with the table";
+const DOING: &str = "linking the list with the table";
 
 /// Returns the columns to link on.
 fn columns(
     attack: &Attack<'_>,
-    people: &Schema,
+    list: &Schema,
     table: &Schema,
     public: Option<&PublicRecord>,
 ) -> Result<Vec<String>> {
-    let (a, b) = (&attack.people.argument, &attack.table.argument);
-    has(people, a, "--individual", attack.individual)?;
+    let (a, b) = (&attack.list.argument, &attack.table.argument);
+    has(list, a, "--individual", attack.individual)?;
     has(table, b, "--individual-of-b", attack.individual_of_table)?;
     has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
     if let ([], Some(public)) = (attack.on, public) {
@@ -190,7 +190,7 @@ fn columns(
         // Days since another date are not dates that an attacker could compare.
         let quasi = quasi.filter(|column| column.days_since.is_none());
         let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();
-        let shared = quasi.iter().filter(|name| people.field_with_name(name).is_ok());
+        let shared = quasi.iter().filter(|name| list.field_with_name(name).is_ok());
         let shared: Vec<String> = shared.map(|name| (*name).to_owned()).collect();
         if shared.is_empty() {
             let quasi = quasi.join(", ");
@@ -200,15 +200,15 @@ fn columns(
         return Ok(shared);
     }
     if attack.on.is_empty() {
-        return Err(Error::policy("name the columns that the attacker knows of people: --on dob,sex,zip"));
+        return Err(Error::policy("name the columns that the attacker knows: --on dob,sex,zip"));
     }
-    has(people, a, "--on", attack.on.iter().map(String::as_str))?;
+    has(list, a, "--on", attack.on.iter().map(String::as_str))?;
     has(table, b, "--on", attack.on.iter().map(String::as_str))?;
     let mut recorded = public.into_iter().flat_map(|public| &public.columns);
     let relative = |column: &&ColumnRecord| column.days_since.is_some() && attack.on.contains(&column.name);
     if let Some(column) = recorded.find(relative) {
         let (name, other) = (&column.name, column.days_since.as_deref().unwrap_or_default());
-        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, no dates: leave it out");
+        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, not dates: leave it out");
         return Err(Error::policy(why));
     }
     if let Some(known) = attack.sensitive.iter().find(|name| attack.on.contains(name)) {
@@ -325,15 +325,15 @@ fn groups_of_table(
 }
 
 /// Builds the groups of A: keys, the individual where a column names one, and rows.
-fn groups_of_people(people: DataFrame, keys: &[JoinKey], individual: Option<&str>) -> Result<DataFrame> {
+fn groups_of_list(list: DataFrame, keys: &[JoinKey], individual: Option<&str>) -> Result<DataFrame> {
     let names = key_names("a", keys);
     let covered = keys.iter().filter_map(JoinKey::covered).reduce(Expr::and).unwrap_or(lit(true));
-    let of_keys = keys.iter().map(JoinKey::of_people).chain([covered]);
+    let of_keys = keys.iter().map(JoinKey::of_list).chain([covered]);
     let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
     columns.extend(individual.map(|name| column(name).alias(PERSON)));
     let groups = [all(&names), individual.map(|_| column(PERSON)).into_iter().collect()].concat();
     let counted = vec![count(lit(1i64)).alias(ROWS)];
-    people.select(columns).context(DOING)?.aggregate(groups, counted).context(DOING)
+    list.select(columns).context(DOING)?.aggregate(groups, counted).context(DOING)
 }
 
 /// Builds the plan of the attack: matches (NULL for none), individuals, rows without an individual,
@@ -341,7 +341,7 @@ fn groups_of_people(people: DataFrame, keys: &[JoinKey], individual: Option<&str
 /// value.
 fn found(
     session: &SessionContext,
-    people: DataFrame,
+    list: DataFrame,
     table: DataFrame,
     keys: &[JoinKey],
     attack: &Attack<'_>,
@@ -349,20 +349,20 @@ fn found(
 ) -> Result<DataFrame> {
     let shared = numbered("shared", sensitive.len());
     let (_, table) = groups_of_table(table, keys, attack, sensitive)?.into_parts();
-    let (_, people) = groups_of_people(people, keys, attack.individual)?.into_parts();
+    let (_, list) = groups_of_list(list, keys, attack.individual)?.into_parts();
     let names = |side: &str| key_names(side, keys).into_iter().map(Column::from_name).collect::<Vec<_>>();
     let joined = LogicalPlanBuilder::from(table)
-        .join_detailed(people, JoinType::Right, (names("b"), names("a")), None, NullEquality::NullEqualsNull)
+        .join_detailed(list, JoinType::Right, (names("b"), names("a")), None, NullEquality::NullEqualsNull)
         .context(DOING)?;
     let joined = DataFrame::new(session.state(), joined.build().context(DOING)?);
     let covered = column(format!("{COVERED}_a"));
     let uncovered = when(covered, lit(0i64)).otherwise(column(ROWS)).context(DOING)?;
-    let [of_people, of_nobody, of_uncovered] = COUNTS;
+    let [of_individuals, of_unnamed, of_uncovered] = COUNTS;
     let mut columns = vec![column(MATCHES), uncovered.alias(of_uncovered)];
     columns.extend(all(&shared));
     let each = match attack.individual {
         None => {
-            columns.extend([column(ROWS).alias(of_people), lit(0i64).alias(of_nobody)]);
+            columns.extend([column(ROWS).alias(of_individuals), lit(0i64).alias(of_unnamed)]);
             joined.select(columns).context(DOING)?
         }
         Some(_) => {
@@ -372,17 +372,17 @@ fn found(
             least.extend(shared.iter().map(|name| max(column(name)).alias(name)));
             let rows = joined.select(columns).context(DOING)?;
             let each = rows.aggregate(vec![column(PERSON)], least).context(DOING)?;
-            let nobody = when(column(PERSON).is_null(), column(ROWS)).otherwise(lit(0i64)).context(DOING)?;
-            let mut columns = vec![column(MATCHES), column(of_uncovered), nobody.alias(of_nobody)];
-            columns.push(flag(column(PERSON).is_not_null())?.alias(of_people));
+            let unnamed = when(column(PERSON).is_null(), column(ROWS)).otherwise(lit(0i64)).context(DOING)?;
+            let mut columns = vec![column(MATCHES), column(of_uncovered), unnamed.alias(of_unnamed)];
+            columns.push(flag(column(PERSON).is_not_null())?.alias(of_individuals));
             columns.extend(all(&shared));
             each.select(columns).context(DOING)?
         }
     };
     let mut sums: Vec<Expr> = COUNTS.iter().map(|name| sum(column(*name)).alias(*name)).collect();
     for name in &shared {
-        let people = when(column(name).eq(lit(1i64)), column(of_people)).otherwise(lit(0i64));
-        sums.push(sum(people.context(DOING)?).alias(name));
+        let individuals = when(column(name).eq(lit(1i64)), column(of_individuals)).otherwise(lit(0i64));
+        sums.push(sum(individuals.context(DOING)?).alias(name));
     }
     each.aggregate(vec![column(MATCHES)], sums).context(DOING)
 }
@@ -393,18 +393,18 @@ impl Linked {
         let wrong = || Error::internal("linkage: a count is not a BIGINT");
         let numbers = batch.columns().iter().map(|array| array.as_primitive_opt::<Int64Type>());
         let numbers = numbers.collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
-        let [matches, people, nobody, uncovered, homogeneous @ ..] = numbers.as_slice() else {
+        let [matches, individuals, unnamed, uncovered, homogeneous @ ..] = numbers.as_slice() else {
             return Err(wrong());
         };
         for row in 0..batch.num_rows() {
             let at = |array: &Int64Array| u64::try_from(array.value(row)).map_err(|_| wrong());
-            let count = at(people)?;
+            let count = at(individuals)?;
             if matches.is_null(row) {
                 self.unmatched += count;
             } else if count > 0 {
                 *self.matches.entry(at(matches)?).or_default() += count;
             }
-            self.nobody += at(nobody)?;
+            self.rows_without_individual += at(unnamed)?;
             self.uncovered += at(uncovered)?;
             for (all, array) in self.homogeneous.iter_mut().zip(homogeneous) {
                 all.1 += at(array)?;

@@ -97,8 +97,8 @@ const SUPPRESS: &str = "suppress";
 fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
     of_label(by, text).ok_or_else(|| {
         let what = match by.starts_with("hierarchy:") {
-            true => "whose hierarchy file is not at hand",
-            false => "which cannot be made again from its name",
+            true => "whose hierarchy file is not available",
+            false => "which cannot be rebuilt from its name",
         };
         Error::policy(format!(
             "column `{name}` of the release is `{by}`, {what}; give the policy of the release with --policy"
@@ -149,11 +149,11 @@ impl AttackerRecoding<'_> {
     pub(super) async fn key(
         &self,
         name: &str,
-        people: &DataFrame,
+        list: &DataFrame,
         table: &DataFrame,
         names: (&str, &str),
     ) -> Result<(Option<JoinKey>, Option<String>)> {
-        let (a, b) = (type_of(people, name)?, type_of(table, name)?);
+        let (a, b) = (type_of(list, name)?, type_of(table, name)?);
         let mut level = None;
         let recorded = self.level(name);
         if let Some(recorded) = recorded {
@@ -209,14 +209,14 @@ fn check_labels(generalizer: &dyn Generalizer, labels: &ArrayRef) -> Result<()> 
         return Ok(());
     }
     Err(Error::unmet(format!(
-        "the release holds values that are no labels of `{}`, which its record says; see kanon verify",
+        "the release holds values that are not labels of `{}`, the level in its record; run `kanon verify`",
         generalizer.descriptor()
     )))
 }
 
 impl JoinKey {
     /// Returns the key of a row of A, as the attacker recodes it.
-    pub(super) fn of_people(&self) -> Expr {
+    pub(super) fn of_list(&self) -> Expr {
         self.expression(self.level.clone())
     }
 
@@ -264,7 +264,7 @@ impl OfValues for RecodeUdf {
             Some(level) => {
                 // Rows with uncovered values match nothing, so any label will do for them.
                 let uncovered = uncovered(&**level, values)?;
-                canonical(&level.generalize(&nullif(values, &uncovered).context("recoding the people")?)?)
+                canonical(&level.generalize(&nullif(values, &uncovered).context("recoding the list")?)?)
             }
             None => Arc::clone(values),
         };

@@ -22,7 +22,7 @@ impl LossMeasure for ClassificationMetric {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "classification_metric",
-            summary: "share of rows suppressed or not in their class's majority",
+            summary: "share of rows that are suppressed or outside the majority of their class",
             parameters: "",
             example: "objective = \"classification_metric\"",
             paper: Some(papers::IYENGAR_2002),

@@ -19,7 +19,7 @@ impl LossMeasure for Discernibility {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "discernibility",
-            summary: "rows that each row cannot be told from, summed",
+            summary: "sum over all rows of the number of rows that are indistinguishable from it",
             parameters: "",
             example: "objective = \"discernibility\"",
             paper: Some(papers::BAYARDO_AGRAWAL_2005),

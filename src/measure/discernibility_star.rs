@@ -18,7 +18,7 @@ impl LossMeasure for DiscernibilityStar {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "discernibility_star",
-            summary: "rows of each row's class, summed",
+            summary: "sum over all rows of the size of their class",
             parameters: "",
             example: "objective = \"discernibility_star\"",
             paper: Some(papers::EL_EMAM_2009),

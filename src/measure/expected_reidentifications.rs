@@ -32,7 +32,7 @@ pub const ROW: RiskRow = RiskRow {
 
 const DOC: &Doc = &Doc {
     name: "expected_reidentifications",
-    summary: "expected right matches when the whole table is linked: number of classes",
+    summary: "expected correct matches when the whole table is linked: number of classes",
     parameters: "",
     example: "expected_reidentifications(age, sex, zip)",
     paper: Some(papers::DANKAR_EL_EMAM_2010),

@@ -24,7 +24,7 @@ impl LossMeasure for Granularity {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "granularity",
-            summary: "share of each column's domain that a value stands for, geometric mean",
+            summary: "share of its column's domain that a value covers, geometric mean",
             parameters: "",
             example: "objective = \"granularity\"",
             paper: Some(papers::IYENGAR_2002),

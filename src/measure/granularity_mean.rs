@@ -21,7 +21,7 @@ impl LossMeasure for GranularityMean {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "granularity_mean",
-            summary: "share of each column's domain that a value stands for, arithmetic mean",
+            summary: "share of its column's domain that a value covers, arithmetic mean",
             parameters: "",
             example: "objective = \"granularity_mean\"",
             paper: Some(papers::IYENGAR_2002),

@@ -23,7 +23,7 @@ impl LossMeasure for NonUniformEntropy {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "non_uniform_entropy",
-            summary: "bits about the original values that are lost",
+            summary: "lost bits of information about the original values",
             parameters: "",
             example: "objective = \"non_uniform_entropy\"",
             paper: Some(papers::GIONIS_TASSA_2009),
@@ -39,11 +39,11 @@ impl LossMeasure for NonUniformEntropy {
         let labels = node.suppressed_by_label();
         let suppressed = u128::from(node.suppressed_rows());
         columns.zip(&labels).fold(0.0, |sum, ((column, level), labels)| {
-            let told = labels.iter().filter(|rows| **rows > 0).fold(0.0, |sum, rows| {
+            let kept = labels.iter().filter(|rows| **rows > 0).fold(0.0, |sum, rows| {
                 let rows = u128::from(*rows);
                 sum - ratio(rows, 1) * ratio(rows, suppressed).log2()
             });
-            sum + (column.entropy(*level) + told)
+            sum + (column.entropy(*level) + kept)
         })
     }
 

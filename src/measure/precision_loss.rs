@@ -22,7 +22,7 @@ impl LossMeasure for PrecisionLoss {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "precision_loss",
-            summary: "how far up its hierarchy an average cell is",
+            summary: "mean relative height of a cell in its hierarchy",
             parameters: "",
             example: "objective = \"precision_loss\"",
             paper: Some(papers::SWEENEY_2002_PRECISION),

@@ -47,7 +47,8 @@ impl RiskMeasure for SampleUniqueness {
     }
 
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
-        let unique = sizes.histogram().find(|(size, ..)| *size == 1).map_or(0, |(_, _, people)| people);
+        let unique =
+            sizes.histogram().find(|(size, ..)| *size == 1).map_or(0, |(_, _, individuals)| individuals);
         (sizes.classes() > 0).then(|| ratio(u128::from(unique), u128::from(sizes.individuals())))
     }
 }

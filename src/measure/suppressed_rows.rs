@@ -17,7 +17,7 @@ impl LossMeasure for SuppressedRows {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "suppressed_rows",
-            summary: "rows of classes that fail",
+            summary: "number of rows in failing classes",
             parameters: "",
             example: "objective = \"suppressed_rows\"",
             paper: Some(papers::SAMARATI_2001),

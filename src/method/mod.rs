@@ -144,6 +144,6 @@ pub fn choose(name: &str, problem: &Problem<'_>) -> Result<MethodRow> {
         return Ok(if few { &lattice::exhaustive::Exhaustive } else { &lattice::optimal::Optimal });
     }
     let row = find(METHODS, |row| row.doc(), name)
-        .map_err(|valid| Error::policy(format!("there is no method `{name}`; {valid}, auto")))?;
+        .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, auto")))?;
     Ok(*row)
 }

@@ -135,11 +135,14 @@ mod tests {
         assert_eq!(of(&[(None, 1), (Some(3), 100)]), Quantity::Count(1));
         assert_eq!(of(&[(Some(0), 1), (Some(3), 100)]), Quantity::Count(2));
         // Two people: both have both values; one has both; each has one.
-        let people = |counts: [u64; 2]| {
+        let individuals = |counts: [u64; 2]| {
             let value = |at: usize| ValueCount { value: Some(at as u32), count: counts[at] };
             model.value(&Class { size: 2, sensitive: &[value(0), value(1)] })
         };
-        assert_eq!([people([2, 2]), people([2, 1]), people([1, 1])], [1, 1, 2].map(Quantity::Count));
+        assert_eq!(
+            [individuals([2, 2]), individuals([2, 1]), individuals([1, 1])],
+            [1, 1, 2].map(Quantity::Count)
+        );
         assert!(model.holds(Quantity::Count(2)) && !model.holds(Quantity::Count(1)));
     }
 

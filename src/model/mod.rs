@@ -224,7 +224,7 @@ pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW];
 /// A policy error for an unknown model or a wrong parameter.
 pub fn make(name: &str, parameters: Parameters) -> Result<Box<dyn ClassModel>> {
     let row = find(MODELS, |row| row.doc, name)
-        .map_err(|valid| Error::policy(format!("there is no model `{name}`; {valid}")))?;
+        .map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")))?;
     (row.make)(parameters)
 }
 

@@ -21,9 +21,7 @@ impl Keys {
     pub(super) fn new(path: String, table: Table, known: &[&str], later: &[&str]) -> Result<Self> {
         match table.keys().map(String::as_str).find(|key| !known.contains(key)) {
             None => Ok(Self { path, table }),
-            Some(key) if later.contains(&key) => {
-                Err(Error::policy("not built yet (a later version)").at(join(&path, key)))
-            }
+            Some(key) if later.contains(&key) => Err(Error::policy("not supported yet").at(join(&path, key))),
             Some(key) => {
                 Err(Error::policy(format!("unknown key; {}", nearest(key, known))).at(join(&path, key)))
             }
@@ -144,12 +142,12 @@ fn number_that(value: &Value, what: &str, fits: impl Fn(&Decimal) -> bool) -> Re
 pub(super) fn numbers(value: Value) -> Result<Vec<Decimal>> {
     match value {
         Value::Array(list) => list.into_iter().map(number).collect(),
-        other => Err(expected("a list of numbers, one a level, finest first", &other)),
+        other => Err(expected("a list of numbers, one per level, finest first", &other)),
     }
 }
 
 pub(super) fn lists(value: Value) -> Result<Vec<Vec<Decimal>>> {
-    let wrong = "a list of lists of numbers, one list a level, such as [[18.5, 25, 30], [25]]";
+    let wrong = "a list of lists of numbers, one list per level, such as [[18.5, 25, 30], [25]]";
     match value {
         Value::Array(list) if list.iter().all(Value::is_array) => list.into_iter().map(numbers).collect(),
         Value::Array(_) => Err(Error::policy(format!("expected {wrong}, found a list of something else"))),
@@ -159,7 +157,7 @@ pub(super) fn lists(value: Value) -> Result<Vec<Vec<Decimal>>> {
 
 /// Reads `[0, 90]`, or `{ from = 0, to = 90 }` with either key left out.
 pub(super) fn clip(value: Value) -> Result<Clip> {
-    let wrong = || expected("two ends such as [0, 90], or one as { from = 0 } or { to = 90 }", &value);
+    let wrong = || expected("two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }", &value);
     let end = |value: &Value| number(value.clone());
     match &value {
         Value::Array(ends) => match ends.as_slice() {
@@ -201,7 +199,7 @@ pub(super) fn objective(value: Value) -> Result<LossRow> {
     let doc = |row: &LossRow| -> &'static Doc { row.doc() };
     find(LOSSES, doc, &name)
         .copied()
-        .map_err(|valid| Error::policy(format!("there is no loss measure `{name}`; {valid}")))
+        .map_err(|valid| Error::policy(format!("unknown loss measure `{name}`; {valid}")))
 }
 
 /// The method name that leaves the choice to the problem.
@@ -215,7 +213,7 @@ pub(super) fn method(value: Value) -> Result<String> {
     if names.contains(&name.as_str()) {
         return Ok(name);
     }
-    Err(Error::policy(format!("there is no method `{name}`; {}", nearest(&name, &names))))
+    Err(Error::policy(format!("unknown method `{name}`; {}", nearest(&name, &names))))
 }
 
 /// Reads `{ seconds = 30 }` or `{ nodes = 10000 }`.
@@ -235,7 +233,7 @@ pub(super) fn others(value: Value) -> Result<()> {
     match value.as_str() {
         Some("drop") => Ok(()),
         _ => Err(Error::policy(format!(
-            "{}; there is no way to release columns without a role",
+            "{}; columns without a role cannot be released",
             expected("\"drop\"", &value)
         ))),
     }
@@ -251,7 +249,10 @@ pub(super) fn relative_to(value: Value, role: Role) -> Result<String> {
     if role.is_released() {
         return string(value);
     }
-    Err(Error::policy(format!("only released columns have it; this column's role is `{}`", role.word())))
+    Err(Error::policy(format!(
+        "only released columns can have this key; this column's role is `{}`",
+        role.word()
+    )))
 }
 
 pub(super) fn delimiter(value: Value) -> Result<u8> {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-pub use spec::{ColumnSpec, CsvOptions, CsvType, PolicySpec, SaidHierarchy};
+pub use spec::{ColumnSpec, CsvOptions, CsvType, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
@@ -86,8 +86,8 @@ impl Policy {
         }
         let required: Vec<String> = self.requirements.iter().map(Requirement::text).collect();
         Some(format!(
-            "{} holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
-             l_diversity with l of at least 2",
+            "{} holds for a class of one individual, so everyone could be identified; require k of at least \
+             2, or l_diversity with l of at least 2",
             required.join(" with ")
         ))
     }

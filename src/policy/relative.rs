@@ -42,7 +42,8 @@ fn check(schema: &Schema, name: &str, other: &str, relative: &BTreeMap<String, S
     }
     if relative.contains_key(other) {
         return Err(Error::policy(format!(
-            "`{other}` is relative to another column itself; name a column that holds dates in the release's input"
+            "`{other}` is itself relative to another column; name a column that holds dates in the release's \
+             input"
         )));
     }
     for column in [other, name] {
@@ -105,13 +106,13 @@ mod tests {
         assert!(wrong(&to("discharge", "discharge")).contains("cannot be relative to itself"));
         let chain = to("discharge", "admission") + &to("admission", "discharge");
         assert!(
-            wrong(&chain).contains("`discharge` is relative to another column itself"),
+            wrong(&chain).contains("`discharge` is itself relative to another column"),
             "{}",
             wrong(&chain)
         );
         assert_eq!(
             wrong("discharge = { role = \"identifier\", relative_to = \"admission\" }"),
-            format!("{place}only released columns have it; this column's role is `identifier`")
+            format!("{place}only released columns can have this key; this column's role is `identifier`")
         );
         assert!(wrong(&to("dischage", "admission")).starts_with("columns.dischage: the input has no column"));
     }

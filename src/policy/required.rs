@@ -30,7 +30,7 @@ impl Required {
             None => return Err(Error::policy("expected `model = ...`").at(&path)),
         };
         let row = find(MODELS, |row| row.doc, &name)
-            .map_err(|valid| at(Error::policy(format!("there is no model `{name}`; {valid}"))))?;
+            .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
         let known: Vec<&str> = [&["model", "sensitive"], row.parameters].concat();
         let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
         let mut parameters = Vec::new();
@@ -44,7 +44,7 @@ impl Required {
         let required = Self { path: Some(path), model: row.doc.name, parameters, sensitive };
         let looks_at = required.make()?.needs();
         if let (Some(path), Needs::Size, Some(_)) = (&required.path, looks_at, &required.sensitive) {
-            let why = format!("`{}` looks at no sensitive column; leave the key out", required.model);
+            let why = format!("`{}` uses no sensitive column; remove the key", required.model);
             return Err(Error::policy(why).at(join(path, "sensitive")));
         }
         Ok(required)

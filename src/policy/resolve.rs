@@ -114,10 +114,9 @@ impl PolicySpec {
                         format!("the role of `{accepted}` is `{}`, not `sensitive`", column.role.word())
                     }
                     None if sensitive.is_empty() => format!("no column is sensitive, found `{accepted}`"),
-                    None => format!(
-                        "there is no sensitive column `{accepted}`; {}",
-                        nearest(accepted, &sensitive)
-                    ),
+                    None => {
+                        format!("unknown sensitive column `{accepted}`; {}", nearest(accepted, &sensitive))
+                    }
                 };
                 return Err(Error::policy(why).at("accept_homogeneity"));
             }
@@ -136,9 +135,10 @@ impl PolicySpec {
             None => Ok(()),
             Some(column) => Err(Error::policy(format!(
                 "no model protects this sensitive column: when all rows of a class share one value of it, \
-                 whoever knows that a person is in the class learns the value (homogeneity); require variety with \
-                 `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = {:?}`, accept it with the line \
-                 `accept_homogeneity = {:?}` above `[columns]`, or do not release the column",
+                 anyone who knows that a person is in the class learns the value (homogeneity); require \
+                 variety with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = {:?}`, accept \
+                 it with the line `accept_homogeneity = {:?}` above `[columns]`, or do not release the \
+                 column",
                 column.name,
                 [&column.name],
             ))
@@ -163,7 +163,7 @@ impl PolicySpec {
                 other.model.doc().name == model.doc().name && other.sensitive == sensitive
             };
             if requirements.iter().any(|other| same(&other)) {
-                let why = format!("`{}` is required twice of the same column; keep one", required.model);
+                let why = format!("`{}` is required twice for the same column; keep one", required.model);
                 return Err(Error::policy(why).at(required.place()));
             }
             requirements.push(Requirement { model, sensitive });
@@ -178,16 +178,19 @@ impl PolicySpec {
             (None, [only]) => return Ok((*only).to_owned()),
             (Some(spec), names) if names.contains(&spec.as_str()) => return Ok(spec.clone()),
             (_, []) => {
-                format!("`{}` looks at a sensitive column, and none has the role `sensitive`", required.model)
+                format!(
+                    "`{}` needs a sensitive column, but no column has the role `sensitive`",
+                    required.model
+                )
             }
             (None, names) => format!(
-                "`{}` looks at one sensitive column; say which: sensitive = one of {}",
+                "`{}` needs one sensitive column; name it: sensitive = one of {}",
                 required.model,
                 some(names)
             ),
             (Some(spec), names) => match self.column(spec) {
                 Some(column) => format!("the role of `{spec}` is `{}`, not `sensitive`", column.role.word()),
-                None => format!("there is no sensitive column `{spec}`; {}", nearest(spec, names)),
+                None => format!("unknown sensitive column `{spec}`; {}", nearest(spec, names)),
             },
         };
         let place = if required.sensitive.is_some() {
@@ -204,7 +207,7 @@ impl PolicySpec {
             return Ok(());
         }
         Err(Error::policy(format!(
-            "`{}` looks at the one sensitive column of a table; this policy has {sensitive}",
+            "`{}` needs exactly one sensitive column; this policy has {sensitive}",
             self.objective.doc().name
         ))
         .at("objective"))
@@ -282,7 +285,7 @@ fn type_of<'a>(schema: &'a Schema, column: &ColumnSpec) -> Result<&'a DataType> 
 fn check_type(column: &ColumnSpec, data_type: &DataType) -> Result<()> {
     let role = column.role.word();
     if column.role == Role::Individual && nested(data_type).is_some() {
-        let why = "only a flat column can tell whose row it is; its values are compared as they are";
+        let why = "only a flat column can identify individuals: its values are compared as they are";
         return Err(Error::policy(why).at(column.path()));
     }
     if !column.role.is_released() {

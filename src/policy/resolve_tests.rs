@@ -135,10 +135,11 @@ fn columns_of_one_name() {
 fn sensitive_columns_need_a_model_or_consent() {
     assert_eq!(
         error("age = { role = \"quasi\" }\ndiagnosis = { role = \"sensitive\" }"),
-        "columns.diagnosis: no model protects this sensitive column: when all rows of a class share one value \
-         of it, whoever knows that a person is in the class learns the value (homogeneity); require variety \
-         with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = \"diagnosis\"`, accept it with the \
-         line `accept_homogeneity = [\"diagnosis\"]` above `[columns]`, or do not release the column"
+        "columns.diagnosis: no model protects this sensitive column: when all rows of a class share one \
+         value of it, anyone who knows that a person is in the class learns the value (homogeneity); require \
+         variety with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = \"diagnosis\"`, accept \
+         it with the line `accept_homogeneity = [\"diagnosis\"]` above `[columns]`, or do not release the \
+         column"
     );
     let accepted = |names: &str, role: &str| {
         let text = format!(
@@ -161,7 +162,7 @@ fn sensitive_columns_need_a_model_or_consent() {
     let wrong = |names, role| accepted(names, role).unwrap_err();
     assert_eq!(
         wrong("[\"diagnosys\"]", "sensitive"),
-        "accept_homogeneity: there is no sensitive column `diagnosys`; did you mean `diagnosis`?"
+        "accept_homogeneity: unknown sensitive column `diagnosys`; did you mean `diagnosis`?"
     );
     assert_eq!(
         wrong("[\"diagnosis\", \"age\"]", "sensitive"),
@@ -192,11 +193,11 @@ fn models_look_at_sensitive_columns() {
     let wrong = |require: &str, columns: &str| of(require, columns).unwrap_err();
     assert_eq!(
         wrong(l, ""),
-        "require[0]: `l_diversity` looks at a sensitive column, and none has the role `sensitive`"
+        "require[0]: `l_diversity` needs a sensitive column, but no column has the role `sensitive`"
     );
     assert_eq!(
         wrong(l, &two),
-        "require[0]: `l_diversity` looks at one sensitive column; say which: sensitive = one of diagnosis, marital"
+        "require[0]: `l_diversity` needs one sensitive column; name it: sensitive = one of diagnosis, marital"
     );
     assert_eq!(
         wrong(&format!("{l}sensitive = \"age\""), diagnosis),
@@ -204,11 +205,11 @@ fn models_look_at_sensitive_columns() {
     );
     assert_eq!(
         wrong(&format!("{l}sensitive = \"diagnosys\""), diagnosis),
-        "require[0].sensitive: there is no sensitive column `diagnosys`; did you mean `diagnosis`?"
+        "require[0].sensitive: unknown sensitive column `diagnosys`; did you mean `diagnosis`?"
     );
     assert_eq!(
         wrong(&format!("{l}{of_diagnosis}"), diagnosis),
-        "require[1]: `l_diversity` is required twice of the same column; keep one"
+        "require[1]: `l_diversity` is required twice for the same column; keep one"
     );
     assert!(wrong(&of_diagnosis, &two).starts_with("columns.marital: no model protects"));
 }
@@ -226,8 +227,7 @@ fn an_objective_may_look_at_the_one_sensitive_column() {
         resolve(&(text + &columns)).map(counted).map_err(|error| error.to_string())
     };
     assert_eq!(counted("\"diagnosis\"").unwrap(), ["diagnosis"]);
-    let wrong =
-        "objective: `classification_metric` looks at the one sensitive column of a table; this policy has ";
+    let wrong = "objective: `classification_metric` needs exactly one sensitive column; this policy has ";
     assert_eq!(counted("").unwrap_err(), format!("{wrong}0"));
     assert_eq!(counted("\"diagnosis\",\"marital\"").unwrap_err(), format!("{wrong}2"));
 }
@@ -350,7 +350,10 @@ fn a_sensitive_column_may_have_a_hierarchy() {
         Some("columns.marital.hierarchy.date")
     );
     for key in ["clip = [0, 90]", "weight = 2.0", "min_level = 0", "max_level = 1"] {
-        assert!(of(key).unwrap_err().contains("only a column with the role `quasi` has it"), "{key}");
+        assert!(
+            of(key).unwrap_err().contains("only a column with the role `quasi` can have this key"),
+            "{key}"
+        );
     }
 }
 

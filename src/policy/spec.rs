@@ -26,14 +26,14 @@ use crate::role::Role;
 ///
 /// ```
 /// use datafusion_kanon::policy::PolicySpec;
-/// let said = PolicySpec::parse(r#"
+/// let spec = PolicySpec::parse(r#"
 ///     k = 5
 ///     [columns]
 ///     zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2, 1] }, weight = 2.0 }
 ///     sex       = { role = "quasi" }
 ///     diagnosis = { role = "insensitive" }
 /// "#)?;
-/// assert_eq!(said.columns()[0].name(), "zip");
+/// assert_eq!(spec.columns()[0].name(), "zip");
 /// let wrong = PolicySpec::parse("k = 5\n[columns]\nzip = { rule = \"quasi\" }");
 /// assert_eq!(wrong.unwrap_err().to_string(), "columns.zip.rule: unknown key; did you mean `role`?");
 /// # Ok::<(), datafusion_kanon::error::Error>(())
@@ -58,7 +58,7 @@ pub struct PolicySpec {
 pub struct ColumnSpec {
     pub(super) name: String,
     pub(super) role: Role,
-    pub(super) hierarchy: Option<SaidHierarchy>,
+    pub(super) hierarchy: Option<HierarchySpec>,
     pub(super) clip: Option<Clip>,
     pub(super) weight: f64,
     pub(super) min_level: usize,
@@ -70,7 +70,7 @@ pub struct ColumnSpec {
 
 /// The hierarchy of a column of the policy spec.
 #[derive(Clone)]
-pub struct SaidHierarchy {
+pub struct HierarchySpec {
     pub(super) row: &'static GeneralizerRow,
     pub(super) key: &'static str,
     pub(super) levels: LevelsSpec,
@@ -181,7 +181,7 @@ impl PolicySpec {
         spec.check_required()?;
         spec.check_individuals()?;
         if effort_text.is_some() && spec.method != ANYTIME {
-            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to the end", spec.method);
+            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to completion", spec.method);
             return Err(Error::policy(why).at("effort"));
         }
         Ok(spec)
@@ -281,12 +281,12 @@ impl PolicySpec {
         let mut individuals = self.columns.iter().filter(|column| column.role == Role::Individual);
         let (Some(first), second) = (individuals.next(), individuals.next()) else { return Ok(()) };
         if let Some(second) = second {
-            let why = format!("`{}` is the individual column already; there can be only one", first.name);
+            let why = format!("`{}` is already the individual column; there can be only one", first.name);
             return Err(Error::policy(why).at(second.path()));
         }
         if self.rows_are_individuals {
             let why = format!(
-                "`{}` has the role `individual`: people are counted, not rows; leave this line out",
+                "`{}` has the role `individual`: individuals are counted, not rows; remove this line",
                 first.name
             );
             return Err(Error::policy(why).at("rows_are_individuals"));
@@ -312,7 +312,8 @@ impl PolicySpec {
             [] => Err(Error::policy("a policy needs `k = ...` or a [[require]]")),
             [only] if only.model == k_anonymity && only.parameters == k_of(Decimal::integer(1)) => {
                 let error = Error::policy(
-                    "1 promises nothing by itself; say a k of at least 2, or add a [[require]] with another model",
+                    "1 guarantees nothing by itself; set k to at least 2, or add a [[require]] with another \
+                     model",
                 );
                 Err(error.at(only.path.as_deref().map_or_else(|| "k".into(), |path| join(path, "k"))))
             }
@@ -347,7 +348,7 @@ impl ColumnSpec {
     }
 
     /// Returns the hierarchy, if the policy gives one.
-    pub fn hierarchy(&self) -> Option<&SaidHierarchy> {
+    pub fn hierarchy(&self) -> Option<&HierarchySpec> {
         self.hierarchy.as_ref()
     }
 
@@ -360,7 +361,7 @@ impl ColumnSpec {
         let path = join("columns", &name);
         let Value::Table(table) = value else {
             let hint = if TOP.contains(&name.as_str()) {
-                "; keys of the policy itself stand above `[columns]`"
+                "; keys of the policy itself go above `[columns]`"
             } else {
                 ""
             };
@@ -375,12 +376,12 @@ impl ColumnSpec {
         let allowed = |key: &str| role == Role::Quasi || (role == Role::Sensitive && key == "hierarchy");
         if let Some(key) = QUASI_ONLY.iter().find(|key| !allowed(key) && keys.table.contains_key(**key)) {
             let why = format!(
-                "only a column with the role `quasi` has it; this column's role is `{}`",
+                "only a column with the role `quasi` can have this key; this column's role is `{}`",
                 role.word()
             );
             return Err(Error::policy(why).at(join(&path, key)));
         }
-        let read = |value| SaidHierarchy::read(&join(&path, "hierarchy"), value);
+        let read = |value| HierarchySpec::read(&join(&path, "hierarchy"), value);
         let mut column = Self::new(name, role);
         // The errors of the hierarchy already have their place.
         column.hierarchy = keys.table.remove("hierarchy").map(read).transpose()?;
@@ -390,7 +391,7 @@ impl ColumnSpec {
         column.max_level = keys.take("max_level", level)?;
         let allow_unique = keys.take("allow_unique", boolean)?;
         if allow_unique.is_some() && !matches!(role, Role::Sensitive | Role::Insensitive) {
-            let why = "only a column that is released as it is has it (sensitive, insensitive)";
+            let why = "only a column that is released as it is can have this key (sensitive, insensitive)";
             return Err(Error::policy(why).at(join(&path, "allow_unique")));
         }
         column.allow_unique = allow_unique.unwrap_or(false);
@@ -399,7 +400,7 @@ impl ColumnSpec {
     }
 }
 
-impl SaidHierarchy {
+impl HierarchySpec {
     /// Returns the key in `hierarchy = { key = ... }`.
     pub fn key(&self) -> &'static str {
         self.key
@@ -478,9 +479,9 @@ impl SaidHierarchy {
     }
 }
 
-impl fmt::Debug for SaidHierarchy {
+impl fmt::Debug for HierarchySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SaidHierarchy").field("key", &self.key).field("levels", &self.levels).finish()
+        f.debug_struct("HierarchySpec").field("key", &self.key).field("levels", &self.levels).finish()
     }
 }
 

@@ -107,7 +107,7 @@ fn impossible_k() {
     );
     assert_eq!(error("[columns]"), "a policy needs `k = ...` or a [[require]]");
     let alone =
-        "1 promises nothing by itself; say a k of at least 2, or add a [[require]] with another model";
+        "1 guarantees nothing by itself; set k to at least 2, or add a [[require]] with another model";
     assert_eq!(error("k = 1"), format!("k: {alone}"));
     assert_eq!(error("[[require]]\nmodel = \"k_anonymity\"\nk = 1"), format!("require[0].k: {alone}"));
     assert!(PolicySpec::parse(&format!("k = {}", i64::MAX)).is_ok());
@@ -118,7 +118,7 @@ fn effort() {
     for right in ["{ seconds = 5 }", "{ nodes = 1000 }"] {
         assert!(PolicySpec::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
     }
-    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
+    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in
         ["{ seconds = 0 }", "{ minutes = 1 }", "{ seconds = 1, nodes = 1 }", "{}", "30", "{ nodes = 1.5 }"]
@@ -151,7 +151,7 @@ fn requirements() {
     assert_eq!(error(k_anonymity), "require[0]: the parameter `k` is missing");
     assert_eq!(
         error(&format!("{k_anonymity}k = 5\nsensitive = \"x\"")),
-        "require[0].sensitive: `k_anonymity` looks at no sensitive column; leave the key out"
+        "require[0].sensitive: `k_anonymity` uses no sensitive column; remove the key"
     );
     let l_diversity = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = ";
     assert!(PolicySpec::parse(&format!("{l_diversity}\"a\"\n{l_diversity}\"b\"\n")).is_ok());
@@ -163,7 +163,7 @@ fn requirements() {
     assert_eq!(error("[[require]]\nk = 5"), "require[0]: expected `model = ...`");
     assert_eq!(
         error("[[require]]\nmodel = \"k_anonimity\""),
-        "require[0].model: there is no model `k_anonimity`; did you mean `k_anonymity`?"
+        "require[0].model: unknown model `k_anonimity`; did you mean `k_anonymity`?"
     );
     assert_eq!(
         error("[require]\nmodel = \"k_anonymity\""),
@@ -196,15 +196,15 @@ fn suppression_limits() {
 fn names_of_measures_and_methods() {
     assert_eq!(
         error("k = 5\nobjective = \"granularty\""),
-        "objective: there is no loss measure `granularty`; did you mean `granularity`?"
+        "objective: unknown loss measure `granularty`; did you mean `granularity`?"
     );
     assert_eq!(
         error("k = 5\nmethod = \"optimum\""),
-        "method: there is no method `optimum`; did you mean `optimal`?"
+        "method: unknown method `optimum`; did you mean `optimal`?"
     );
     assert_eq!(
         error("k = 5\nothers = \"keep\""),
-        "others: expected \"drop\", found the text \"keep\"; there is no way to release columns without a role"
+        "others: expected \"drop\", found the text \"keep\"; columns without a role cannot be released"
     );
     assert!(error("k = 5\nsuppressed_rows = \"drop\"").starts_with("suppressed_rows: unknown key"));
     assert_eq!(
@@ -221,20 +221,22 @@ fn roles() {
     );
     assert_eq!(
         column("zip = { role = \"?\" }"),
-        "columns.zip.role: found `?`; still undecided: put one of identifier, quasi, sensitive, individual, \
-         text, insensitive in place of `?`"
+        "columns.zip.role: found `?`; still undecided: replace `?` with one of identifier, quasi, sensitive, \
+         individual, text, insensitive"
     );
     assert_eq!(
         column("id = { role = \"individual\" }\nssn = { role = \"individual\" }"),
-        "columns.ssn: `id` is the individual column already; there can be only one"
+        "columns.ssn: `id` is already the individual column; there can be only one"
     );
     assert_eq!(
         error("k = 5\nrows_are_individuals = true\n[columns]\nid = { role = \"individual\" }"),
-        "rows_are_individuals: `id` has the role `individual`: people are counted, not rows; leave this line out"
+        "rows_are_individuals: `id` has the role `individual`: individuals are counted, not rows; remove \
+         this line"
     );
     assert_eq!(
         column("id = { role = \"quasi\", allow_unique = true }"),
-        "columns.id.allow_unique: only a column that is released as it is has it (sensitive, insensitive)"
+        "columns.id.allow_unique: only a column that is released as it is can have this key (sensitive, \
+         insensitive)"
     );
     assert_eq!(
         column("zip = {}"),
@@ -247,7 +249,7 @@ fn roles() {
     assert_eq!(
         column("others = \"drop\""),
         "columns.others: expected a table such as { role = \"quasi\" }, found the text \"drop\"; keys of the \
-         policy itself stand above `[columns]`"
+         policy itself go above `[columns]`"
     );
 }
 
@@ -260,11 +262,12 @@ fn keys_of_quasi_identifiers_only() {
         assert_eq!(
             column(&format!("notes = {{ role = \"text\", {line} }}")),
             format!(
-                "columns.notes.{key}: only a column with the role `quasi` has it; this column's role is `text`"
+                "columns.notes.{key}: only a column with the role `quasi` can have this key; this column's \
+                 role is `text`"
             )
         );
     }
-    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to the end";
+    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in ["0", "-1", "nan", "inf", "\"x\""] {
         let found = column(&format!("age = {{ role = \"quasi\", weight = {wrong} }}"));
@@ -289,7 +292,7 @@ fn shapes_of_hierarchies() {
     let hierarchy = |spec: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {spec} }}"));
     assert_eq!(
         hierarchy("{ prefix = 3 }"),
-        "columns.zip.hierarchy.prefix: expected a list of numbers, one a level, finest first, found 3"
+        "columns.zip.hierarchy.prefix: expected a list of numbers, one per level, finest first, found 3"
     );
     assert_eq!(
         hierarchy("{ prefix = [3, \"2\"] }"),
@@ -322,7 +325,7 @@ fn shapes_of_hierarchies() {
     assert!(unit.starts_with("columns.zip.hierarchy.date: "), "{unit}");
     assert_eq!(
         hierarchy("{ bands = [18, 25] }"),
-        "columns.zip.hierarchy.bands: expected a list of lists of numbers, one list a level, such as \
+        "columns.zip.hierarchy.bands: expected a list of lists of numbers, one list per level, such as \
          [[18.5, 25, 30], [25]], found a list of something else"
     );
     assert_eq!(
@@ -331,7 +334,7 @@ fn shapes_of_hierarchies() {
     );
     assert_eq!(
         hierarchy("{ bands = [[25, 18]] }"),
-        "columns.zip.hierarchy.bands: cut points must ascend, and 18 stands behind 25"
+        "columns.zip.hierarchy.bands: cut points must ascend, but 18 follows 25"
     );
 }
 
@@ -364,7 +367,7 @@ fn options_stand_beside_their_own_key() {
     );
     assert_eq!(
         hierarchy("{ prefix = [5, 3], width = 5 }"),
-        "columns.zip.hierarchy.prefix: a width of 5 has no room for a mark beside 5 characters"
+        "columns.zip.hierarchy.prefix: a width of 5 leaves no room for a mark beside 5 characters"
     );
     assert_eq!(
         hierarchy("{ range = [3], orign = 5 }"),
@@ -389,14 +392,17 @@ fn ends_of_a_clip() {
         assert_eq!(label(spec).unwrap(), meant);
     }
     for (spec, wrong) in [
-        ("[0]", "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found a list"),
-        ("90", "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found 90"),
+        (
+            "[0]",
+            "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a list",
+        ),
+        ("90", "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found 90"),
         (
             "{ low = 0 }",
-            "expected two ends such as [0, 90], or one as { from = 0 } or { to = 90 }, found a table",
+            "expected two bounds such as [0, 90], or one such as { from = 0 } or { to = 90 }, found a table",
         ),
-        ("{}", "expected at least one end to clip at"),
-        ("[90, 0]", "the lower end must be below the upper one, and 90 is not below 0"),
+        ("{}", "expected at least one bound to clip at"),
+        ("[90, 0]", "the lower bound must be below the upper one, but 90 is not below 0"),
         ("{ from = \"x\" }", "from: expected a number, found the text \"x\""),
     ] {
         assert_eq!(label(spec).unwrap_err(), format!("columns.age.clip: {wrong}"));
@@ -458,5 +464,5 @@ fn a_question_without_a_file() {
     assert_eq!(error(&["a", "b", "a"], 5), "the quasi-identifier `a` is named twice");
     assert_eq!(error(&["a"], 0), "k: expected an integer of at least 1, found 0");
     assert_eq!(error(&["a"], u64::MAX), "k: 18446744073709551615 is too large");
-    assert!(error(&["a"], 1).starts_with("k: 1 promises nothing by itself"));
+    assert!(error(&["a"], 1).starts_with("k: 1 guarantees nothing by itself"));
 }

@@ -40,7 +40,7 @@ pub struct Proposal {
     /// The columns in their order.
     pub columns: Vec<Column>,
     /// How individuals relate to rows.
-    pub people: People,
+    pub individuals: IndividualSource,
     /// The quasi-identifiers that single out most rows: one, two and three of them.
     pub singled_out: Vec<SingledOut>,
     /// The share of rows that are unique on all proposed quasi-identifiers; `None` without any.
@@ -65,7 +65,7 @@ pub struct Column {
 
 /// How individuals relate to rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum People {
+pub enum IndividualSource {
     /// This column identifies the individual of a row.
     Individual(String),
     /// Each row is an individual: this column of personal numbers has a different value in each
@@ -102,7 +102,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         return Err(Error::data("the input has no rows"));
     }
     let (named, mut columns): (Vec<Option<Named>>, Vec<Column>) = facts.into_iter().map(of_column).unzip();
-    let people = people(&named, &mut columns);
+    let individuals = find_individuals(&named, &mut columns);
 
     let names = |role: Proposed, columns: &[Column]| -> Vec<String> {
         columns.iter().filter(|column| column.role == role).map(|column| column.facts.name.clone()).collect()
@@ -122,7 +122,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         }
     }
     input.still_the_same()?;
-    Ok(Proposal { rows, csv, columns, people, singled_out, unique_share })
+    Ok(Proposal { rows, csv, columns, individuals, singled_out, unique_share })
 }
 
 fn of_column(facts: Facts) -> (Option<Named>, Column) {
@@ -152,7 +152,7 @@ fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
 }
 
 /// Determines how individuals relate to rows; at most one column becomes the individual.
-fn people(named: &[Option<Named>], columns: &mut [Column]) -> People {
+fn find_individuals(named: &[Option<Named>], columns: &mut [Column]) -> IndividualSource {
     let of_persons: Vec<usize> =
         (0..columns.len()).filter(|at| named.get(*at) == Some(&Some(Named::Person))).collect();
     let repeats = |facts: &Facts| !facts.is_unique() && facts.distinct.is_some_and(|distinct| distinct > 1);
@@ -162,13 +162,13 @@ fn people(named: &[Option<Named>], columns: &mut [Column]) -> People {
         let column = &mut columns[at];
         column.role = Proposed::Individual;
         column.why += ", and people have several rows";
-        return People::Individual(column.facts.name.clone());
+        return IndividualSource::Individual(column.facts.name.clone());
     }
     let has_own = |facts: &Facts| facts.is_unique() && facts.nulls == 0;
     if let Some(at) = of_persons.iter().find(|at| has_own(&columns[**at].facts)) {
-        return People::Rows(columns[*at].facts.name.clone());
+        return IndividualSource::Rows(columns[*at].facts.name.clone());
     }
     let repeating =
         columns.iter().find(|column| column.role == Proposed::Identifier && repeats(&column.facts));
-    People::Unknown(repeating.map(|column| column.facts.name.clone()))
+    IndividualSource::Unknown(repeating.map(|column| column.facts.name.clone()))
 }

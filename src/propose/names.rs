@@ -83,7 +83,7 @@ const PATTERNS: &[Pattern] = &[
     ),
     pattern(
         Named::Contact,
-        "a way to reach or to charge a person",
+        "contact or payment data",
         &[
             "email",
             "e mail",
@@ -176,7 +176,7 @@ const PATTERNS: &[Pattern] = &[
     pattern(Named::Known, "a religion, which can be sensitive as well", &["religio*"]),
     pattern(
         Named::Event,
-        "the date of something that others may have seen",
+        "the date of an event that others may have witnessed",
         &[
             "visit date",
             "encounter date",
@@ -199,7 +199,7 @@ const PATTERNS: &[Pattern] = &[
     pattern(Named::Notes, "free text", &["note*", "comment*", "remark*", "free text", "narrative", "memo"]),
     pattern(
         Named::Sensitive,
-        "a matter of health",
+        "health data",
         &[
             "diagnos*",
             "disease*",
@@ -227,17 +227,17 @@ const PATTERNS: &[Pattern] = &[
     ),
     pattern(
         Named::Sensitive,
-        "a matter of money",
+        "financial data",
         &["income*", "salar*", "wage*", "earning*", "credit score", "debt*"],
     ),
     pattern(
         Named::Sensitive,
-        "a matter of private life",
+        "private life",
         &["sexual*", "political*", "union member*", "crim*", "offen*", "convict*"],
     ),
     pattern(Named::Contact, "an address", &["address*", "addr", "street*"]),
     pattern(Named::Contact, "a name", &["name", "names"]),
-    pattern(Named::Record, "the number of a record", &["id", "ids", "uuid", "guid", "key", "row number"]),
+    pattern(Named::Record, "a record number", &["id", "ids", "uuid", "guid", "key", "row number"]),
 ];
 
 /// Returns the pattern that the name of a column matches, if any.

@@ -50,7 +50,7 @@ pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, Stri
         Named::Notes => named(Proposed::Text, ""),
         _ if !is_supported(&facts.data_type) && !facts.data_type.is_decimal() => by_facts(facts),
         Named::Record if facts.has_distinct_percent(90) => named(Proposed::Identifier, ""),
-        Named::Record => named(Proposed::Undecided, ", but it repeats: is it the person's, or a code?"),
+        Named::Record => named(Proposed::Undecided, ", but it repeats: a person's number, or a code?"),
         Named::Birth | Named::Postal | Named::Known if facts.is_prose() => {
             named(Proposed::Undecided, ", but its texts are long: free text?")
         }
@@ -58,17 +58,18 @@ pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, Stri
         Named::Event if is_date => named(Proposed::Quasi, ""),
         Named::Event => by_facts(facts),
         Named::Sensitive if is_date => {
-            named(Proposed::Undecided, ", but it holds dates, which others may have seen")
+            named(Proposed::Undecided, ", but it holds dates, which others may have witnessed")
         }
         Named::Sensitive if facts.is_prose() => {
-            named(Proposed::Undecided, ", but its texts are long: free text can name people")
+            named(Proposed::Undecided, ", but its texts are long: free text can identify people")
         }
         Named::Sensitive if facts.distinct.is_none_or(|distinct| distinct < 2) => {
-            named(Proposed::Undecided, ", but there is nothing to tell apart")
+            named(Proposed::Undecided, ", but it has no two distinct values")
         }
-        Named::Sensitive if facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) => {
-            named(Proposed::Undecided, ", but most values occur once: as it is, it would name its row")
-        }
+        Named::Sensitive if facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) => named(
+            Proposed::Undecided,
+            ", but most values occur once: released as it is, it would identify its row",
+        ),
         Named::Sensitive => named(Proposed::Sensitive, ""),
     }
 }
@@ -80,17 +81,17 @@ fn by_facts(facts: &Facts) -> (Proposed, String) {
         return (Proposed::Text, "values of this type cannot be released".to_owned());
     }
     if facts.is_prose() {
-        return (Proposed::Text, "long texts, which can name people".to_owned());
+        return (Proposed::Text, "long texts, which can identify people".to_owned());
     }
     let is_code = data_type.is_string() || data_type.is_integer();
     if is_code && facts.is_unique() && facts.known() >= ENOUGH_ROWS {
-        return (Proposed::Identifier, "each value names its row".to_owned());
+        return (Proposed::Identifier, "each value identifies its row".to_owned());
     }
     let alone = match facts.known() >= ENOUGH_ROWS && facts.has_distinct_percent(50) {
-        true => "; most values occur once: as it is, it would name its row",
+        true => "; most values occur once: released as it is, it would identify its row",
         false => "",
     };
-    (Proposed::Undecided, format!("its name does not say what it is{alone}"))
+    (Proposed::Undecided, format!("its name does not reveal its meaning{alone}"))
 }
 
 #[cfg(test)]

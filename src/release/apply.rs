@@ -118,8 +118,10 @@ impl ClassNumbers {
                 .map(|code| code.and_then(|code| column.of_value.get(code as usize).copied()))
                 .collect();
             let known = known.ok_or_else(|| {
-                Error::data("a value was not there when the input was profiled: it changed while it was read")
-                    .at(format!("column `{}`", column.name))
+                Error::data(
+                    "a value did not exist when the input was profiled: the input changed while it was read",
+                )
+                .at(format!("column `{}`", column.name))
             })?;
             codes.push((known, places));
         }

@@ -45,7 +45,7 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
     if models.iter().any(|requirement| requirement.model.min_size() >= 2) {
         return Ok(());
     }
-    Err(refused("the models of the record promise nothing: each accepts a class of one"))
+    Err(refused("the models of the record guarantee nothing: each accepts a class of one"))
 }
 
 /// Checks the record's levels of quasi-identifiers.
@@ -103,7 +103,9 @@ pub(super) async fn generalizers(
             "suppress" => {
                 let labels = released_labels(output, name).await?;
                 if labels.is_some_and(|labels| labels.len() > 1) {
-                    return Err(refused(format!("`{name}` is called suppressed and holds several values")));
+                    return Err(refused(format!(
+                        "`{name}` is recorded as suppressed but holds several values"
+                    )));
                 }
                 // The top level of a hierarchy file has the file's own label.
                 if is_text { Arc::new(AsIs { text: true }) } else { Arc::new(Suppress::null()) }
@@ -111,7 +113,7 @@ pub(super) async fn generalizers(
             by => match of_label(by, is_text) {
                 None => Arc::new(AsIs { text: is_text }),
                 Some(made) if !makes(&*made, data_type) => {
-                    return Err(refused(format!("`{name}` is of a type that its level does not make")));
+                    return Err(refused(format!("`{name}` has a type that its level does not produce")));
                 }
                 Some(made) => {
                     let labels = released_labels(output, name).await?;
@@ -151,7 +153,7 @@ fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
         || !are_named
         || must_be_named == names.is_empty()
     {
-        return Err(refused("the record contradicts itself on who is unique on all columns"));
+        return Err(refused("the record contradicts itself on what is unique on all columns"));
     }
     Ok(())
 }
@@ -177,7 +179,7 @@ pub(super) fn check_individuals(
     for ((recorded, requirement), by_rows) in counted {
         if !is_reached(recorded, requirement, *by_rows, least) {
             return Err(refused(format!(
-                "the record says a value of {} that its classes cannot have reached",
+                "the record states a value of {} that its classes cannot reach",
                 recorded.text()
             )));
         }
@@ -212,10 +214,10 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
         && is_below(mean * all, expected)
         && is_below(expected, mean * all);
     for row in [&share_at_risk::ROW, &sample_uniqueness::ROW] {
-        let people = risk(row)? * all;
+        let individuals = risk(row)? * all;
         let some = of_smallest(row)?.is_some_and(|share| share > 0.0);
-        right &= (people - people.round()).abs() <= all * ROUNDING
-            && if some { is_below(ratio(u128::from(least), 1), people) } else { people == 0.0 };
+        right &= (individuals - individuals.round()).abs() <= all * ROUNDING
+            && if some { is_below(ratio(u128::from(least), 1), individuals) } else { individuals == 0.0 };
     }
     right &= is_below(risk(&sample_uniqueness::ROW)?, risk(&share_at_risk::ROW)?);
     if right { Ok(least) } else { Err(wrong()) }
@@ -260,7 +262,7 @@ fn is_reached(
 fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verified: &Verified) -> Result<()> {
     let columns = |all: &[Homogeneous]| all.iter().map(|one| one.column.clone()).collect::<Vec<_>>();
     if columns(&public.homogeneous) != columns(&verified.homogeneous) {
-        return Err(refused("the homogeneous classes of the record are not of its sensitive columns"));
+        return Err(refused("the homogeneous classes of the record do not match its sensitive columns"));
     }
     for (recorded, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
         let is_diverse = public.models.iter().any(|model| {
@@ -278,7 +280,7 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
             || (is_diverse && recorded.classes > 0)
         {
             return Err(refused(format!(
-                "the record says of `{}` a number of homogeneous classes that cannot be",
+                "the record states an impossible number of homogeneous classes for `{}`",
                 recorded.column
             )));
         }

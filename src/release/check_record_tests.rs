@@ -67,16 +67,17 @@ fn individuals_reach_no_more_than_their_rows() {
             .map(|_| (below(4), u32::try_from(below(4)).ok().filter(|value| *value < 3)))
             .collect();
         // The individual 3 is NULL and is not counted.
-        let known: BTreeSet<_> = rows.iter().copied().filter(|(who, _)| *who < 3).collect();
-        let people = known.iter().map(|(who, _)| *who).collect::<BTreeSet<_>>().len() as u64;
+        let known: BTreeSet<_> = rows.iter().copied().filter(|(individual, _)| *individual < 3).collect();
+        let individuals =
+            known.iter().map(|(individual, _)| *individual).collect::<BTreeSet<_>>().len() as u64;
         let by_row: BTreeSet<_> = rows.iter().zip(0u64..).map(|((_, value), row)| (row, *value)).collect();
         for row in MODELS {
             let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(2)));
             let model = make(row.doc.name, Parameters::new(parameters.collect())).unwrap();
-            let of_people = model.value(&Class { size: people, sensitive: &counts(&known) });
+            let of_individuals = model.value(&Class { size: individuals, sensitive: &counts(&known) });
             let of_rows = model.value(&Class { size: rows.len() as u64, sensitive: &counts(&by_row) });
             let worse = match model.worst() {
-                Worst::Least => of_people.to_f64() <= of_rows.to_f64(),
+                Worst::Least => of_individuals.to_f64() <= of_rows.to_f64(),
                 Worst::Greatest => true,
             };
             assert!(worse, "{}: {rows:?}", row.doc.name);
@@ -211,8 +212,8 @@ async fn generalized(numbers: &[i64], by: &str) -> String {
 async fn levels_make_the_released_types() {
     assert_eq!(generalized(&[10, 20], "floor:10").await, "1 made");
     let dates = generalized(&[2019, 2020], "date:year").await;
-    assert!(dates.contains("`x` is of a type that its level does not make"), "{dates}");
+    assert!(dates.contains("`x` has a type that its level does not produce"), "{dates}");
     assert_eq!(generalized(&[7, 7], "suppress").await, "1 made");
     let several = generalized(&[7, 8], "suppress").await;
-    assert!(several.contains("`x` is called suppressed and holds several values"), "{several}");
+    assert!(several.contains("`x` is recorded as suppressed but holds several values"), "{several}");
 }

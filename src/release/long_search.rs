@@ -39,7 +39,7 @@ impl Progress for LongSearch<'_> {
             && !self.has_advised.swap(true, Ordering::Relaxed)
         {
             let nodes = nodes_of(self.nodes);
-            self.run.progress.notice(&format!("searching {nodes}; this may take long: {advice}"));
+            self.run.progress.notice(&format!("searching {nodes}; this may take a long time: {advice}"));
         }
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_long_search_gets_one_notice_with_its_advice() {
         let advice = Some("wait");
-        let notice = "searching 1,099,511,627,776 nodes; this may take long: wait";
+        let notice = "searching 1,099,511,627,776 nodes; this may take a long time: wait";
         assert_eq!(notices(1 << 40, advice, Duration::ZERO), [notice]);
         let many = notices(u64::MAX, advice, Duration::ZERO);
         assert!(many[0].starts_with("searching more than 18,446,744,073,709,551,615 nodes;"), "{many:?}");

@@ -205,13 +205,13 @@ pub async fn for_every_class(
         return Ok(SeenAll { individuals: None, homogeneous: homogeneous.finish() });
     }
     let columns = names.iter().chain(sensitive).map(|name| column(*name));
-    let who = match individual {
+    let hashes = match individual {
         Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
         None => Vec::new(),
     };
-    let grouped = grouped(table.clone(), columns.chain(who.iter().cloned()), doing)?;
+    let grouped = grouped(table.clone(), columns.chain(hashes.iter().cloned()), doing)?;
     let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
-    let all = names.len() + sensitive.len() + who.len();
+    let all = names.len() + sensitive.len() + hashes.len();
     let (labels, values) = (keys(0..names.len()), keys(names.len()..all));
     let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
     let mut stream = sorted.execute_stream().await.context(doing)?;

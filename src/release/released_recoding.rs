@@ -195,7 +195,7 @@ pub(super) fn concrete(
     if node.kept_classes() == 0 {
         return Err(Error::unmet(format!(
             "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
-             suppression_limit, so that levels that keep rows are looked for, or add coarser levels",
+             suppression_limit, so that the search prefers levels that keep rows, or add coarser levels",
             policy.objective.doc().name
         )));
     }

@@ -36,16 +36,17 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
         run.stop.check()?;
         if loaded.schema().field_with_name(name).is_ok_and(|field| field.data_type().is_nested()) {
             return Err(Error::policy(format!(
-                "`{name}` holds lists or objects, in which no repeated identifier can be found; give it the role `text`"
+                "`{name}` holds lists or objects, which cannot be checked for repeated identifiers; give it \
+                 the role `text`"
             )));
         }
         let values = values(run, &loaded.table, name).await?;
         let repeated = values.individuals() - alone(&values);
         if repeated > 0 {
             return Err(Error::policy(format!(
-                "`{name}` repeats in {repeated} rows: people seem to have several rows each, and would count several \
-                 times; give the column that tells whose row it is the role `individual`, or say \
-                 `rows_are_individuals = true` if each row is a person"
+                "`{name}` repeats in {repeated} rows: people seem to have several rows each and would be \
+                 counted several times; give the column that identifies the person the role `individual`, or \
+                 set `rows_are_individuals = true` if each row is one person"
             )));
         }
     }
@@ -145,13 +146,14 @@ impl Counted<'_> {
         let others: Vec<String> = others.iter().map(|(name, _)| format!("`{name}`")).collect();
         let others = match others.as_slice() {
             [] => String::new(),
-            others => format!("; the same goes for {}", others.join(", ")),
+            others => format!("; the same applies to {}", others.join(", ")),
         };
         let error = Error::policy(format!(
-            "{few} of {all} {noun} {place} hold a value that fewer than {q} hold, and more than a tenth is too many for \
-             a column that is released as it is (role `{role}`): such values name people, whatever the \
-             quasi-identifiers say; make the column a quasi-identifier with a hierarchy, leave it out (`identifier`, \
-             `text`), or say `allow_unique = true` in its line if its values are known to nobody outside{others}"
+            "{few} of {all} {noun} {place} hold a value that fewer than {q} hold, and more than a tenth is \
+             too many for a column that is released as it is (role `{role}`): such values identify people \
+             regardless of the quasi-identifiers; make the column a quasi-identifier with a hierarchy, leave \
+             it out (`identifier`, `text`), or set `allow_unique = true` in its line if no outsider knows \
+             its values{others}"
         ));
         Some(error.at(format!("columns.{name}")))
     }

@@ -37,23 +37,22 @@ pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<(
         return Err(Error::data("the input has no rows"));
     }
     if let (Some(name), 0) = (policy.individual(), classes.total_individuals()) {
-        return Err(
-            Error::data("no row says whose it is: nobody can be counted").at(format!("column `{name}`"))
-        );
+        return Err(Error::data("the individual is NULL in every row: there are no individuals to count")
+            .at(format!("column `{name}`")));
     }
     can_be_met(policy, classes)
 }
 
 /// Refuses requirements that even one class of all rows would fail.
 fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
-    let (people, counted) = (classes.total_individuals(), classes.counted());
+    let (total, counted) = (classes.total_individuals(), classes.counted());
     for requirement in &policy.requirements {
         let model = &requirement.model;
         let text = || format!("{} cannot be met: ", requirement.text());
-        if model.min_size() > people {
+        if model.min_size() > total {
             let found = match counted {
-                Counted::Rows => plural(people, "row", "rows"),
-                Counted::Individuals => plural(people, "individual", "individuals"),
+                Counted::Rows => plural(total, "row", "rows"),
+                Counted::Individuals => plural(total, "individual", "individuals"),
             };
             return Err(Error::unmet(format!("{}the input has only {found}", text())));
         }
@@ -65,7 +64,7 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
                 // No class can be better than one in which each individual has a different value.
                 values.iter_mut().for_each(|value| value.count = 1);
             }
-            let value = model.value(&Class { size: people, sensitive: &values });
+            let value = model.value(&Class { size: total, sensitive: &values });
             if !model.holds(value) {
                 return Err(Error::unmet(format!(
                     "{}all rows together reach only {}",
@@ -89,7 +88,8 @@ pub fn search(
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
     let advice = (policy.method != "anytime").then_some(
-        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without the proof that nothing is better",
+        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without a proof that the \
+         result is the best",
     );
     ask(run, policy, classes, top, advice, |problem| {
         let method = method::choose(&policy.method, problem)?;
@@ -102,7 +102,7 @@ pub fn search(
 /// # Errors
 /// Errors of [`minimal()`].
 pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
-    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched sooner"), minimal)
+    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched faster"), minimal)
 }
 
 /// Runs a search on the problem of a policy and its class table; if it takes long, a notice shows

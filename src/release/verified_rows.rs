@@ -101,10 +101,10 @@ pub(crate) async fn anonymize(
     role_checks::check(run, loaded).await?;
     role_checks::check_as_is(run, loaded, &classes).await?;
     // A separate thread: the caller's may be the only worker.
-    let (resources, stop, asked) = (run.resources.clone(), run.stop.clone(), Arc::clone(policy));
+    let (resources, stop, task_policy) = (run.resources.clone(), run.stop.clone(), Arc::clone(policy));
     let (classes, outcome) = tokio::task::spawn_blocking(move || {
         let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
-        let outcome = search(&run, &asked, &classes, 1);
+        let outcome = search(&run, &task_policy, &classes, 1);
         (classes, outcome)
     })
     .await

@@ -61,7 +61,7 @@ pub async fn check_release(
     policy: Option<(&PolicySpec, &dyn Files)>,
 ) -> Result<Checked> {
     if let (false, Some(hint)) = (out.exists(), staging::unfinished(out)) {
-        return Err(Error::data(format!("{}: there is no such folder; {hint}", out.display())));
+        return Err(Error::data(format!("{}: no such folder; {hint}", out.display())));
     }
     let public = PublicRecord::read(out)?;
     check_words(&public)?;
@@ -82,7 +82,7 @@ pub async fn check_release(
             let (spec, files) = policy.or(own).ok_or_else(|| {
                 let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
                 Error::policy(format!(
-                    "the private record of this release is not beside it; give the policy with --policy{hint}"
+                    "the private record is missing beside this release; give the policy with --policy{hint}"
                 ))
             })?;
             let checked = against(run, out, &public, &parts, input, spec, files).await?;
@@ -91,13 +91,13 @@ pub async fn check_release(
         }
     };
     if (verified.rows, verified.sizes.classes()) != (public.rows, public.classes) {
-        return Err(refused("rows or classes are not those of the record"));
+        return Err(refused("the number of rows or classes differs from the record"));
     }
     // The rows alone do not name their individuals.
     if input.is_some() || public.individuals.is_none() {
         check_counts(&public, &verified)?;
         if public.unique != unique {
-            return Err(refused("who is unique on all columns is not what the record says"));
+            return Err(refused("the unique share on all columns differs from the record"));
         }
     } else {
         check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
@@ -110,17 +110,17 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         risks.iter().map(|(name, value)| (name.clone(), record::recorded(*value))).collect()
     };
-    let people = verified.sizes.individuals();
-    if public.individuals.is_some_and(|individuals| individuals != people)
+    let counted_individuals = verified.sizes.individuals();
+    if public.individuals.is_some_and(|individuals| individuals != counted_individuals)
         || rounded(&risks(&verified.sizes)?) != rounded(&public.risk)
         || verified.homogeneous != public.homogeneous
     {
-        return Err(refused("individuals, risks or homogeneous classes are not those of the record"));
+        return Err(refused("individuals, risks or homogeneous classes differ from the record"));
     }
     for (model, reached) in public.models.iter().zip(&verified.reached) {
         if reached.map(|reached| record::recorded(reached.to_f64())) != Some(record::recorded(model.reached))
         {
-            return Err(refused(format!("{} reached another value than the record says", model.model)));
+            return Err(refused(format!("{} reaches another value than the recorded one", model.model)));
         }
     }
     Ok(())
@@ -201,7 +201,7 @@ async fn against(
     check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
     if policy.individual().is_some() != public.individuals.is_some() {
-        return Err(refused("the record counts something else than the policy says"));
+        return Err(refused("the record counts another unit than the policy"));
     }
     let expected = expected(policy, &generalizers);
     let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
@@ -319,7 +319,7 @@ fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
         match fs::symlink_metadata(folder.join(name)) {
             Ok(facts) if facts.is_file() => {}
             // A link, a folder or a pipe: copying the release would publish something else.
-            Ok(_) => return Err(refused(format!("{name} is no plain file"))),
+            Ok(_) => return Err(refused(format!("{name} is not a plain file"))),
             Err(_) => return Err(refused(format!("{name} is missing"))),
         }
     }
@@ -327,7 +327,7 @@ fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
         let name = entry.context("reading the release")?.file_name();
         let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
         if !known {
-            return Err(refused("a file lies in the release that the record does not list"));
+            return Err(refused("the release contains a file that the record does not list"));
         }
     }
     Ok(())
@@ -355,7 +355,10 @@ pub(super) fn check_files(
             return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
         }
         if facts.keys != keys || facts.created_by.as_deref() != Some(write::CREATED_BY) {
-            return Err(refused(format!("{}: the footer holds something else than kanon wrote", part.name)));
+            return Err(refused(format!(
+                "{}: the footer holds metadata that kanon did not write",
+                part.name
+            )));
         }
     }
     Ok(())
@@ -375,7 +378,7 @@ fn check_bytes(
         let is_last = number + 1 == public.files.len();
         match write::digest_again(&out.join(&file.name), &schema, footer, is_last, run.stop)? {
             Some(digest) if digest == file.sha256 => {}
-            Some(_) => return Err(refused(format!("{} holds something else than its rows", file.name))),
+            Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),
             None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
         }
     }

@@ -38,7 +38,7 @@ struct Entry {
     group: usize,
     class: u32,
     value: u32,
-    who: u32,
+    individual: u32,
 }
 
 /// The number of rows per entry. Tuples are in Arrow's row format: equal tuples have equal bytes,
@@ -57,10 +57,10 @@ impl ClassCounts {
     /// class.
     pub(super) fn new(looks: CountedColumns, types: &[DataType]) -> Result<Self> {
         let (before, quasi) = types.split_at_checked(looks.columns()).ok_or_else(damaged)?;
-        let (who, value) = before.split_at(usize::from(looks.individual));
+        let (individual, value) = before.split_at(usize::from(looks.individual));
         Ok(Self {
             looks,
-            individuals: Interned::new(who)?,
+            individuals: Interned::new(individual)?,
             values: Interned::new(value)?,
             classes: Interned::new(quasi)?,
             entries: HashMap::new(),
@@ -77,9 +77,9 @@ impl ClassCounts {
         weights: Option<&Int64Array>,
     ) -> Result<()> {
         let (before, quasi) = columns.split_at_checked(self.looks.columns()).ok_or_else(damaged)?;
-        let (who, value) = before.split_at(usize::from(self.looks.individual));
+        let (individual, value) = before.split_at(usize::from(self.looks.individual));
         let (classes, values) = (self.classes.numbers(quasi, filter)?, self.values.numbers(value, filter)?);
-        let people = self.individuals.numbers(who, filter)?;
+        let individuals = self.individuals.numbers(individual, filter)?;
         let at = |numbers: &[u32], row: usize| numbers.get(row).copied().unwrap_or(0);
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| passes(filter, *row)) {
             let weight = match weights {
@@ -89,7 +89,7 @@ impl ClassCounts {
             };
             if weight > 0 {
                 let (class, value) = (at(&classes, row), at(&values, row));
-                let entry = Entry { group: *group, class, value, who: at(&people, row) };
+                let entry = Entry { group: *group, class, value, individual: at(&individuals, row) };
                 *self.entries.entry(entry).or_default() += weight;
             }
         }
@@ -106,16 +106,18 @@ impl ClassCounts {
             return;
         }
         let entries = self.sorted(emit);
-        let (mut people, mut sensitive) = (Vec::new(), Vec::new());
+        let (mut individuals, mut sensitive) = (Vec::new(), Vec::new());
         for class in entries.chunk_by(|(a, _), (b, _)| (a.group, a.class) == (b.group, b.class)) {
-            people.clear();
+            individuals.clear();
             sensitive.clear();
-            people.extend(class.iter().map(|(entry, _)| entry.who).filter(|who| *who != NULL));
-            people.sort_unstable();
-            people.dedup();
+            individuals.extend(
+                class.iter().map(|(entry, _)| entry.individual).filter(|individual| *individual != NULL),
+            );
+            individuals.sort_unstable();
+            individuals.dedup();
             for same in class.chunk_by(|(a, _), (b, _)| a.value == b.value) {
                 let count = match self.looks.individual {
-                    true => same.iter().filter(|(entry, _)| entry.who != NULL).count() as u64,
+                    true => same.iter().filter(|(entry, _)| entry.individual != NULL).count() as u64,
                     false => same.iter().map(|(_, rows)| rows).sum(),
                 };
                 let value = same.first().map(|(entry, _)| entry.value).filter(|value| *value != NULL);
@@ -125,12 +127,12 @@ impl ClassCounts {
             }
             sensitive.sort_unstable_by_key(|count| count.value);
             let size = match self.looks.individual {
-                true => people.len() as u64,
+                true => individuals.len() as u64,
                 false => class.iter().map(|(_, rows)| rows).sum(),
             };
             if let Some((entry, _)) = class.first() {
-                let people = if self.looks.individual { people.as_slice() } else { &[] };
-                see(entry.group, people, &Class { size, sensitive: &sensitive });
+                let individuals = if self.looks.individual { individuals.as_slice() } else { &[] };
+                see(entry.group, individuals, &Class { size, sensitive: &sensitive });
             }
         }
     }
@@ -162,7 +164,7 @@ impl ClassCounts {
             for (entry, _) in &mut left {
                 entry.class = self.classes.again(&classes, entry.class)?;
                 entry.value = self.values.again(&values, entry.value)?;
-                entry.who = self.individuals.again(&individuals, entry.who)?;
+                entry.individual = self.individuals.again(&individuals, entry.individual)?;
             }
         }
         self.entries = left.into_iter().collect();
@@ -203,7 +205,7 @@ impl ClassCounts {
         let columns = [
             tuples(&self.classes, |entry| entry.class),
             tuples(&self.values, |entry| entry.value),
-            tuples(&self.individuals, |entry| entry.who),
+            tuples(&self.individuals, |entry| entry.individual),
         ];
         let mut items: Vec<ArrayRef> = columns.into_iter().flatten().collect();
         items.push(Arc::new(UInt64Array::from_iter_values(entries.iter().map(|(_, rows)| *rows))));
@@ -238,7 +240,7 @@ impl ClassCounts {
             tuples.iter().map(|tuple| tuple.map_or(Ok(NULL), |tuple| interned.number(tuple))).collect()
         };
         let (classes, values) = (numbers(&mut self.classes)?, numbers(&mut self.values)?);
-        let people = numbers(&mut self.individuals)?;
+        let individuals = numbers(&mut self.individuals)?;
         let at = |numbers: &[u32], item: usize| numbers.get(item).copied().unwrap_or(0);
         let counts = rows.values().as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?;
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| rows.is_valid(*row)) {
@@ -246,7 +248,7 @@ impl ClassCounts {
             let (start, end) = (usize::try_from(offsets[row]), usize::try_from(offsets[row + 1]));
             for item in start.map_err(|_| damaged())?..end.map_err(|_| damaged())? {
                 let (class, value) = (at(&classes, item), at(&values, item));
-                let entry = Entry { group: *group, class, value, who: at(&people, item) };
+                let entry = Entry { group: *group, class, value, individual: at(&individuals, item) };
                 *self.entries.entry(entry).or_default() += counts.value(item);
             }
         }
@@ -348,16 +350,16 @@ mod tests {
     }
 
     #[test]
-    fn people_count_once_and_nobody_not() {
+    fn individuals_count_once_and_missing_ones_not() {
         let mut counts =
             ClassCounts::new(BOTH, &[DataType::Utf8, DataType::Float64, DataType::Utf8]).unwrap();
-        let who: ArrayRef =
+        let individual: ArrayRef =
             Arc::new(StringArray::from(vec![Some("ann"), Some("ann"), Some("bob"), Some("bob"), None, None]));
         let [value, class] = columns(
             &[Some(1.0), Some(2.0), Some(1.0), Some(1.0), Some(3.0), None],
             &[Some("x"), Some("x"), Some("x"), Some("x"), Some("x"), Some("y")],
         );
-        let all = [who, value, class];
+        let all = [individual, value, class];
         counts.update(&all, &[0; 6], None, None).unwrap();
         assert_eq!(seen(&counts, EmitTo::All), [(0, 0, vec![]), (0, 2, vec![1, 2])]);
         let weights = Int64Array::from(vec![Some(0), None, Some(5), Some(0), Some(1), Some(0)]);

@@ -82,7 +82,7 @@ impl GeneralizeLoaded {
     }
 
     fn with(hierarchies: Hierarchies, bound: Option<Bound>, volatility: Volatility) -> Self {
-        let summary = "a value becomes the label of a level (0: its own text) of a hierarchy that was loaded";
+        let summary = "maps a value to its label at a level (0: its own text) of a loaded hierarchy";
         let example = "generalize('marital', status, 1)";
         let signature = Signature::user_defined(volatility);
         Self { hierarchies, bound, signature, documentation: documentation(SYNTAX, summary, None, example) }

@@ -143,18 +143,18 @@ impl Number {
         }
     }
 
-    /// Adds one class; `people` are the numbers of its individuals where they are counted.
-    pub(super) fn add(&self, answer: &mut Answer, people: Option<&[u32]>, class: &Class<'_>) {
+    /// Adds one class; `individuals` are the numbers of its individuals where they are counted.
+    pub(super) fn add(&self, answer: &mut Answer, individuals: Option<&[u32]>, class: &Class<'_>) {
         match (self, answer) {
             (Number::Reached(model), Answer::Reached(known)) => {
                 let value = model.value(class);
                 *known = model.reached(&mut known.iter().copied().chain([value]));
             }
-            (Number::Risk(_), Answer::Risk(known)) => match people {
+            (Number::Risk(_), Answer::Risk(known)) => match individuals {
                 None => known.sizes.add(class.size),
-                Some(people) => {
+                Some(individuals) => {
                     let size = known.sizes.add_class(class.size);
-                    for individual in people {
+                    for individual in individuals {
                         let smallest = known.smallest.entry(*individual).or_insert(size);
                         *smallest = size.min(*smallest);
                     }
@@ -172,10 +172,10 @@ impl Number {
         }
     }
 
-    /// Adds `people` individuals whose smallest class has this size.
-    pub(super) fn add_people(&self, answer: &mut Answer, smallest: u64, people: u64) {
+    /// Adds this many individuals whose smallest class has this size.
+    pub(super) fn add_individuals(&self, answer: &mut Answer, smallest: u64, individuals: u64) {
         if let Answer::Risk(known) = answer {
-            known.sizes.add_individuals(smallest, people);
+            known.sizes.add_individuals(smallest, individuals);
         }
     }
 

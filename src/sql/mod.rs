@@ -288,9 +288,12 @@ mod tests {
         assert_eq!(date.syntax_example, "generalize_date(value, period)");
         let k = state.aggregate_functions()["k_anonymity"].documentation().unwrap().clone();
         assert_eq!(k.syntax_example, "k_anonymity(quasi-identifiers...)");
-        let people =
+        let individuals =
             state.aggregate_functions()["share_at_risk_individuals"].documentation().unwrap().clone();
-        assert_eq!(people.syntax_example, "share_at_risk_individuals(r, individual, quasi-identifiers...)");
+        assert_eq!(
+            individuals.syntax_example,
+            "share_at_risk_individuals(r, individual, quasi-identifiers...)"
+        );
         let l = state.aggregate_functions()["l_diversity_individuals"].documentation().unwrap().clone();
         assert_eq!(l.syntax_example, "l_diversity_individuals(individual, sensitive, quasi-identifiers...)");
         let example = "l_diversity_individuals(patient_id, diagnosis, age, sex, zip)";

@@ -44,13 +44,14 @@ impl KanonOptions {
             (
                 "kanon.rewrite_measures",
                 &mut self.rewrite_measures,
-                "Whether measures become GROUP BYs (the rule k_anonymity_to_group_by); the answers are the same without",
+                "Whether measures are rewritten to GROUP BYs (the rule k_anonymity_to_group_by); the results \
+                 are the same either way",
             ),
             (
                 "kanon.show_values",
                 &mut self.show_values,
-                "Whether errors of lattice and anonymize may show values that a hierarchy does not cover; they are only \
-                 counted otherwise",
+                "Whether errors of lattice and anonymize may show values that a hierarchy does not cover; by \
+                 default, errors only count them",
             ),
         ]
     }
@@ -79,7 +80,7 @@ impl ExtensionOptions for KanonOptions {
         let all = self.all();
         let keys = all.each_ref().map(|(known, ..)| *known);
         let Some((_, place, _)) = all.into_iter().find(|(known, ..)| *known == key) else {
-            let why = format!("there is no option `{key}`; {}", nearest(&key, &keys));
+            let why = format!("unknown option `{key}`; {}", nearest(&key, &keys));
             return Err(DataFusionError::Configuration(why));
         };
         *place = match value.trim().to_ascii_lowercase().as_str() {

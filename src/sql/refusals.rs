@@ -25,7 +25,7 @@ impl ExprPlanner for Refusals {
             && let Some(measure) = function.inner().downcast_ref::<ClassAggregate>()
         {
             return Err(measure.refused(
-                "OVER is not supported: a measure looks at classes, not at rows; use GROUP BY in a subquery",
+                "OVER is not supported: a measure evaluates classes, not rows; use GROUP BY in a subquery",
             ));
         }
         Ok(PlannerResult::Original(call))

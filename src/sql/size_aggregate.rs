@@ -31,23 +31,36 @@ use super::one_group::{Groups, OneGroup};
 /// over sizes.
 pub struct OfSizes {
     row: Row,
-    people: bool,
+    counts_individuals: bool,
     name: String,
     returns: DataType,
     signature: Signature,
 }
 
 impl OfSizes {
-    pub(super) fn new(row: Row, people: bool, returns: DataType) -> Self {
-        let name = format!("{}_of_{}", row.doc().name, if people { "people" } else { "sizes" });
-        Self { row, people, name, returns, signature: Signature::user_defined(Volatility::Immutable) }
+    pub(super) fn new(row: Row, counts_individuals: bool, returns: DataType) -> Self {
+        let name = format!("{}_of_{}", row.doc().name, if counts_individuals { "people" } else { "sizes" });
+        Self {
+            row,
+            counts_individuals,
+            name,
+            returns,
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
     }
 
     fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<Sizes> {
         let number = self.row.number(&self.name, literals(arguments))?;
         let constants = self.row.constants().len();
         let returns = self.returns.clone();
-        Ok(Sizes { number, constants, people: self.people, returns, classes: HashMap::new(), groups: 0 })
+        Ok(Sizes {
+            number,
+            constants,
+            counts_individuals: self.counts_individuals,
+            returns,
+            classes: HashMap::new(),
+            groups: 0,
+        })
     }
 }
 
@@ -125,7 +138,7 @@ impl AggregateUDFImpl for OfSizes {
 struct Sizes {
     number: Number,
     constants: usize,
-    people: bool,
+    counts_individuals: bool,
     returns: DataType,
     classes: HashMap<(usize, i64), u64>,
     groups: usize,
@@ -159,9 +172,9 @@ impl Groups for Sizes {
         for ((group, size), classes) in &self.classes {
             if let Some(answer) = answers.get_mut(*group) {
                 let size = u64::try_from(*size)
-                    .map_err(|_| DataFusionError::Execution("a class of a negative size cannot be".into()))?;
-                match self.people {
-                    true => self.number.add_people(answer, size, *classes),
+                    .map_err(|_| DataFusionError::Execution("a class size is negative".into()))?;
+                match self.counts_individuals {
+                    true => self.number.add_individuals(answer, size, *classes),
                     false => self.number.add_sizes(answer, size, *classes),
                 }
             }
@@ -249,7 +262,7 @@ mod tests {
 
     fn sizes(row: Row) -> Sizes {
         let (number, returns) = (row.number("test", std::iter::empty()).unwrap(), row.returns().unwrap());
-        Sizes { number, constants: 0, people: false, returns, classes: HashMap::new(), groups: 0 }
+        Sizes { number, constants: 0, counts_individuals: false, returns, classes: HashMap::new(), groups: 0 }
     }
 
     #[test]

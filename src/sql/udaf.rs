@@ -138,8 +138,8 @@ impl ClassAggregate {
     pub(super) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
         let (constants, columns) = all.split_at_checked(self.row.constants().len())?;
         let (before, quasi) = columns.split_at_checked(self.looks.columns())?;
-        let (who, value) = before.split_at(usize::from(self.looks.individual));
-        let [individual, sensitive] = [who, value].map(|one| one.first());
+        let (individuals, value) = before.split_at(usize::from(self.looks.individual));
+        let [individual, sensitive] = [individuals, value].map(|one| one.first());
         (!quasi.is_empty()).then_some(Arguments { constants, individual, sensitive, quasi })
     }
 
@@ -156,7 +156,7 @@ impl ClassAggregate {
     /// Refuses DISTINCT with a plan error.
     pub(super) fn no_distinct(&self, distinct: bool) -> Result<()> {
         if distinct {
-            Err(self.refused("DISTINCT would make every class one row; leave it out"))
+            Err(self.refused("DISTINCT would reduce every class to one row; remove it"))
         } else {
             Ok(())
         }
@@ -169,7 +169,8 @@ impl ClassAggregate {
         match columns.find(|(_, column)| column.column_refs().is_empty() && !column.contains_outer()) {
             None => Ok(()),
             Some((at, _)) => Err(self.refused(&format!(
-                "argument {} ({}) is a constant, not a column; a column's name stands without quotes or in double ones",
+                "argument {} ({}) is a constant, not a column; write a column's name without quotes or in \
+                 double quotes",
                 at + 1,
                 self.meaning(at)
             ))),
@@ -231,7 +232,7 @@ fn documented(
         summary += "; counts the distinct individuals of a class, not its rows";
     }
     if over == AggregateInput::OneClass {
-        summary += "; of one class, from rows that are counted already";
+        summary += "; of one class, from pre-counted rows";
     }
     documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }
@@ -353,7 +354,7 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn create_sliding_accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Err(self.refused("no windows; use GROUP BY"))
+        Err(self.refused("windows are not supported; use GROUP BY"))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -389,7 +390,7 @@ impl ClassGroups {
         if self.over == AggregateInput::Quasi {
             return Ok((columns, None));
         }
-        let wrong = || DataFusionError::Internal("rows that are no BIGINT".into());
+        let wrong = || DataFusionError::Internal("rows that are not BIGINT".into());
         let (rows, columns) = columns.split_last().ok_or_else(wrong)?;
         Ok((columns, Some(rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?)))
     }
@@ -407,9 +408,9 @@ impl ClassGroups {
 impl Groups for ClassGroups {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
         let mut answers: Vec<Answer> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
-        self.classes.for_each_class(emit, &mut |group, people, class| {
+        self.classes.for_each_class(emit, &mut |group, individuals, class| {
             if let Some(answer) = answers.get_mut(group) {
-                self.number.add(answer, self.looks.individual.then_some(people), class);
+                self.number.add(answer, self.looks.individual.then_some(individuals), class);
             }
         });
         self.number.answers(answers, &self.returns)

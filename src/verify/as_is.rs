@@ -42,7 +42,7 @@ use crate::progress::CancelToken;
 pub const FEW_IN: u64 = 10;
 
 const CLASS: &str = "kanon_class";
-const DOING: &str = "judging the columns that are released as they are";
+const DOING: &str = "checking the columns that are released as they are";
 
 /// How many released individuals (rows, where none are counted) are unique on the quasi-identifiers
 /// together with all columns released as they are.
@@ -129,9 +129,9 @@ impl<'a> ReleasedRows<'a> {
         stop: &CancelToken,
     ) -> Result<Self> {
         let (rows, most_rows) = match (input, verified.individuals) {
-            (Some(input), Some(people)) => {
+            (Some(input), Some(individuals)) => {
                 let rows = released_input(session, output, input, expected, Vec::new(), stop).await?;
-                (rows, Some(people.most_rows))
+                (rows, Some(individuals.most_rows))
             }
             _ => {
                 let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "labels"));

@@ -14,7 +14,7 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Expected;
-use super::per_class::{by_class, individual, individual_columns, nobody};
+use super::per_class::{by_class, individual, individual_columns, no_individual};
 use crate::class::{Budget, Held};
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
@@ -34,10 +34,10 @@ pub(crate) fn counting_plan(
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
     let keys = random_keys(doing)?;
-    let (positions, people) = (random_keys(doing)?, random_keys(doing)?);
+    let (positions, individual_keys) = (random_keys(doing)?, random_keys(doing)?);
     let mut rows = side(output, expected, None, labels, keys)?;
     if let Some(input) = input {
-        rows = rows.union(side(input, expected, Some(people), labels, keys)?).context(doing)?;
+        rows = rows.union(side(input, expected, Some(individual_keys), labels, keys)?).context(doing)?;
     }
     let labels: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
     let mut values: Vec<Expr> =
@@ -100,7 +100,7 @@ fn side(
     if let Some(name) = &expected.individual {
         columns.extend(match from_input {
             Some(keys) => individual(column(name), keys)?,
-            None => nobody(),
+            None => no_individual(),
         });
     }
     let rows = table.select(columns).context(doing)?;

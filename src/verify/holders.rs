@@ -379,11 +379,11 @@ mod tests {
     fn naive(rows: &[Row], individuals: bool, q: usize) -> Holders {
         let mut holders: BTreeMap<&str, BTreeMap<i64, u64>> = BTreeMap::new();
         let mut nameless: BTreeMap<&str, usize> = BTreeMap::new();
-        for (at, (value, who)) in rows.iter().enumerate() {
-            let who = if individuals { *who } else { Some(at as i64) };
-            match (value, who) {
-                (Some(value), Some(who)) => {
-                    *holders.entry(value).or_default().entry(who).or_default() += 1;
+        for (at, (value, individual)) in rows.iter().enumerate() {
+            let individual = if individuals { *individual } else { Some(at as i64) };
+            match (value, individual) {
+                (Some(value), Some(individual)) => {
+                    *holders.entry(value).or_default().entry(individual).or_default() += 1;
                 }
                 (Some(value), None) => {
                     holders.entry(value).or_default();
@@ -399,7 +399,7 @@ mod tests {
         let linked: BTreeSet<i64> = holders
             .values()
             .filter(|all| all.len() == 1)
-            .flat_map(|all| all.iter().filter(|(_, rows)| **rows > 1).map(|(who, _)| *who))
+            .flat_map(|all| all.iter().filter(|(_, rows)| **rows > 1).map(|(individual, _)| *individual))
             .collect();
         let [values, few, linked] = [holders.len(), few.len(), linked.len()].map(|count| count as u64);
         Holders { values, few, unowned, linked }
@@ -408,9 +408,10 @@ mod tests {
     async fn counted(rows: &[Row], individuals: bool, q: u64) -> Holders {
         let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
         let value: ArrayRef = Arc::new(StringViewArray::from_iter(rows.iter().map(|row| row.0)));
-        let who: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.1)));
-        let table =
-            session.read_batch(RecordBatch::try_from_iter([("v", value), ("w", who)]).unwrap()).unwrap();
+        let individual: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.1)));
+        let table = session
+            .read_batch(RecordBatch::try_from_iter([("v", value), ("w", individual)]).unwrap())
+            .unwrap();
         let mut columns = vec![column("v")];
         columns.extend(individual(column("w"), random_keys("a test").unwrap()).unwrap());
         let table = table.select(columns).unwrap();
@@ -436,11 +437,11 @@ mod tests {
             (seed >> 33) % below
         };
         for _ in 0..60 {
-            let (length, spread, people) = (next(40), 1 + next(7), 1 + next(12));
+            let (length, spread, individuals_count) = (next(40), 1 + next(7), 1 + next(12));
             let rows: Vec<Row> = (0..length)
                 .map(|_| {
-                    let who = next(people) as i64;
-                    (VALUES[next(spread) as usize], (who > 0).then_some(who))
+                    let individual = next(individuals_count) as i64;
+                    (VALUES[next(spread) as usize], (individual > 0).then_some(individual))
                 })
                 .collect();
             for (individuals, q) in [(false, 2), (false, 5), (true, 2), (true, 3), (true, 9)] {
@@ -456,14 +457,16 @@ mod tests {
     /// the value of its number.
     fn bytes(q: u64, holders: u64, value: impl Fn(u64) -> u64) -> u64 {
         let mut fold = Fold { found: vec![Found { q, ..Found::default() }], ..Fold::default() };
-        (0..holders).for_each(|who| fold.add(value(who) * QUESTIONS as u64, Some((who, who)), 2));
+        (0..holders).for_each(|individual| {
+            fold.add(value(individual) * QUESTIONS as u64, Some((individual, individual)), 2);
+        });
         fold.bytes() as u64
     }
 
     #[test]
     fn memory_of_holders_is_told() {
         // 1000 individuals, each alone with a value: they are among the few and among the linked.
-        let alone = bytes(2, 1_000, |who| who);
+        let alone = bytes(2, 1_000, |individual| individual);
         assert!((2 * 16_000..8 * 16_000).contains(&alone), "{alone} bytes");
         // 1000 individuals with one value, and their rows.
         let together = bytes(1_001, 1_000, |_| 7);

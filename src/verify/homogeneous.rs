@@ -22,20 +22,20 @@ pub struct Homogeneous {
 pub(crate) struct Counting {
     found: Vec<Homogeneous>,
     /// For each column which individuals are in a homogeneous class.
-    who: Vec<Vec<bool>>,
+    disclosed: Vec<Vec<bool>>,
 }
 
 impl Counting {
     pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a str>) -> Self {
         let found: Vec<Homogeneous> =
             columns.map(|name| Homogeneous { column: name.to_owned(), ..Homogeneous::default() }).collect();
-        Self { who: vec![Vec::new(); found.len()], found }
+        Self { disclosed: vec![Vec::new(); found.len()], found }
     }
 
     /// Adds a class of this size: the counts of its values, one list per column, and its
     /// individuals, where they are counted.
     pub(crate) fn add(&mut self, size: u64, values: &[Vec<ValueCount>], individuals: Option<&[u32]>) {
-        for ((found, who), counts) in self.found.iter_mut().zip(&mut self.who).zip(values) {
+        for ((found, disclosed), counts) in self.found.iter_mut().zip(&mut self.disclosed).zip(values) {
             let shared = counts.iter().any(|count| count.value.is_some() && count.count == size);
             if size == 0 || !shared {
                 continue;
@@ -47,10 +47,10 @@ impl Counting {
             };
             for individual in individuals {
                 let at = *individual as usize;
-                if who.len() <= at {
-                    who.resize(at + 1, false);
+                if disclosed.len() <= at {
+                    disclosed.resize(at + 1, false);
                 }
-                found.individuals += u64::from(!std::mem::replace(&mut who[at], true));
+                found.individuals += u64::from(!std::mem::replace(&mut disclosed[at], true));
             }
         }
     }

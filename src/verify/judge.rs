@@ -72,8 +72,8 @@ impl Violations {
             ),
             (
                 self.no_label,
-                "class holds a value that is no label of its level",
-                "classes hold a value that is no label of its level",
+                "class holds a value that is not a label of its level",
+                "classes hold a value that is not a label of its level",
             ),
         ];
         let found = findings.into_iter().filter(|(classes, ..)| *classes > 0);
@@ -136,7 +136,7 @@ pub(crate) struct Judge<'a> {
     kept_rows: u64,
     unowned_rows: u64,
     /// The individuals, by their numbers.
-    people: Vec<Person>,
+    individuals: Vec<Person>,
     held: Held,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Judge<'a> {
                 let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
                 let why = || {
                     Error::unmet(format!(
-                        "verification refused: `{name}` is no sensitive column of the release"
+                        "verification refused: `{name}` is not a sensitive column of the release"
                     ))
                 };
                 at.map(Some).ok_or_else(why)
@@ -180,7 +180,7 @@ impl<'a> Judge<'a> {
             input_rows: 0,
             kept_rows: 0,
             unowned_rows: 0,
-            people: Vec::new(),
+            individuals: Vec::new(),
             held: Held::new(budget),
         })
     }
@@ -232,12 +232,12 @@ impl<'a> Judge<'a> {
     fn each(&mut self, ended: &ClassSummary, change: impl Fn(&mut Person)) -> Result<()> {
         for individual in ended.individuals.iter().flatten() {
             let at = *individual as usize;
-            if self.people.len() <= at {
-                self.people.resize(at + 1, Person { smallest: None, suppressed: false });
+            if self.individuals.len() <= at {
+                self.individuals.resize(at + 1, Person { smallest: None, suppressed: false });
             }
-            change(&mut self.people[at]);
+            change(&mut self.individuals[at]);
         }
-        self.held.at_least(self.people.capacity() * size_of::<Person>())
+        self.held.at_least(self.individuals.capacity() * size_of::<Person>())
     }
 
     /// Returns the counts if nothing is wrong; `individuals` are the number of all individuals of
@@ -256,9 +256,10 @@ impl<'a> Judge<'a> {
             return Err(Error::unmet("verification refused: the release has no rows"));
         }
         let suppressed_rows = self.with_input.then(|| self.input_rows - self.kept_rows);
-        let suppressed_people = self.people.iter().filter(|person| person.suppressed).count() as u64;
+        let suppressed_individuals =
+            self.individuals.iter().filter(|person| person.suppressed).count() as u64;
         let suppressed = match (individuals, suppressed_rows) {
-            (Some((all, _)), _) => Some((suppressed_people, all, ("individual is", "individuals are"))),
+            (Some((all, _)), _) => Some((suppressed_individuals, all, ("individual is", "individuals are"))),
             (None, Some(rows)) => Some((rows, self.input_rows, ("row is", "rows are"))),
             (None, None) => None,
         };
@@ -271,7 +272,7 @@ impl<'a> Judge<'a> {
                 )));
             }
         }
-        let smallest = self.people.iter().filter_map(|person| person.smallest);
+        let smallest = self.individuals.iter().filter_map(|person| person.smallest);
         smallest.for_each(|size| self.sizes.add_individual(size));
         Ok(Verified {
             rows: self.kept_rows,
@@ -280,7 +281,7 @@ impl<'a> Judge<'a> {
             suppressed_rows,
             individuals: individuals.map(|(all, most_rows)| IndividualCounts {
                 all,
-                suppressed: suppressed_people,
+                suppressed: suppressed_individuals,
                 most_rows,
             }),
             unowned_rows: self.unowned_rows,

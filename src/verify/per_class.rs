@@ -61,16 +61,16 @@ pub(crate) const INDIVIDUAL: [&str; 2] = ["kanon_individual_a", "kanon_individua
 ///
 /// # Errors
 /// When the plan cannot be built.
-pub(crate) fn individual(who: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
-    let nobody = || lit(ScalarValue::UInt64(None));
-    let hash = |key: [u64; 2]| row_hash(key, vec![who.clone()]);
+pub(crate) fn individual(expr: Expr, keys: [[u64; 2]; 2]) -> Result<Vec<Expr>> {
+    let null = || lit(ScalarValue::UInt64(None));
+    let hash = |key: [u64; 2]| row_hash(key, vec![expr.clone()]);
     let known =
-        when(who.clone().is_null(), nobody()).otherwise(hash(keys[0])).context("counting individuals")?;
+        when(expr.clone().is_null(), null()).otherwise(hash(keys[0])).context("counting individuals")?;
     Ok(vec![known.alias(INDIVIDUAL[0]), hash(keys[1]).alias(INDIVIDUAL[1])])
 }
 
 /// Returns the two hash columns of a row without an individual.
-pub(crate) fn nobody() -> Vec<Expr> {
+pub(crate) fn no_individual() -> Vec<Expr> {
     vec![lit(ScalarValue::UInt64(None)).alias(INDIVIDUAL[0]), lit(0u64).alias(INDIVIDUAL[1])]
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn individual_columns() -> Vec<Expr> {
 pub(crate) struct PerClass {
     class: Option<(u64, u64)>,
     columns: Vec<Column>,
-    people: Option<IndividualCounter>,
+    counter: Option<IndividualCounter>,
     /// The memory of the numbered values.
     held: Held,
 }
@@ -116,7 +116,7 @@ struct IndividualCounter {
 /// The sensitive values and the individuals of the rows of a batch.
 pub(crate) struct Values {
     sensitive: Vec<(Rows, ArrayRef)>,
-    who: Option<[UInt64Array; 2]>,
+    individual: Option<[UInt64Array; 2]>,
 }
 
 /// The counts of a completed class.
@@ -141,7 +141,7 @@ impl ClassSummary {
 impl PerClass {
     /// Counts this many sensitive columns; memory comes from `budget`.
     pub(crate) fn new(columns: usize, counts_individuals: bool, budget: &Arc<dyn Budget>) -> Self {
-        let people = counts_individuals.then(|| IndividualCounter {
+        let counter = counts_individuals.then(|| IndividualCounter {
             numbers: HashMap::new(),
             last_class: Vec::new(),
             rows: Vec::new(),
@@ -151,22 +151,22 @@ impl PerClass {
             held: Held::new(budget),
         });
         let columns = (0..columns).map(|_| Column::default()).collect();
-        Self { class: None, columns, people, held: Held::new(budget) }
+        Self { class: None, columns, counter, held: Held::new(budget) }
     }
 
     /// Returns how many columns of a batch [`values`](Self::values) takes.
     pub(crate) fn width(&self) -> usize {
-        self.columns.len() + if self.people.is_some() { INDIVIDUAL.len() } else { 0 }
+        self.columns.len() + if self.counter.is_some() { INDIVIDUAL.len() } else { 0 }
     }
 
     /// Returns how many individuals were seen; `None` where rows are counted.
     pub(crate) fn individuals(&self) -> Option<u64> {
-        self.people.as_ref().map(|people| people.numbers.len() as u64)
+        self.counter.as_ref().map(|counter| counter.numbers.len() as u64)
     }
 
     /// Returns the most rows of one individual.
     pub(crate) fn most_rows(&self) -> u64 {
-        self.people.iter().flat_map(|people| &people.rows).copied().max().unwrap_or(0)
+        self.counter.iter().flat_map(|counter| &counter.rows).copied().max().unwrap_or(0)
     }
 
     /// Returns whether a new class begins here, after another one.
@@ -179,7 +179,7 @@ impl PerClass {
     pub(crate) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
         let doing = "counting sensitive values";
         self.held.at_least(self.columns.iter().map(Column::bytes).sum())?;
-        let (arrays, who) = arrays.split_at(self.columns.len());
+        let (arrays, individual) = arrays.split_at(self.columns.len());
         let rows = self.columns.iter_mut().zip(arrays).map(|(column, array)| {
             let converter = match &mut column.converter {
                 Some(converter) => converter,
@@ -193,14 +193,14 @@ impl PerClass {
         });
         let sensitive = rows.collect::<Result<_>>()?;
         let hashes = |array: &ArrayRef| array.as_primitive_opt::<UInt64Type>().cloned();
-        let who = match (&self.people, who) {
+        let individual = match (&self.counter, individual) {
             (None, _) => None,
             (Some(_), [a, b]) => hashes(a).zip(hashes(b)).map(|(a, b)| [a, b]),
             (Some(_), _) => {
                 return Err(Error::internal("per_class: the individual does not have two hash columns"));
             }
         };
-        Ok(Values { sensitive, who })
+        Ok(Values { sensitive, individual })
     }
 
     /// Counts `rows` rows with the values at `row`.
@@ -211,19 +211,19 @@ impl PerClass {
         if rows == 0 {
             return Ok(());
         }
-        let mut who = None;
-        if let (Some(people), Some([a, b])) = (&mut self.people, &values.who) {
+        let mut individual = None;
+        if let (Some(counter), Some([a, b])) = (&mut self.counter, &values.individual) {
             if a.is_null(row) {
-                people.unowned_rows += rows;
+                counter.unowned_rows += rows;
                 return Ok(());
             }
-            who = Some(people.number((a.value(row), b.value(row)), rows)?);
+            individual = Some(counter.number((a.value(row), b.value(row)), rows)?);
         }
         for (column, (values, array)) in self.columns.iter_mut().zip(&values.sensitive) {
             let value = (!array.is_null(row)).then(|| column.number(values.row(row).data()));
-            match who {
+            match individual {
                 None => *column.counts.entry(value).or_default() += rows,
-                Some(who) if column.known.insert((value, who)) => {
+                Some(individual) if column.known.insert((value, individual)) => {
                     *column.counts.entry(value).or_default() += 1;
                 }
                 Some(_) => {}
@@ -242,12 +242,12 @@ impl PerClass {
             counts
         };
         let values = self.columns.iter_mut().map(take).collect();
-        let Some(people) = &mut self.people else {
+        let Some(counter) = &mut self.counter else {
             return ClassSummary { values, ..ClassSummary::default() };
         };
-        people.class += 1;
-        let unowned_rows = std::mem::take(&mut people.unowned_rows);
-        ClassSummary { values, individuals: Some(std::mem::take(&mut people.here)), unowned_rows }
+        counter.class += 1;
+        let unowned_rows = std::mem::take(&mut counter.unowned_rows);
+        ClassSummary { values, individuals: Some(std::mem::take(&mut counter.here)), unowned_rows }
     }
 }
 
@@ -313,8 +313,8 @@ mod tests {
         let mut counter = PerClass::new(2, true, &budget);
         let (diagnosis, doctor) = (texts(["flu"; 4]), texts(["x", "y", "x", "z"]));
         let (ann, bob) = (Some(1), Some(2));
-        let who = [hashes([ann, ann, bob, None]), hashes([Some(0); 4])];
-        let [a, b] = who;
+        let individual = [hashes([ann, ann, bob, None]), hashes([Some(0); 4])];
+        let [a, b] = individual;
         let values = counter.values(&[diagnosis, doctor, a, b]).unwrap();
         (0..4).for_each(|row| counter.add(row, &values, 1).unwrap());
         let class = counter.take();

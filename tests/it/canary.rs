@@ -438,7 +438,7 @@ fn memory_that_is_too_small() {
             clean(line, ran.err.as_bytes());
             clean(line, ran.out.as_bytes());
             if !line.starts_with("check") {
-                ran.exit(3).says("memory ran out");
+                ran.exit(3).says("out of memory");
             }
         }
     }

@@ -387,7 +387,7 @@ fn a_release_that_is_diverse() {
         &place,
         "release in.csv --policy p.toml --to none",
         2,
-        "say which: sensitive = one of ward, diagnosis",
+        "name it: sensitive = one of ward, diagnosis",
     );
 }
 
@@ -487,10 +487,14 @@ fn policies_that_are_refused() {
         ("    sex     = { role = \"quasi\" }\n", "", "1 column of the input without a role: sex"),
         ("[columns]", "[columns]\nname = { role = \"identifier\" }", "the input has no column `name`"),
         ("k = 3", "", "k"),
-        ("k = 3", "k = 1", "1 promises nothing by itself"),
+        ("k = 3", "k = 1", "1 guarantees nothing by itself"),
         ("accept_homogeneity = [\"disease\"]", "", "no model protects this sensitive column"),
         ("range = [10, 20]", "range = [10, 15]", "is not a function of"),
-        ("role = \"sensitive\"", "role = \"individual\"", "only a column that is released as it is has it"),
+        (
+            "role = \"sensitive\"",
+            "role = \"individual\"",
+            "only a column that is released as it is can have this key",
+        ),
     ] {
         place.write("p.toml", POLICY.replace(from, to));
         refused(&place, RELEASE, 2, part);
@@ -512,11 +516,11 @@ fn places_that_are_refused() {
         2,
         "p.toml cannot be used: it is a file",
     );
-    refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected a folder's name");
+    refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected a folder name");
     place.write("full/thesis.txt", "years of work");
-    refused(&place, "release in.parquet --policy p.toml --to full", 2, "no release of kanon");
-    refused(&place, "release in.parquet --policy p.toml --to full --overwrite", 2, "no release of kanon");
-    refused(&place, "release in.parquet --policy p.toml --to p.toml", 2, "no release of kanon");
+    refused(&place, "release in.parquet --policy p.toml --to full", 2, "not a kanon release");
+    refused(&place, "release in.parquet --policy p.toml --to full --overwrite", 2, "not a kanon release");
+    refused(&place, "release in.parquet --policy p.toml --to p.toml", 2, "not a kanon release");
     place.parquet("lake/deep/in.parquet", &patients());
     refused(&place, "release lake --policy p.toml --to lake/out", 2, "inside the input folder");
     refused(&place, "release lake --policy p.toml --to lake/deep/out", 2, "inside the input folder");
@@ -571,7 +575,7 @@ fn inputs_that_are_refused() {
             whole.project(&[0, 1, 2]).unwrap(),
             "two/part.parquet: column `disease` of two/a.parquet is missing here",
         ),
-        (whole.project(&[1, 0, 2, 3]).unwrap(), "column `zip` stands in another place than in two/a.parquet"),
+        (whole.project(&[1, 0, 2, 3]).unwrap(), "column `zip` has another position than in two/a.parquet"),
         (
             table([("age", numbers([1])), ("ZIP", strings(["1"]))]),
             "column `ZIP` is here but not in two/a.parquet",

@@ -238,6 +238,6 @@ fn seconds_beyond_milliseconds() {
         "k = 2\nrows_are_individuals = true\n[columns]\nage = { role = \"quasi\" }\nseen = { role = \"insensitive\", allow_unique = true }\n",
     );
     let ran = place.run("release in.arrow --policy p.toml --to out").exit(3);
-    let part = "column `seen`: a timestamp in seconds lies beyond the range of milliseconds";
+    let part = "column `seen`: a timestamp in seconds is beyond the range of milliseconds";
     assert!(ran.err.contains(part), "{ran:?}");
 }

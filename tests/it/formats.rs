@@ -152,7 +152,7 @@ fn json_rows_as_they_are_found() {
     for (json, code, part) in [
         ("", 3, "no rows"),
         ("\n\n", 3, "no rows"),
-        ("[{\"x\":1}]\n", 3, "in.json: line 1: expected one JSON object a line"),
+        ("[{\"x\":1}]\n", 3, "in.json: line 1: expected one JSON object per line"),
         ("{\"x\":1,\"y\":1}\n{\"x\":\"SECRET\"}\n", 3, "in.json: line 2: column `x` holds numbers and texts"),
         ("{\"x\":[1],\"y\":1}\n", 2, "columns.x: a list cannot have the role `quasi`"),
         ("{\"x\":{\"z\":1},\"y\":1}\n", 2, "columns.x: a struct cannot have the role `quasi`"),
@@ -189,7 +189,7 @@ fn files_that_do_not_go_together() {
     };
     place.parquet("a/a.parquet", &rows);
     place.write("a/b.json", json_lines(&rows));
-    refused("a", 3, "Parquet and JSON lines files are mixed; give one kind");
+    refused("a", 3, "Parquet and JSON lines files are mixed; give files of one kind");
     place.arrow_file("b/a.arrow", &rows);
     place.arrow_stream("b/b.arrow", &rows);
     refused("b", 3, "b/b.arrow: Arrow files and Arrow streams are mixed");
@@ -198,7 +198,7 @@ fn files_that_do_not_go_together() {
     refused("c", 2, ".tsv files are mixed with others");
     place.write("d/a.csv", csv(&rows, ","));
     place.write("d/b.csv", "zip,dob,age,disease,cost\n02139,2024-01-01,1,flu,1\n");
-    refused("d", 3, "d/b.csv: column `zip` stands in another place than in d/a.csv");
+    refused("d", 3, "d/b.csv: column `zip` has another position than in d/a.csv");
     place.write("d/b.csv", csv(&rows, ",").replace("disease,cost\n", "disease,price\n"));
     refused("d", 3, "d/b.csv: column `price` is here but not in d/a.csv");
     place.write("d/b.csv", "dob,zip,age,disease\n2024-01-01,02139,1,flu\n");
@@ -363,7 +363,7 @@ fn dates_become_days_since_another_date() {
     place.write("p.toml", STAYS.replace("relative_to = \"admission\" }", "relative_to = \"admision\" }"));
     place.run("release in.csv --policy p.toml --to new").exit(2).says("did you mean `admission`?");
     place.write("p.toml", STAYS.replace("\"identifier\"", "\"insensitive\", relative_to = \"scan\""));
-    place.run("release in.csv --policy p.toml --to new").exit(2).says("is relative to another column itself");
+    place.run("release in.csv --policy p.toml --to new").exit(2).says("is itself relative to another column");
     place.write("p.toml", STAYS);
     place.write("in.csv", "admission,discharge,scan,died\nSECRET,2024-01-01,,\n");
     let ran = place
@@ -443,7 +443,7 @@ fn texts_that_are_not_what_they_seem() {
         refused(&[&cell, "2020-06-30T23:00:00"], &["2 rows hold no date", zone]);
     }
     refused(&["2020-06-30T23:00:00-05:00"], &["2 rows hold no date", zone]);
-    refused(&["2020-06-30T23:59:60"], &["2 rows hold no date (as 2020-12-31"]);
+    refused(&["2020-06-30T23:59:60"], &["2 rows do not hold a date (such as 2020-12-31"]);
     place.write("p.toml", levels("q", "floor = [10]"));
     refused(&["1e400", "5"], &["2 rows hold no number", "(2 have a number beyond the range of a double)"]);
     refused(&["1234567890123456789", "0.5"], &["(2 have an integer beyond 2^53"]);

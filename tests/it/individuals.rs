@@ -76,7 +76,7 @@ fn six_rows_of_three_people_are_three() {
     let verified = place.run("verify out --input in.parquet --format json").exit(0).json();
     assert_eq!((&verified["individuals"], &verified["suppressed_individuals"]), (&3.into(), &0.into()));
     let alone = place.run("verify out").exit(0);
-    assert!(alone.out.contains("counted as rows: whose they are, only the input tells"), "{alone:?}");
+    assert!(alone.out.contains("counted as rows: only the input identifies individuals"), "{alone:?}");
 
     let check = |line: &str, code: i32| {
         place.run(&format!("check in.parquet {line} --format json")).exit(code).json()
@@ -186,7 +186,7 @@ fn the_limit_counts_people_and_nobody_is_free() {
 
     let nobody = table([("who", numbers([None, None])), ("zip", strings([Some("a"), Some("a")]))]);
     place.parquet("nobody.parquet", &nobody);
-    let empty = "column `who`: no row says whose it is";
+    let empty = "column `who`: the individual is NULL in every row";
     place.run("release nobody.parquet --policy some.toml --to no").exit(3).says(empty);
 }
 

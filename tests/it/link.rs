@@ -80,7 +80,7 @@ fn voters_are_not_found_in_a_release() {
     assert_eq!((&found["people"], &found["unique"]), (&json!(10), &json!(0)));
     assert_eq!(found["on"].as_array().unwrap().len(), 3);
     let text = place.run("link voter.csv safe").exit(0).out;
-    let told = format!("suppressed {suppressed} row in B: a match of one of these people is wrong");
+    let told = format!("suppressed {suppressed} row in B: any match of these people is wrong");
     assert!(text.contains("unique    0 people") && text.contains(&told), "{text}");
     place.run("link voter.csv safe --on sex --k 5").exit(1);
     place.run("link voter.csv safe --on sex --k 2").exit(0);
@@ -122,7 +122,7 @@ fn a_forged_release_is_linkable_or_refused() {
         place
             .run("link voter.csv safe")
             .exit(1)
-            .says("column `dob`: the release holds values that are no labels");
+            .says("column `dob`: the release holds values that are not labels");
     }
 }
 
@@ -144,8 +144,8 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
 
     fs::remove_file(place.path("safe.private.json")).unwrap();
     place.run(line).exit(2).says(
-        "column `marital_status` of the release is `hierarchy:1`, whose hierarchy file is not at hand; give the \
-         policy of the release with --policy",
+        "column `marital_status` of the release is `hierarchy:1`, whose hierarchy file is not available; \
+         give the policy of the release with --policy",
     );
     let mut by_policy = place.run(&format!("{line} --policy policy.toml")).exit(0).json();
     assert_eq!(by_policy["suppressed_rows"].take(), Value::Null);
@@ -161,7 +161,7 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
         .filter_map(|c| c.generalized.as_mut())
         .for_each(|g| g.by = "range:10 later:5".into());
     place.write("safe/_kanon.json", public.sealed().unwrap().to_json().unwrap());
-    place.run(line).exit(2).says("is `range:10 later:5`, which cannot be made again from its name");
+    place.run(line).exit(2).says("is `range:10 later:5`, which cannot be rebuilt from its name");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_row_of_b_without_an_individual_is_no_match_and_tells_its_value() {
     for said in [
         "matched   1 person (33 %); 2 match no individual\n",
         "unique    1 person matches exactly one individual: re-identified (33 %)\n",
-        "learnt    diagnosis of 2 people (67 %): all they match is one value\n",
+        "learnt    diagnosis of 2 people (67 %): all their matches hold one value\n",
     ] {
         assert!(text.contains(said), "no `{said}` in {text}");
     }
@@ -197,7 +197,7 @@ fn mistakes_are_told() {
     place.write("nobody.csv", "name,zip\n,2139\n");
     place.write("other.csv", "a\nb\n");
     for (line, says) in [
-        ("voter.csv health.csv", "name the columns that the attacker knows of people: --on dob,sex,zip"),
+        ("voter.csv health.csv", "name the columns that the attacker knows: --on dob,sex,zip"),
         ("voter.csv health.csv --on zipp", "--on: voter.csv has no column `zipp`; did you mean `zip`?"),
         ("voter.csv health.csv --on name", "--on: health.csv has no column `name`; it has 6 columns"),
         ("voter.csv health.csv --on zip,zip", "--on: `zip` is named twice"),
@@ -216,7 +216,10 @@ fn mistakes_are_told() {
         place.run(&format!("link {line}")).exit(2).says(says);
     }
     place.run("link empty.csv health.csv --on zip").exit(3).says("empty.csv has no rows");
-    place.run("link nobody.csv health.csv --on zip --individual name").exit(3).says("no row with a person");
+    place
+        .run("link nobody.csv health.csv --on zip --individual name")
+        .exit(3)
+        .says("no row that names a person");
     place.run("link voter.csv numbers.parquet --on sex").exit(2).says("numbers.parquet has no column `sex`");
     // Numbers and texts of a CSV file are compared as the other side has them.
     let found = place.run("link voter.csv numbers.parquet --on zip --format json").exit(0).json();
@@ -295,7 +298,7 @@ fn attack(place: &Place, a: &str, b: &str, on: &[String], individuals: (bool, bo
     let out = path(b);
     let release = Path::new(&out).join(RECORD).is_file().then_some(Path::new(&out));
     let attack = Attack {
-        people: &people,
+        list: &people,
         individual: individuals.0.then_some("person"),
         table: &table,
         release,
@@ -306,7 +309,7 @@ fn attack(place: &Place, a: &str, b: &str, on: &[String], individuals: (bool, bo
     };
     match with_run(async |run| link(run, &attack).await) {
         Ok(linked) => Some(linked),
-        Err(error) if error.to_string().contains("no row with a person") => None,
+        Err(error) if error.to_string().contains("no row that names a person") => None,
         Err(error) => panic!("{error}"),
     }
 }
@@ -386,7 +389,7 @@ proptest! {
         match linked {
             Some(linked) => {
                 prop_assert_eq!(found(&linked), expected);
-                prop_assert_eq!((linked.uncovered, linked.nobody), (0, nobody));
+                prop_assert_eq!((linked.uncovered, linked.rows_without_individual), (0, nobody));
             }
             None => prop_assert!(individuals.0 && people.iter().all(|row| row.person.is_none())),
         }

@@ -149,7 +149,7 @@ fn the_forger_is_good() {
     let [_, _, last] = rows.lab.verify();
     last.exit(
         0,
-        &format!("against the input: all {} rows are rows of it, {SUPPRESSED} rows", rows.class.len()),
+        &format!("against the input: all {} rows come from it, {SUPPRESSED} rows", rows.class.len()),
     );
 }
 
@@ -254,7 +254,7 @@ fn suppressed_people_smuggled_back() {
                 coarse = with(&coarse, "dob", Arc::new(Date32Array::new_null(coarse.num_rows())));
                 concat_batches(&r.rows.schema(), [&r.rows, &coarse]).unwrap()
             },
-            Refuse("1 class holds a value that is no label of its level"),
+            Refuse("1 class holds a value that is not a label of its level"),
             NOWHERE,
         ),
         (
@@ -277,7 +277,7 @@ fn suppressed_people_smuggled_back() {
 fn raw_values_among_generalized_ones() {
     const FAIL: Must = Refuse("1 class fails a required model");
     const NOWHERE: Must = Refuse("that no input row generalizes to");
-    const NO_LABEL: Must = Refuse("no label of its level");
+    const NO_LABEL: Must = Refuse("not a label of its level");
     fn raw(r: &Rows, column: &str, class: usize, value: &str) -> RecordBatch {
         let of_class = r.of_class(class);
         let rows = if class == r.large() { &of_class[..1] } else { &of_class[..] };
@@ -431,7 +431,7 @@ fn the_released_multiset_of_rows_is_judged() {
     let same = |a, b| rows.row(a, "diagnosis") == rows.row(b, "diagnosis");
     let forgery = rows.swapped(rows.pair(same));
     let honest = rows.lab.files();
-    const ORDER: Must = Refuse("the rows do not stand in the order in which kanon writes them");
+    const ORDER: Must = Refuse("the rows are not in the order in which kanon writes them");
     for (what, rows_of) in [("exchanged", forgery), ("shuffled", shuffled(&rows.rows, 3))] {
         write_parquet(&rows.lab.out().join(PART), &rows_of, as_kanon_writes(&FOOTER, write::CREATED_BY));
         reseal(&rows.lab, |_| {});
@@ -501,7 +501,7 @@ fn forged_schemas() {
 
 #[test]
 fn forged_footers() {
-    const FORGED: Must = Refuse("the footer holds something else than kanon wrote");
+    const FORGED: Must = Refuse("the footer holds metadata that kanon did not write");
     let rows = Rows::of(Lab::released());
     let honest = rows.lab.files();
     let part = rows.lab.out().join(PART);
@@ -543,10 +543,10 @@ fn files_that_came_or_went() {
     let (lab, honest) = (&rows.lab, rows.lab.files());
     let part = lab.out().join(PART);
     let second = lab.out().join("part-00001.parquet");
-    let unlisted = Refuse("a file lies in the release that the record does not list");
+    let unlisted = Refuse("the release contains a file that the record does not list");
     let missing = Refuse("part-00000.parquet is missing");
     let numbers = Refuse("not numbered from part-00000.parquet");
-    let no_file = Refuse("is no plain file");
+    let no_file = Refuse("is not a plain file");
 
     fs::remove_file(&part).unwrap();
     verify(lab, "a missing part", missing, missing);
@@ -574,7 +574,7 @@ fn files_that_came_or_went() {
         fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         for ran in lab.verify() {
-            ran.exit(1, "is no plain file");
+            ran.exit(1, "is not a plain file");
         }
         fs::remove_file(&path).unwrap();
         lab.restore(&honest);
@@ -664,9 +664,9 @@ fn edited_records() {
 /// The same edits by somebody who knows how a record gets its digest.
 #[test]
 fn resealed_records() {
-    const ROWS: Must = Refuse("rows or classes are not those of the record");
-    const COUNTED: Must = Refuse("individuals, risks or homogeneous classes are not those of the record");
-    const UNIQUE: Must = Refuse("who is unique on all columns is not what the record says");
+    const ROWS: Must = Refuse("the number of rows or classes differs from the record");
+    const COUNTED: Must = Refuse("individuals, risks or homogeneous classes differ from the record");
+    const UNIQUE: Must = Refuse("the unique share on all columns differs from the record");
     const COLUMNS: Must = Refuse("the columns are not those of the record");
     const POLICYS: Must = Refuse("the columns of the record are not those of the policy");
     const OTHER: Must = Refuse("is not the file that the record describes");
@@ -685,8 +685,8 @@ fn resealed_records() {
         (
             "reached",
             |r| r.models[0].reached = 50.0,
-            Refuse("reached another value"),
-            Refuse("reached another value"),
+            Refuse("reaches another value"),
+            Refuse("reaches another value"),
         ),
         (
             "required",
@@ -745,7 +745,7 @@ fn resealed_records() {
             "individuals that are counted",
             |r| (r.individuals, r.counted_in) = (Some(r.rows), "individuals".into()),
             Pass,
-            Refuse("the record counts something else than the policy says"),
+            Refuse("the record counts another unit than the policy"),
         ),
         ("no homogeneous classes", |r| r.homogeneous.clear(), COUNTED, COUNTED),
         ("fewer homogeneous classes", |r| r.homogeneous[0].classes += 1, COUNTED, COUNTED),
@@ -848,7 +848,7 @@ fn other_policies() {
     lab.run(&all).exit(1, "verification refused");
     lab.run(&all[..4]).exit(0, "against the input");
     fs::write(lab.path("marital.csv"), MARITAL.replace("alone", "single living")).unwrap();
-    lab.run(&all).exit(1, "no label of its level");
+    lab.run(&all).exit(1, "not a label of its level");
 }
 
 #[test]
@@ -953,7 +953,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             kept.clone(),
             altered("021*", "02139"),
             1,
-            Refuse("no label of its level"),
+            Refuse("not a label of its level"),
         ),
         ("two classes exchanged", &levels, kept.clone(), only(&swapped), 1, Refuse("verification refused")),
         (

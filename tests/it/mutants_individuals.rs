@@ -41,10 +41,10 @@ fn homogeneous(column: &str, classes: u64, individuals: u64) -> Homogeneous {
 
 #[test]
 fn what_cannot_be_is_refused_without_the_input() {
-    const REACHED: Must = Refuse("says a value of k_anonymity that its classes cannot have reached");
+    const REACHED: Must = Refuse("states a value of k_anonymity that its classes cannot reach");
     const RISKS: Must = Refuse("the record contradicts itself on its risks");
-    const COLUMNS: Must = Refuse("the homogeneous classes of the record are not of its sensitive columns");
-    const CLASSES: Must = Refuse("says of `diagnosis` a number of homogeneous classes that cannot be");
+    const COLUMNS: Must = Refuse("the homogeneous classes of the record do not match its sensitive columns");
+    const CLASSES: Must = Refuse("states an impossible number of homogeneous classes for `diagnosis`");
     const LEVEL: Must = Refuse("the record contradicts itself on the level of");
     const ANY: Must = Refuse("verification refused");
     let lab = released();
@@ -162,14 +162,14 @@ fn what_can_be_is_told_as_recorded() {
     });
     verify(&lab, "a larger smallest class", Pass, Refuse("are not those of the record"));
     let alone = lab.run(&["verify", OUT]).exit(0, "recorded  k_anonymity 5 required, 6 reached");
-    let alone = alone.exit(0, "not recounted without --input");
+    let alone = alone.exit(0, "recounted only with --input");
     assert!(!alone.said.contains("holds"), "{alone:?}");
 }
 
 /// Models that accept a class of one promise nothing, whatever rows lie beside them.
 #[test]
 fn a_release_promises_something() {
-    const NOTHING: Must = Refuse("the models of the record promise nothing");
+    const NOTHING: Must = Refuse("the models of the record guarantee nothing");
     let lab = Lab::released();
     let forged = |r: &mut PublicRecord| {
         r.models[0].required = 1.0;

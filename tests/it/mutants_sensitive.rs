@@ -173,7 +173,7 @@ fn a_homogeneous_class_smuggled_back() {
 /// Records that say another model of the same rows. The footer is the old one, then one that agrees.
 #[test]
 fn records_of_other_models() {
-    const FOOTER: Must = Refuse("the footer holds something else");
+    const FOOTER: Must = Refuse("the footer holds metadata that kanon did not write");
     const CONTRADICTS: Must = Refuse("the record contradicts itself on");
     fn of(record: &mut PublicRecord, column: &str) {
         record.models[1].sensitive = Some(column.into());
@@ -193,21 +193,21 @@ fn records_of_other_models() {
             |r| of(r, "ward"),
             "k_anonymity(5), l_diversity(2, ward)",
             FOOTER,
-            Refuse("`ward` is no sensitive column"),
+            Refuse("`ward` is not a sensitive column"),
         ),
         (
             "an identifier",
             |r| of(r, "ssn"),
             "k_anonymity(5), l_diversity(2, ssn)",
             FOOTER,
-            Refuse("`ssn` is no sensitive column"),
+            Refuse("`ssn` is not a sensitive column"),
         ),
         (
             "a quasi-identifier",
             |r| of(r, "zip"),
             "k_anonymity(5), l_diversity(2, zip)",
             FOOTER,
-            Refuse("`zip` is no sensitive column"),
+            Refuse("`zip` is not a sensitive column"),
         ),
         ("a smaller l", |r| at(r, 1), "k_anonymity(5), l_diversity(1, diagnosis)", FOOTER, Pass),
         (
@@ -245,8 +245,8 @@ fn records_of_other_models() {
             "reached more",
             |r| r.models[1].reached = 4.0,
             MODELS,
-            Refuse("reached another value"),
-            Refuse("reached another value"),
+            Refuse("reaches another value"),
+            Refuse("reaches another value"),
         ),
     ];
     for (what, edit, agreeing, old, new) in records {

@@ -39,9 +39,9 @@ fn an_identifier_that_repeats_asks_who_is_counted() {
     place.parquet("in.parquet", &visits(|row| row / 2 * 2 + row % 4 / 3, |_| 1, some_diagnosis));
     place.write("p.toml", POLICY);
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "`ssn` repeats in 20 rows: people seem to have several rows each, and would count several times; give the \
-                column that tells whose row it is the role `individual`, or say `rows_are_individuals = true` if each row \
-                is a person";
+    let says = "`ssn` repeats in 20 rows: people seem to have several rows each and would be counted several \
+         times; give the column that identifies the person the role `individual`, or set \
+         `rows_are_individuals = true` if each row is one person";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     // Nor are nodes shown under which people count several times.
     let refused = place.run("search in.parquet --policy p.toml").exit(2);
@@ -69,11 +69,11 @@ fn a_released_column_whose_values_name_their_rows() {
     place.run("release tenth.parquet --policy p.toml --to tenth").exit(0);
     place.parquet("in.parquet", &of(5));
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "columns.diagnosis: 5 of 40 rows in the input hold a value that fewer than 5 hold, and more than a tenth is \
-                too many for a column that is released as it is (role `insensitive`): such values name people, \
-                whatever the quasi-identifiers say; make the column a quasi-identifier with a hierarchy, leave it out \
-                (`identifier`, `text`), or say `allow_unique = true` in its line if its values are known to nobody \
-                outside";
+    let says = "columns.diagnosis: 5 of 40 rows in the input hold a value that fewer than 5 hold, and more \
+         than a tenth is too many for a column that is released as it is (role `insensitive`): such values \
+         identify people regardless of the quasi-identifiers; make the column a quasi-identifier with a \
+         hierarchy, leave it out (`identifier`, `text`), or set `allow_unique = true` in its line if no \
+         outsider knows its values";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     let allowed = POLICY.replace(
         "diagnosis = { role = \"insensitive\" }",
@@ -102,7 +102,7 @@ fn copies_of_rows_are_reported() {
     place.write("p.toml", format!("rows_are_individuals = true\n{POLICY}"));
     place.parquet("in.parquet", &visits(|row| row % 30, |_| 1, |row| some_diagnosis(row % 30)));
     let released = place.run("release in.parquet --policy p.toml --to out").exit(0);
-    let line = "copies    10 of them (25 %) are exact copies of another row: meant, or loaded twice?\n";
+    let line = "copies    10 of them (25 %) are exact copies of another row: intended, or loaded twice?\n";
     assert!(released.out.contains(line), "{released:?}");
     let private: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();
@@ -177,8 +177,9 @@ fn a_second_number_of_a_person_is_refused_though_every_value_occurs_twice() {
         );
         assert!(lines[2].starts_with("warning   `member_no` singles out more than a tenth"), "{said}");
     }
-    let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 individuals \
-                 hold theirs alone in the class; the rows of 300 individuals are linked by a value of their own\n";
+    let as_is = "as is     `member_no`: 300 individuals hold a value that fewer than 5 individuals hold; 300 \
+         individuals hold a value that is unique in its class; the rows of 300 individuals are linked by a \
+         value of their own\n";
     assert!(released.out.contains(as_is), "{}", released.out);
     let public: Value =
         serde_json::from_slice(&std::fs::read(place.path("out/_kanon.json")).unwrap()).unwrap();
@@ -244,7 +245,7 @@ fn rows_without_an_individual_are_judged_as_rows() {
     place.parquet("own.parquet", &two(&|row| Some(format!("555-{row:04}"))));
     place.write("r.toml", others.replace("identifier", "insensitive"));
     let both = place.run("release own.parquet --policy r.toml --to own").exit(2);
-    both.says("columns.phone: ").says("; the same goes for `visit`");
+    both.says("columns.phone: ").says("; the same applies to `visit`");
 }
 
 /// Five hundred rows of one class, and the twins of their values in classes that are suppressed.
@@ -350,8 +351,8 @@ fn a_requirement_that_holds_for_one_individual_promises_nothing() {
              ssn = {{ role = \"quasi\" }}\ndiagnosis = {{ role = \"sensitive\" }}\n"
         );
         place.write("p.toml", policy);
-        let says = "holds for a class of one individual, so that everybody could be named; require k of at least 2, or \
-                    l_diversity with l of at least 2";
+        let says = "holds for a class of one individual, so everyone could be identified; require k of at \
+             least 2, or l_diversity with l of at least 2";
         place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
         let anonymize = "SELECT * FROM anonymize('in.parquet', 'p.toml')";
         place.run_on("sql -c", Some(anonymize), "").exit(2).says(says);

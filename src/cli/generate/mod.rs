@@ -23,16 +23,16 @@ Example:
 
 The same rows and seed give the same bytes. Memory does not grow with the rows.")]
 pub(crate) struct Generate {
-    /// How many visits.
+    /// Number of visits.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rows: u64,
-    /// What the random numbers start from.
+    /// Seed of the random numbers.
     #[arg(long, value_name = "S", default_value_t = 7)]
     seed: u64,
     /// The file to write; must not exist.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Replace a file that is there.
+    /// Replace an existing file.
     #[arg(long)]
     overwrite: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Generate {
 impl Generate {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         if !self.overwrite && std::fs::symlink_metadata(&self.to).is_ok() {
-            let why = format!("--to {}: exists; --overwrite replaces it", self.to.display());
+            let why = format!("--to {}: already exists; --overwrite replaces it", self.to.display());
             return Err(Error::policy(why));
         }
         run.progress.begin(Phase::Write, self.rows);

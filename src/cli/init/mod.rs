@@ -14,21 +14,21 @@ use super::numbers::plural;
 use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::Input;
-use crate::propose::{Column, Levels, People, Proposal, Proposed, propose};
+use crate::propose::{Column, IndividualSource, Levels, Proposal, Proposed, propose};
 
-/// Write a first policy for a table: proposed roles and levels, with comments that say why.
+/// Propose a first policy for a table: roles and levels, with comments that give the reasons.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   kanon init patients.parquet --to patients.toml
   kanon init 'lake/*.csv' --format json
 
-It knows names, types and counts, not what your columns mean: read every line. Where it is in doubt the role
-is \"?\", which is refused until you decide. No value of the data is written.")]
+The proposal is based on names, types and counts, not on the meaning of your columns: read every line. In
+doubt, the role is \"?\", and the policy is refused until you decide. No value of the data is written.")]
 pub(crate) struct Init {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
-    /// The policy file to make; must not exist. Without it the policy is printed.
+    /// The policy file to create; must not exist. By default, the policy is printed.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -47,7 +47,7 @@ impl Init {
                 let file = File::create_new(path);
                 let written = file.and_then(|mut file| file.write_all(policy.as_bytes()));
                 written.map_err(|e| Error::data(of_file(&e)).at(place(path)))?;
-                told(&proposal, path)
+                describe(&proposal, path)
             }
         };
         Ok(Done { text, json: to_json(&proposal, &policy), holds: true })
@@ -61,7 +61,7 @@ fn place(path: &Path) -> String {
 /// Refuses a path that cannot be written, before the input is read.
 fn check_free(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(Error::policy("exists; choose another name").at(place(path)));
+        return Err(Error::policy("already exists; choose another name").at(place(path)));
     }
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match folder.is_none_or(Path::is_dir) {
@@ -71,7 +71,7 @@ fn check_free(path: &Path) -> Result<()> {
 }
 
 /// Describes the written policy in a few lines.
-fn told(proposal: &Proposal, path: &Path) -> String {
+fn describe(proposal: &Proposal, path: &Path) -> String {
     let roles = [
         Proposed::Individual,
         Proposed::Identifier,
@@ -86,7 +86,7 @@ fn told(proposal: &Proposal, path: &Path) -> String {
     let path = path.display();
     let counts: Vec<String> = counts.collect();
     format!(
-        "wrote     {path} ({columns}: {})\nnext      read {path}, and decide where a role is \"?\"\n",
+        "wrote     {path} ({columns}: {})\nnext      read {path} and decide every role that is \"?\"\n",
         counts.join(", ")
     )
 }
@@ -116,11 +116,11 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
     json!({
         "rows": proposal.rows,
         "input": input,
-        "individual": match &proposal.people {
-            People::Individual(name) => Some(name),
-            People::Rows(_) | People::Unknown(_) => None,
+        "individual": match &proposal.individuals {
+            IndividualSource::Individual(name) => Some(name),
+            IndividualSource::Rows(_) | IndividualSource::Unknown(_) => None,
         },
-        "rows_are_individuals": matches!(proposal.people, People::Rows(_)),
+        "rows_are_individuals": matches!(proposal.individuals, IndividualSource::Rows(_)),
         "columns": proposal.columns.iter().map(column).collect::<Vec<_>>(),
         "singled_out": singled_out
             .map(|one| json!({ "columns": one.columns, "unique_share": one.unique_share }))

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
 use crate::policy::CsvOptions;
-use crate::propose::{Column, Facts, People, Proposal, Proposed};
+use crate::propose::{Column, Facts, IndividualSource, Proposal, Proposed};
 
 /// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
@@ -78,33 +78,37 @@ impl PolicyFile {
     fn introduction(&mut self, proposal: &Proposal) {
         let rows = rows(proposal.rows);
         self.comment(&format!(
-            "A first policy, proposed by `kanon init` from {rows}: from the names of the columns and from counts. \
-             It does not know what your data means: read every line, change what is wrong. No value of the data is \
-             written here."
+            "A first policy, proposed by `kanon init` from {rows}, based on column names and counts. It does \
+             not know what your data means: read every line and change what is wrong. This file contains no \
+             value of the data."
         ));
         let open: Vec<String> =
             proposal.with_role(Proposed::Undecided).map(|column| shown(&column.facts.name)).collect();
         if !open.is_empty() {
             self.line("#");
             self.comment(&format!(
-                "To decide ({}): {}. Put a role in place of each \"?\"; until then this policy is refused.",
+                "To decide ({}): {}. Replace each \"?\" with a role; until then this policy is refused.",
                 open.len(),
                 listed(&open)
             ));
         }
         if proposal.with_role(Proposed::Quasi).next().is_none() {
             self.line("#");
-            self.comment("No column looks like a quasi-identifier; a policy needs at least one. Which columns could others know?");
+            self.comment(
+                "No column looks like a quasi-identifier; a policy needs at least one. Which \
+                 columns could outsiders know?",
+            );
         }
         self.line("#");
         self.comment("The roles:");
         for role in [
-            "identifier   names a person or a record; never written",
-            "individual   who a row is about, where people have several rows; at most one; never written",
-            "quasi        others may know it of a person; made coarser, level by level",
-            "sensitive    what nobody should learn about a person; written as it is",
+            "identifier   identifies a person or a record; never written",
+            "individual   identifies the person of a row if people have several rows; at most one; never \
+             written",
+            "quasi        outsiders may know it about a person; generalized level by level",
+            "sensitive    must not be disclosed about a person; written as it is",
             "text         free text; never written",
-            "insensitive  others neither know it nor should care; written as it is, so be sure",
+            "insensitive  neither known to outsiders nor worth protecting; written as it is, so be sure",
         ] {
             self.line(&format!("#   {role}"));
         }
@@ -112,27 +116,28 @@ impl PolicyFile {
     }
 
     fn requirements(&mut self, proposal: &Proposal) {
-        let counted = match proposal.people {
-            People::Individual(_) => "people",
-            People::Rows(_) | People::Unknown(_) => "rows",
+        let counted = match proposal.individuals {
+            IndividualSource::Individual(_) => "people",
+            IndividualSource::Rows(_) | IndividualSource::Unknown(_) => "rows",
         };
         self.comment(&format!(
-            "Each combination of quasi-identifiers in the release is shared by at least so many {counted}."
+            "Every combination of quasi-identifier values in the release is shared by at least this many \
+             {counted}."
         ));
         self.line("k = 5");
         self.blank();
         self.comment(&format!(
-            "At most this share of the {counted} may be left out to get there; without it a few people who are unlike \
-             all others would make everybody's values coarse."
+            "At most this share of the {counted} may be suppressed to reach k; with a limit of 0, a few \
+             outliers would force coarse values on everyone."
         ));
         self.line("suppression_limit = 0.05");
         self.blank();
-        self.people(&proposal.people);
+        self.individuals(&proposal.individuals);
         for column in proposal.with_role(Proposed::Sensitive) {
             let name = &column.facts.name;
             self.comment(&format!(
-                "Among those who share a combination there are at least two values of {}: if all had the same, k would \
-                 not hide it. A larger l hides more.",
+                "The {counted} that share a combination have at least two different values of {}: k alone \
+                 does not hide a value that all of them share. A larger l hides more.",
                 shown(name)
             ));
             self.line("[[require]]");
@@ -143,17 +148,18 @@ impl PolicyFile {
         }
     }
 
-    fn people(&mut self, people: &People) {
-        match people {
-            People::Individual(_) => return,
-            People::Rows(name) => {
+    fn individuals(&mut self, individuals: &IndividualSource) {
+        match individuals {
+            IndividualSource::Individual(_) => return,
+            IndividualSource::Rows(name) => {
                 self.comment(&format!(
-                    "Each row is a person: no value of {} comes twice. Take the line away if people have several rows.",
+                    "Each row is one person: no value of {} repeats. Delete this line if people have several \
+                     rows.",
                     shown(name)
                 ));
                 self.line("rows_are_individuals = true");
             }
-            People::Unknown(repeats) => {
+            IndividualSource::Unknown(repeats) => {
                 if let Some(name) = repeats {
                     self.comment(&format!(
                         "{} repeats, so `kanon release` refuses until this is decided.",
@@ -161,9 +167,9 @@ impl PolicyFile {
                     ));
                 }
                 self.comment(
-                    "Is each row another person? If so, take away the `#` of the next line. If people have several \
-                     rows, give the column that says whose row it is the role `individual`: five rows of one person \
-                     hide nobody.",
+                    "Is each row a different person? If so, uncomment the next line. If people have several \
+                     rows, give the column that identifies the person the role `individual`: five rows of \
+                     one person do not hide that person.",
                 );
                 self.line("# rows_are_individuals = true");
             }
@@ -177,10 +183,10 @@ impl PolicyFile {
         if *csv == usual {
             return;
         }
-        self.comment("How the input is written.");
+        self.comment("The format of the input.");
         if !csv.header {
             self.comment(
-                "The first line looks like data, not like names; if it holds names, take `header` away.",
+                "The first line looks like data, not like names; if it holds names, delete `header`.",
             );
         }
         self.line("[input]");
@@ -200,8 +206,8 @@ impl PolicyFile {
     fn single_out(&mut self, proposal: &Proposal) {
         let Some(all) = proposal.unique_share else { return };
         self.comment(
-            "How far the proposed quasi-identifiers single people out as they are: the share of rows that are the \
-             only one with their values.",
+            "How strongly the proposed quasi-identifiers single people out without generalization: the share \
+             of rows whose combination of values is unique.",
         );
         for one in &proposal.singled_out {
             let names: Vec<String> = one.columns.iter().map(|name| shown(name)).collect();
@@ -239,7 +245,8 @@ impl PolicyFile {
             Some(levels) => format!(", hierarchy = {levels}"),
             None if *role == Proposed::Quasi && facts.distinct > Some(FEW) => {
                 self.comment(
-                    "As it is or suppressed; hierarchy = { file = \"...\" } with coarser values would keep more.",
+                    "Either released as it is or suppressed; hierarchy = { file = \"...\" } with coarser \
+                     values would keep more.",
                 );
                 String::new()
             }
@@ -250,7 +257,7 @@ impl PolicyFile {
 
     fn next(&mut self, proposal: &Proposal, input: &str, to: Option<&Path>) {
         let open = proposal.with_role(Proposed::Undecided).next().is_some();
-        self.comment(if open { "Next: decide where a role is \"?\", then" } else { "Next:" });
+        self.comment(if open { "Next: decide every role that is \"?\", then" } else { "Next:" });
         let policy = to.map_or_else(|| "policy.toml".to_owned(), |path| path.display().to_string());
         let fits = |words: String, otherwise: &str| {
             let is_short = words.chars().count() <= 25 && !words.contains(char::is_control);
@@ -269,7 +276,7 @@ impl PolicyFile {
 /// Describes the counts in words.
 fn counts(facts: &Facts) -> String {
     let distinct = match facts.distinct {
-        _ if facts.is_unique() => ", no value twice".to_owned(),
+        _ if facts.is_unique() => ", no repeated value".to_owned(),
         Some(distinct) if facts.is_counted => {
             format!(", {}", plural(distinct, "distinct value", "distinct values"))
         }

@@ -6,7 +6,7 @@ use crate::engine::map_error;
 use crate::error::{Error, Result};
 
 /// Marks the engine's errors with the stage at which they occur.
-pub(super) trait Told<T> {
+pub(super) trait StageResult<T> {
     /// Maps an error of a query that has read no row: errors about its text are shown in full.
     fn planning(self) -> Result<T>;
     /// Maps an error of opening files to learn their columns.
@@ -17,17 +17,17 @@ pub(super) trait Told<T> {
     fn running(self, doing: &str) -> Result<T>;
 }
 
-impl<T> Told<T> for std::result::Result<T, DataFusionError> {
+impl<T> StageResult<T> for std::result::Result<T, DataFusionError> {
     fn planning(self) -> Result<T> {
         self.map_err(|error| match error.find_root() {
             // From a constant expression.
             DataFusionError::Execution(text) => Error::policy(text),
-            _ => told(&error),
+            _ => stage_error(&error),
         })
     }
 
     fn opening(self) -> Result<T> {
-        self.map_err(|error| told(&error))
+        self.map_err(|error| stage_error(&error))
     }
 
     fn asking(self) -> Result<T> {
@@ -39,7 +39,7 @@ impl<T> Told<T> for std::result::Result<T, DataFusionError> {
     }
 }
 
-fn told(error: &DataFusionError) -> Error {
+fn stage_error(error: &DataFusionError) -> Error {
     about_text(error).unwrap_or_else(|| map_error(error, "planning the query"))
 }
 
@@ -60,7 +60,7 @@ fn about_text(error: &DataFusionError) -> Option<Error> {
 /// Adds to a plan error how to refer to a missing table.
 fn with_help(text: &str) -> String {
     if text.starts_with("table '") && text.ends_with("not found") {
-        format!(r"{text}; \d lists the tables, and files stand in quotes: FROM 'visits.parquet'")
+        format!(r"{text}; \d lists the tables; file names are quoted: FROM 'visits.parquet'")
     } else {
         text.to_owned()
     }

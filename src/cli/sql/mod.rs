@@ -19,7 +19,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use shell::Shell;
 
-/// Query files in SQL, with all functions of kanon.
+/// Query files in SQL with all functions of kanon.
 #[derive(Debug, Args)]
 #[command(after_help = r#"Examples:
   kanon sql
@@ -31,18 +31,18 @@ Files, folders and globs of Parquet, CSV, JSON lines and Arrow files are tables:
 FROM 'visits.parquet', FROM 'lake/*.parquet'. The columns of CSV files are text, as
 in kanon check: CAST(age AS INT).
 
-With neither -c nor -f, a prompt on a terminal, else the statements of standard input.
-Statements end with ; and a line between them may be a command: \d tables, \d NAME
-columns, \o FORMAT, \timing, \?, \q. The prompt keeps its history in
-~/.local/state/kanon, except of lines that begin with a space."#)]
+With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
+statements from standard input. Statements end with ; and a line between them may be a
+command: \d tables, \d NAME columns, \o FORMAT, \timing, \?, \q. The prompt keeps its
+history in ~/.local/state/kanon, without lines that begin with a space."#)]
 pub(crate) struct Sql {
     /// Run these statements; may be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     statements: Vec<String>,
-    /// Run the statements of a file, before those of -c; may be repeated.
+    /// Run the statements of a file before those of -c; may be repeated.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How results are printed: table when not said, json with --format json.
+    /// Output format of results; defaults to table, or to json with --format json.
     #[arg(long, value_enum)]
     output: Option<Output>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Sql {
 /// How the rows of a result are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// A drawn table.
+    /// A table drawn with lines.
     Table,
     /// Comma-separated, with a header; NULL is empty.
     Csv,

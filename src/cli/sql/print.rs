@@ -17,7 +17,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use futures::StreamExt;
 
 use super::Output;
-use super::errors::Told;
+use super::errors::StageResult;
 use crate::cli::{numbers, without_controls};
 use crate::error::{Error, Result, of_file};
 
@@ -135,8 +135,8 @@ impl Printer<'_> {
                     let room = shown.get_array_memory_size().saturating_mul(DRAWN);
                     memory.try_grow(room).map_err(|_| {
                         Error::data(
-                            "a table of all rows does not fit into memory: --output csv and json hold none; \
-                             or say LIMIT, or raise --memory-limit",
+                            "the result does not fit into memory as a table: use --output csv or json, which \
+                             stream rows, add a LIMIT, or raise --memory-limit",
                         )
                     })?;
                     held.push(shown);
@@ -185,7 +185,10 @@ fn distinct_names(schema: &Schema) -> Result<()> {
     match schema.fields().iter().find(|field| !names.insert(field.name())) {
         None => Ok(()),
         Some(field) => {
-            let why = format!("JSON needs distinct names: two columns are named `{}`; say AS", field.name());
+            let why = format!(
+                "JSON needs distinct names: two columns are named `{}`; rename one with AS",
+                field.name()
+            );
             Err(Error::policy(why))
         }
     }
@@ -196,7 +199,7 @@ fn plain_columns(schema: &Schema) -> Result<()> {
         None => Ok(()),
         Some(field) => {
             let why =
-                format!("column `{}` is nested, which CSV cannot hold; use --output json", field.name());
+                format!("column `{}` is nested, which CSV cannot represent; use --output json", field.name());
             Err(Error::policy(why))
         }
     }

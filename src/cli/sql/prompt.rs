@@ -10,7 +10,7 @@ use rustyline::{Config, Editor};
 use tokio::runtime::Handle;
 
 use super::script::{End, end, is_command};
-use super::shell::{Shell, tell};
+use super::shell::{Shell, notify};
 use crate::cli::without_controls;
 use crate::error::{Error, Kind, Result, of_file};
 
@@ -29,7 +29,12 @@ pub(super) async fn run(shell: &mut Shell, listening: &Handle) -> Result<()> {
         // Failing to read or write the history does not end the prompt.
         let _ = editor.load_history(path);
     }
-    tell(concat!("kanon ", env!("CARGO_PKG_VERSION"), r": statements end with ; \? helps, \q leaves", "\n"));
+    notify(concat!(
+        "kanon ",
+        env!("CARGO_PKG_VERSION"),
+        r": end statements with ; (\? for help, \q to quit)",
+        "\n"
+    ));
     let mut typed = String::new();
     loop {
         let prompt = if typed.is_empty() { "kanon> " } else { "    -> " };
@@ -72,7 +77,7 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
         biased;
         stopped = &mut interrupt => {
             let stopped = stopped.map_err(|_| Error::internal("prompt: the thread that listens for signals failed"))?;
-            stopped.map_err(|e| Error::data(format!("signals cannot be heard: {}", of_file(&e))))?;
+            stopped.map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))))?;
             Err(Error::interrupted())
         }
         done = shell.run(text) => done,
@@ -80,9 +85,9 @@ async fn run_one(shell: &mut Shell, text: &str, listening: &Handle) -> Result<bo
     interrupt.abort();
     match done {
         Err(error) if error.kind() == Kind::Interrupted => {
-            tell("\ncancelled; a COPY or INSERT that was running may be half done, or end later\n");
+            notify("\ncancelled; a running COPY or INSERT may be incomplete or may still finish\n");
         }
-        Err(error) => tell(&format!("kanon: {}\n", without_controls(&error.to_string()))),
+        Err(error) => notify(&format!("kanon: {}\n", without_controls(&error.to_string()))),
         Ok(goes_on) => return Ok(goes_on),
     }
     Ok(true)
@@ -111,5 +116,5 @@ fn history() -> Option<PathBuf> {
 }
 
 fn unreadable() -> Error {
-    Error::data("the terminal cannot be read; pipe the statements in, or give -c or -f")
+    Error::data("cannot read from the terminal; pipe the statements in, or use -c or -f")
 }

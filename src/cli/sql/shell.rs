@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::Output;
-use super::errors::Told;
+use super::errors::StageResult;
 use super::files::Files;
 use super::print::{Pipe, print};
 use super::script::{Part, Script};
@@ -32,10 +32,10 @@ use crate::sql::options::KanonOptions;
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
   \d                  tables
   \d NAME             columns of a table or file
-  \o table|csv|json   how results are printed
-  \timing             tell how long a statement took, or no more
+  \o table|csv|json   output format of results
+  \timing             switch the timing of statements on or off
   \? or \h            this help
-  \q                  leave
+  \q                  quit
 Files are tables: SELECT * FROM 'visits.parquet'; folders and globs too. SHOW FUNCTIONS lists all functions.
 ";
 
@@ -197,7 +197,7 @@ impl Shell {
             }
         };
         match rows {
-            None => tell(if self.prompt { "done\n" } else { "" }),
+            None => notify(if self.prompt { "done\n" } else { "" }),
             Some(rows) => {
                 let pool = &self.session.runtime_env().memory_pool;
                 let most = match self.prompt && std::io::stdout().is_terminal() {
@@ -209,10 +209,13 @@ impl Shell {
         }
         if promises {
             self.noted = true;
-            tell("note: anonymize() promises its whole result only; to publish, use `kanon release`\n");
+            notify(
+                "note: the guarantee of anonymize() covers its complete result only; to publish, use `kanon \
+                 release`\n",
+            );
         }
         if self.timing {
-            tell(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
+            notify(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
         }
         Ok(())
     }
@@ -221,7 +224,7 @@ impl Shell {
         if may_be_there || !self.session.table_exist(name.clone()).asking()? {
             return Ok(());
         }
-        Err(Error::policy(format!("there is a table `{name}`; CREATE OR REPLACE TABLE replaces it")))
+        Err(Error::policy(format!("table `{name}` already exists; CREATE OR REPLACE TABLE replaces it")))
     }
 
     fn is_format(&self, name: &str) -> Result<()> {
@@ -233,7 +236,7 @@ impl Shell {
         let mut valid: Vec<&str> = formats.keys().map(String::as_str).collect();
         valid.sort_unstable();
         let close = nearest(name, &valid);
-        Err(Error::policy(format!("STORED AS {name}: there is no such format; {close}")))
+        Err(Error::policy(format!("STORED AS {name}: unknown format; {close}")))
     }
 
     /// Runs a backslash command; returns whether to continue after it.
@@ -242,10 +245,10 @@ impl Shell {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (name, rest.trim()) {
             (r"\q", "") => return Ok(false),
-            (r"\?" | r"\h", "") => tell(HELP),
+            (r"\?" | r"\h", "") => notify(HELP),
             (r"\timing", "") => {
                 self.timing = !self.timing;
-                tell(if self.timing { "timing is on\n" } else { "timing is off\n" });
+                notify(if self.timing { "timing is on\n" } else { "timing is off\n" });
             }
             (r"\o", "table") => self.output = Output::Table,
             (r"\o", "csv") => self.output = Output::Csv,
@@ -254,7 +257,7 @@ impl Shell {
             (r"\d", name) => self.ask(&format!("DESCRIBE {}", quoted(name))).await?,
             _ => {
                 let why = format!(
-                    r"`{line}` is no command; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
+                    r"unknown command `{line}`; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
                 );
                 return Err(Error::policy(why));
             }
@@ -338,7 +341,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Prints a message that is not a result.
-pub(super) fn tell(text: &str) {
+pub(super) fn notify(text: &str) {
     // A closed standard error is not an error.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -29,7 +29,7 @@ impl Method for Anytime {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "anytime",
-            summary: "the best node that an effort in seconds or nodes finds, with a bound",
+            summary: "the best node found within an effort of seconds or nodes, with a bound",
             parameters: "",
             example: "method = \"anytime\"",
             paper: Some(papers::SWEENEY_1998),

@@ -26,7 +26,7 @@ impl Method for Exhaustive {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "exhaustive",
-            summary: "judges every node; proven best for every model and measure",
+            summary: "evaluates every node; proven best for every model and measure",
             parameters: "",
             example: "method = \"exhaustive\"",
             paper: None,

@@ -30,7 +30,7 @@ fn count_all_nodes(problem: &Problem<'_>) -> Result<u64> {
     match count_nodes(problem) {
         nodes @ ..=MAX_NODES => Ok(nodes),
         _ => Err(Error::policy(format!(
-            "the lattice has more than {MAX_NODES} nodes, too many to visit each: narrow it with min_level and \
+            "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
              max_level"
         ))),
     }

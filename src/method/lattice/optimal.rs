@@ -26,7 +26,7 @@ impl Method for Optimal {
     fn doc(&self) -> &'static Doc {
         &Doc {
             name: "optimal",
-            summary: "proven best from few evaluated nodes, by bounds and monotony",
+            summary: "proven best from few evaluated nodes, by bounds and monotonicity",
             parameters: "",
             example: "method = \"optimal\"",
             paper: Some(papers::KOHLMAYER_2015),

@@ -120,7 +120,7 @@ pub(crate) fn private_record(
 ) -> Result<PrivateRecord> {
     let mut key = [0u8; 32];
     rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
-        .map_err(|_| Error::data("no random numbers can be had from the system"))?;
+        .map_err(|_| Error::data("the system provides no random numbers"))?;
     let hierarchies =
         source.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
     let files = input.files.iter().map(|file| {
@@ -140,7 +140,7 @@ pub(crate) fn private_record(
         input_individuals: before.individuals,
         duplicate_rows: before.duplicates,
         suppressed_rows: verified.suppressed_rows.unwrap_or_default(),
-        suppressed_individuals: verified.individuals.map(|people| people.suppressed),
+        suppressed_individuals: verified.individuals.map(|individuals| individuals.suppressed),
         suppression_limit: before.limit,
         risk_before: risks(&before.sizes)?,
         as_is,

@@ -67,7 +67,7 @@ pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes<'_>, stop: 
 }
 
 fn out_of_order() -> Error {
-    Error::unmet("verification refused: the rows do not stand in the order in which kanon writes them")
+    Error::unmet("verification refused: the rows are not in the order in which kanon writes them")
 }
 
 /// Returns the class of each row, comparable, and the hash of its other released values.

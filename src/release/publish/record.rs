@@ -28,7 +28,7 @@ pub const RECORD: &str = "_kanon.json";
 pub fn name_of(out: &Path) -> Result<String> {
     match out.file_name().and_then(|name| name.to_str()) {
         Some(name) => Ok(name.to_owned()),
-        None => Err(Error::policy(format!("--to {}: expected a folder's name", out.display()))),
+        None => Err(Error::policy(format!("--to {}: expected a folder name", out.display()))),
     }
 }
 
@@ -206,7 +206,10 @@ impl PublicRecord {
     pub fn read(out: &Path) -> Result<Self> {
         let path = out.join(RECORD);
         if fs::symlink_metadata(&path).is_ok_and(|facts| !facts.is_file()) {
-            return Err(Error::unmet(format!("verification refused: {} is no plain file", path.display())));
+            return Err(Error::unmet(format!(
+                "verification refused: {} is not a plain file",
+                path.display()
+            )));
         }
         let text = fs::read_to_string(&path).map_err(|e| {
             Error::data(format!("{}: {}; is this a release of kanon?", path.display(), of_file(&e)))

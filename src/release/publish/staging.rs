@@ -202,8 +202,8 @@ impl Staging {
         let Err(also) = undone else { return Error::data(why) };
         self.keeps_work = true;
         Error::data(format!(
-            "{why}; undoing it failed too ({}): what belongs to {} lies in {}, and the next `kanon release` to the same \
-             place puts things right",
+            "{why}; undoing it failed too ({}): the contents of {} are in {}, and the next `kanon release` \
+             to the same place restores them",
             of_file(&also),
             self.out.display(),
             self.work.path().display()
@@ -216,7 +216,7 @@ impl Staging {
         let Err(error) = put_back else { return appeared(&self.out) };
         self.keeps_work = true;
         appeared(&self.out).and(&format!(
-            "; {} was there before and could not be put back ({}): move it to where it belongs",
+            "; {} was there before and could not be restored ({}): move it back",
             taken.display(),
             of_file(&error)
         ))
@@ -228,7 +228,8 @@ impl Staging {
         for folder in self.parents.hold_names(&self.out) {
             if let Err(error) = disk::sync_folder(folder) {
                 warnings.push(format!(
-                    "{} could not be written down to the device ({}): should the power fail soon, verify the release again",
+                    "{} could not be synced to the device ({}): after a power failure, verify the release \
+                     again",
                     folder.display(),
                     of_file(&error)
                 ));
@@ -245,7 +246,7 @@ impl Staging {
             warnings.push(match self.work.check() {
                 Err(foreign) => format!("{foreign}; until then `kanon release` to the same place refuses"),
                 Ok(()) => format!(
-                    "{} could not be removed ({}): the next `kanon release` to the same place removes it",
+                    "{} cannot be removed ({}): the next `kanon release` to the same place removes it",
                     self.work.path().display(),
                     of_file(&error)
                 ),
@@ -268,7 +269,7 @@ impl Drop for Staging {
 fn appeared(out: &Path) -> Error {
     let out = out.display();
     Error::policy(format!(
-        "--to {out}: something else appeared there while the release was made; nothing was published"
+        "--to {out}: something else appeared there while the release was being made; nothing was published"
     ))
 }
 
@@ -289,8 +290,8 @@ pub(crate) fn unfinished(out: &Path) -> Option<String> {
     let old =
         if is_folder(&work.old()) { " (the release that was there lies in its folder `old`)" } else { "" };
     Some(format!(
-        "{} is of a run that is still at work, or was killed{old}; the next `kanon release` to the same place puts \
-         things right",
+        "{} is of a run that is still at work, or was killed{old}; the next `kanon release` to the same \
+         place puts things right",
         work.path().display()
     ))
 }
@@ -324,7 +325,8 @@ fn clear_leftovers(out: &Path, work: &WorkFolder) -> Result<()> {
             // Another program put it there, so the release that was moved aside does not replace
             // it.
             return Err(Error::policy(format!(
-                "--to {}: a release is there, and the one that it should have replaced lies in {}; move one of them away",
+                "--to {}: a release is there, and the one that it was to replace is in {}; move one of them \
+                 away",
                 out.display(),
                 aside.display()
             )));
@@ -367,7 +369,9 @@ mod tests {
         fs::create_dir(&out).unwrap();
         assert!(Staging::begin(&out, false, &nothing()).is_ok());
         fs::write(out.join("thesis.txt"), "years of work").unwrap();
-        assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("no release"));
+        assert!(
+            Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("not a kanon release")
+        );
         fs::write(out.join(RECORD), "{}").unwrap();
         assert!(Staging::begin(&out, false, &nothing()).unwrap_err().to_string().contains("--overwrite"));
         assert!(Staging::begin(&out, true, &nothing()).unwrap_err().to_string().contains("move it away"));

@@ -238,7 +238,7 @@ fn a_release_comes_back_to_an_empty_folder_only() {
     fs::create_dir(&out).unwrap();
     fs::write(out.join("thesis.txt"), "years of work").unwrap();
     let refused = Staging::begin(&out, true, &nothing()).unwrap_err();
-    assert!(refused.to_string().contains("no release of kanon"), "{refused}");
+    assert!(refused.to_string().contains("not a kanon release"), "{refused}");
     assert!(is_release(&work.join("old")), "the old release is lost");
     fs::remove_file(out.join("thesis.txt")).unwrap();
     assert!(Staging::begin(&out, false, &nothing()).unwrap_err().to_string().contains("--overwrite"));
@@ -450,7 +450,7 @@ fn records_that_are_no_files_are_not_opened() {
         assert!(refused.ends_with(&format!("expected a plain file, found {found}")), "{refused}");
         make(&out.join(RECORD));
         let refused = PublicRecord::read(&out).unwrap_err().to_string();
-        assert!(refused.ends_with("is no plain file"), "{refused}");
+        assert!(refused.ends_with("is not a plain file"), "{refused}");
         assert!(!is_release(&out));
     }
 }

@@ -64,13 +64,13 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     };
     if !folder.exists() && (matched(out) || matched(&out.join("part-00000.parquet"))) {
         return Err(Error::policy(format!(
-            "--to {}: the input's pattern matches it, so the next run would read it; choose a place outside",
+            "--to {}: the input's pattern matches it, so the next run would read it; choose another place",
             out.display()
         )));
     }
     if folder.is_dir() && fs::canonicalize(folder).is_ok_and(|folder| out.starts_with(folder)) {
         return Err(Error::policy(format!(
-            "--to {}: lies inside the input folder, where the next run would read it; choose a place outside",
+            "--to {}: is inside the input folder, where the next run would read it; choose another place",
             out.display()
         )));
     }
@@ -107,7 +107,7 @@ pub(crate) fn is_absent(out: &Path) -> bool {
 
 /// Returns the error for an OUT that is not a release.
 pub(crate) fn no_release(out: &Path) -> Error {
-    Error::policy(format!("--to {}: exists and is no release of kanon; choose another name", out.display()))
+    Error::policy(format!("--to {}: exists and is not a kanon release; choose another name", out.display()))
 }
 
 /// The state of OUT where a release may appear.
@@ -153,14 +153,16 @@ pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Re
         return Err(no_release(out));
     }
     if !overwrite {
-        return Err(Error::policy(format!("--to {shown}: a release is there; --overwrite replaces it")));
+        return Err(Error::policy(format!(
+            "--to {shown}: a release already exists; --overwrite replaces it"
+        )));
     }
     let place = format!("--to {shown}");
     for entry in fs::read_dir(found).context(&place)? {
         let is_expected = entry.and_then(|entry| is_of_a_release(&entry)).context(&place)?;
         if !is_expected {
             let why =
-                "a file lies there that is not of the release, and --overwrite would remove it; move it away";
+                "a file there does not belong to the release, and --overwrite would remove it; move it away";
             return Err(Error::policy(why).at(place));
         }
     }

@@ -81,7 +81,7 @@ fn is_guarded(call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
 impl Measure {
     /// Returns whether the measure looks at each individual's smallest class rather than at
     /// classes.
-    pub(super) fn is_of_people(&self) -> bool {
+    pub(super) fn is_of_individuals(&self) -> bool {
         matches!(self.row, Row::Risk(_)) && self.individual.is_some()
     }
 
@@ -125,7 +125,8 @@ impl Branch {
     pub(super) fn takes(&self, other: &Measure) -> bool {
         let fits =
             |own: Option<&Expr>, other: Option<&Expr>| own.is_none() || other.is_none() || own == other;
-        let same = |own: &Measure| own.has_quasi(other) && own.is_of_people() == other.is_of_people();
+        let same =
+            |own: &Measure| own.has_quasi(other) && own.is_of_individuals() == other.is_of_individuals();
         self.measures.iter().all(same)
             && fits(self.individual(), other.individual.as_ref())
             && fits(self.sensitive(), other.sensitive.as_ref())
@@ -198,7 +199,7 @@ impl Branch {
         let groups = rewrite.groups().map(|key| rows.key(key)).collect();
         let quasi = keyed(self.quasi(), rewrite.seed, rewrite.aggregate.input.schema())?;
         let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
-        let individual = self.individual().cloned().map(|who| rows.key(who));
+        let individual = self.individual().cloned().map(|column| rows.key(column));
         let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
         Ok(Layers { rows, groups, quasi, individual, sensitive })
     }
@@ -206,8 +207,8 @@ impl Branch {
     /// Builds the plan over the input of `aggregate`, with its groups.
     pub(super) fn plan(self, rewrite: &Rewrite<'_>) -> std::result::Result<Answered, Stop> {
         let input = self.input(rewrite)?;
-        if self.measures.iter().any(Measure::is_of_people) {
-            return self.plan_of_people(rewrite, input);
+        if self.measures.iter().any(Measure::is_of_individuals) {
+            return self.plan_of_individuals(rewrite, input);
         }
         let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(rewrite)?;
         let (mut classes, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
@@ -240,11 +241,13 @@ impl Branch {
                 call(&end, vec![value], None)
             } else {
                 let of_sizes = rewrite.rule.upper(measure.row, "_of_sizes")?;
-                let people = match individual.iter().find(|_| measure.individual.is_some()) {
+                let individuals = match individual.iter().find(|_| measure.individual.is_some()) {
                     None => size.clone(),
-                    Some(who) => classes.value(distinct(who.clone(), sensitive.is_some(), only(&counted))),
+                    Some(column) => {
+                        classes.value(distinct(column.clone(), sensitive.is_some(), only(&counted)))
+                    }
                 };
-                arguments.push(people);
+                arguments.push(individuals);
                 call(&of_sizes, arguments, only(&size))
             };
             values.push((measure.at, answers.value(value)));
@@ -266,8 +269,8 @@ impl Branch {
 
 /// Counts the individuals of a class over rows that are one per individual, or one per individual
 /// and value if `also_values`.
-fn distinct(who: Expr, also_values: bool, filter: Option<Expr>) -> Expr {
+fn distinct(individual: Expr, also_values: bool, filter: Option<Expr>) -> Expr {
     let filter = filter.map(Box::new);
-    let count = AggregateFunction::new_udf(count_udaf(), vec![who], also_values, filter, vec![], None);
+    let count = AggregateFunction::new_udf(count_udaf(), vec![individual], also_values, filter, vec![], None);
     Expr::AggregateFunction(count)
 }

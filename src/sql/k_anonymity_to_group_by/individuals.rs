@@ -26,7 +26,7 @@ use crate::engine::class_key::one_key;
 impl Branch {
     /// Builds the [`plan`](Branch::plan) of risk measures over individuals. It reads the `input`
     /// twice.
-    pub(super) fn plan_of_people(
+    pub(super) fn plan_of_individuals(
         self,
         rewrite: &Rewrite<'_>,
         input: LogicalPlan,
@@ -46,8 +46,8 @@ impl Branch {
         let (class, individual) = (rows.key(class), rows.key(individual));
         let mut sizes = Layer::of_class_sizes(self.number);
         let class_of_sizes = sizes.key(class.clone());
-        let (mut people, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
-        groups.iter().chain([&individual]).for_each(|key| people.keep(key));
+        let (mut individuals, mut answers) = (Layer::new(self.number, 2), Layer::new(self.number, 3));
+        groups.iter().chain([&individual]).for_each(|key| individuals.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
 
         let mut values = Vec::new();
@@ -57,15 +57,15 @@ impl Branch {
             let only = || filter.is_some().then(|| counted.clone().gt(lit(0i64)));
             // The rows of L1 are distinct by individual.
             let size = sizes.value(call(&count_udaf(), vec![individual.clone()], only()));
-            let smallest = people.value(call(&min_udaf(), vec![size], only()));
-            let of_people = rewrite.rule.upper(measure.row, "_of_people")?;
+            let smallest = individuals.value(call(&min_udaf(), vec![size], only()));
+            let of_individuals = rewrite.rule.upper(measure.row, "_of_people")?;
             let mut arguments = measure.constants;
             arguments.push(smallest);
-            let value = call(&of_people, arguments, Some(individual.clone().is_not_null()));
+            let value = call(&of_individuals, arguments, Some(individual.clone().is_not_null()));
             values.push((measure.at, answers.value(value)));
         }
         for (at, plain) in self.plain {
-            values.push((at, plain.lay(&mut [&mut rows, &mut people, &mut answers])?));
+            values.push((at, plain.lay(&mut [&mut rows, &mut individuals, &mut answers])?));
         }
         let rows = rows.over(input)?;
         let sizes = sizes.over(rows.clone())?;
@@ -78,6 +78,6 @@ impl Branch {
             None,
             NullEquality::NullEqualsNothing,
         )?;
-        Ok(Answered { plan: answers.over(people.over(joined.build()?)?)?, keys: groups, values })
+        Ok(Answered { plan: answers.over(individuals.over(joined.build()?)?)?, keys: groups, values })
     }
 }

@@ -149,7 +149,7 @@ impl KAnonymityToGroupBy {
         let plan = LogicalPlanBuilder::from(answered.plan).project(columns)?.build()?;
         match plan.schema().logically_equivalent_names_and_types(&aggregate.schema) {
             true => Ok(plan),
-            false => Err(Stop::Declined("the columns would be others")),
+            false => Err(Stop::Declined("the columns would differ")),
         }
     }
 
@@ -159,7 +159,7 @@ impl KAnonymityToGroupBy {
         let (mut branches, mut others): (Vec<Branch>, Vec<(usize, AggregateFunction)>) = Default::default();
         for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
             let Expr::AggregateFunction(call) = expr.clone().unalias() else {
-                return Err(Stop::Declined("an aggregate that is no call"));
+                return Err(Stop::Declined("an aggregate that is not a call"));
             };
             let Some(function) = call.func.inner().downcast_ref::<ClassAggregate>() else {
                 others.push((at, call));

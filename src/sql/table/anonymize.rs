@@ -21,7 +21,7 @@ use futures::StreamExt;
 
 use super::TableFunctionRow;
 use super::arguments::Arguments;
-use super::policy::{BoundPolicy, TableAndPolicy, asked, not_repeatable};
+use super::policy::{BoundPolicy, TableAndPolicy, not_repeatable, table_and_policy};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
@@ -37,14 +37,15 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "anonymize",
-    summary: "the whole table as a release under a policy would have it, verified before its first row",
+    summary: "the whole table as `kanon release` would publish it under a policy, verified before its first \
+         row",
     parameters: "table, policy",
     example: "SELECT * FROM anonymize(visits, 'visits.toml')",
     paper: None,
 };
 
 fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
-    let TableAndPolicy { policy, digest, table, plain_table } = asked(&mut call)?;
+    let TableAndPolicy { policy, digest, table, plain_table } = table_and_policy(&mut call)?;
     call.finish(&[])?;
     if !is_repeatable(table.logical_plan())? {
         return Err(not_repeatable(&call));

@@ -54,7 +54,7 @@ impl<'a> Arguments<'a> {
                     let name = call.context.normalize_ident(name);
                     call.named.push((name, value));
                 }
-                _ => return Err(call.refused("an argument is neither a value nor `name => value`")),
+                _ => return Err(call.refused("expected a value or `name => value`")),
             }
         }
         Ok(call)
@@ -85,7 +85,7 @@ impl<'a> Arguments<'a> {
         if self.options().allow_files {
             return Ok(());
         }
-        Err(self.refused("a file is named, and kanon.allow_files is false; SET kanon.allow_files = true"))
+        Err(self.refused("a file is named, but kanon.allow_files is false; SET kanon.allow_files = true"))
     }
 
     /// Returns the next argument.
@@ -210,9 +210,9 @@ impl<'a> Arguments<'a> {
             None => self.context.sql_to_expr(argument.clone(), schema)?,
         };
         if expr.column_refs().is_empty() {
-            return Err(self.refused(
-                "a constant is given where a column is expected; a column is named in quotes or not",
-            ));
+            return Err(
+                self.refused("expected a column, found a constant; name the column, with or without quotes")
+            );
         }
         if expr.get_type(schema)?.is_nested() {
             return Err(self.refused("lists, structs and maps cannot be grouped"));
@@ -250,7 +250,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn named_column(&mut self, key: &str, table: &LogicalPlan) -> Result<Option<Expr>> {
         let mut all = self.named_columns(key, table)?;
         if all.len() > 1 {
-            return Err(self.refused(format!("`{key}` is said twice")));
+            return Err(self.refused(format!("`{key}` is given twice")));
         }
         Ok(all.pop().map(|(_, column)| column))
     }
@@ -259,7 +259,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn finish(&self, keys: &[&str]) -> Result<()> {
         match self.named.first() {
             Some((name, _)) if keys.is_empty() => {
-                Err(self.refused(format!("nothing is said by name here, but `{name}` is")))
+                Err(self.refused(format!("unknown argument `{name}`: this function takes none by name")))
             }
             Some((name, _)) => {
                 Err(self.refused(format!("there is no argument `{name}`; {}", nearest(name, keys))))

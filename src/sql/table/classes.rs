@@ -24,7 +24,7 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "classes",
-    summary: "the classes of a table: their columns, size, risk, and how many sensitive values they have",
+    summary: "the classes of a table: their columns, size, risk and number of distinct sensitive values",
     parameters: "table, column..., [sensitive => column], [individual => column]",
     example: "SELECT * FROM classes(visits, 'age', 'zip', sensitive => 'diagnosis')",
     paper: None,

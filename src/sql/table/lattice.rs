@@ -23,7 +23,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::TableFunctionRow;
 use super::arguments::Arguments;
-use super::policy::{BoundPolicy, TableAndPolicy, asked, not_repeatable};
+use super::policy::{BoundPolicy, TableAndPolicy, not_repeatable, table_and_policy};
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::replay_table::table_of_plan;
@@ -45,14 +45,15 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "lattice",
-    summary: "every combination of levels that a policy allows: what it suppresses and loses, and whether it will do",
+    summary: "every combination of levels that a policy allows: its suppression and losses, and whether it \
+         satisfies the policy",
     parameters: "table, policy",
     example: "SELECT levels, granularity FROM lattice(visits, 'visits.toml') WHERE anonymous ORDER BY granularity",
     paper: None,
 };
 
 fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
-    let TableAndPolicy { policy, digest, table, .. } = asked(&mut call)?;
+    let TableAndPolicy { policy, digest, table, .. } = table_and_policy(&mut call)?;
     call.finish(&[])?;
     let profile = by_values(table.clone(), &policy).map_err(|error| call.refused(error))?;
     let mut inputs = vec![profile.into_unoptimized_plan()];

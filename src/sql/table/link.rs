@@ -88,18 +88,18 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
 
     let mut columns = of_a;
     columns.extend(match &individual {
-        Some(who) => Some(compared(who.clone(), a.schema())?.alias("who")),
+        Some(individual) => Some(compared(individual.clone(), a.schema())?.alias("who")),
         None => None,
     });
-    let people = LogicalPlanBuilder::from(a).project(columns)?;
-    let people = if individual.is_some() { people.filter(column("who").is_not_null())? } else { people };
+    let list = LogicalPlanBuilder::from(a).project(columns)?;
+    let list = if individual.is_some() { list.filter(column("who").is_not_null())? } else { list };
     // The groups stand on the left, where they are held in memory; a streams past them.
     let on = (
         keys("b").into_iter().map(Column::from_name).collect(),
         keys("a").into_iter().map(Column::from_name).collect(),
     );
-    let (groups, people) = (LogicalPlanBuilder::from(groups), people.build()?);
-    let linked = groups.join_detailed(people, JoinType::Right, on, None, NullEquality::NullEqualsNull)?;
+    let (groups, list) = (LogicalPlanBuilder::from(groups), list.build()?);
+    let linked = groups.join_detailed(list, JoinType::Right, on, None, NullEquality::NullEqualsNull)?;
 
     let zero = |value: Expr| when(value.clone().is_null(), lit(0i64)).otherwise(value);
     let mut columns = vec![zero(column(&matches))?.alias(MATCHES)];

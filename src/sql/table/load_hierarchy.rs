@@ -32,7 +32,7 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "load_hierarchy",
-    summary: "loads a table as a hierarchy that generalize() and policies can name",
+    summary: "loads a table as a hierarchy for generalize() and policies",
     parameters: "name, table",
     example: "SELECT * FROM load_hierarchy('marital', (SELECT status, was_married FROM statuses))",
     paper: None,

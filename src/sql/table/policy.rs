@@ -87,7 +87,7 @@ impl BoundPolicy {
 ///
 /// # Errors
 /// A plan error when either is wrong.
-pub(super) fn asked(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
+pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolicy> {
     let table = call.next("a table")?;
     let (text, folder) = read(call)?;
     let refused = |error: Error| call.refused(error);
@@ -207,7 +207,7 @@ impl Files for KnownFiles {
 /// Builds the error for a table that is read twice and may change between the reads.
 pub(super) fn not_repeatable(call: &Arguments<'_>) -> DataFusionError {
     call.refused(
-        "the table may give other rows when it is read again (a volatile function, LIMIT, a window, a sum of doubles); \
-         make a table of it first: CREATE TABLE t AS SELECT ...",
+        "the table may give other rows when it is read again (a volatile function, LIMIT, a window, a sum of \
+         doubles); materialize it first: CREATE TABLE t AS SELECT ...",
     )
 }
