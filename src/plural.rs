@@ -5,13 +5,6 @@ pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Formats the number of nodes of a lattice; `u64::MAX` stands for all numbers that do not fit.
-#[cfg(feature = "engine")]
-pub(crate) fn nodes_of(nodes: u64) -> String {
-    let text = plural(nodes, "node", "nodes");
-    if nodes == u64::MAX { format!("more than {text}") } else { text }
-}
-
 /// Formats the number with its digits in groups of three: `1,234,567`.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();

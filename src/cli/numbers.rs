@@ -1,6 +1,7 @@
 //! Formats and parses numbers for people.
 
-pub(crate) use crate::plural::{grouped, nodes_of, plural};
+pub(crate) use crate::plural::{grouped, plural};
+pub(crate) use crate::release::nodes_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 

@@ -401,7 +401,6 @@ mod tests {
         assert_eq!(&agree(&Date::new(Period::Year), &column).unwrap(), &years);
     }
 
-    #[cfg(feature = "engine")]
     proptest! {
         #[test]
         fn moments_in_zones_agree_and_nest(

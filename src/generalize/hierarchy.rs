@@ -35,10 +35,8 @@ use arrow::datatypes::DataType;
 use hashbrown::{HashMap, HashSet};
 
 use super::hierarchy_file::check;
-#[cfg(feature = "engine")]
-pub(crate) use super::hierarchy_file::has_open_quote;
 pub use super::hierarchy_file::{
-    csv_of_batches, csv_of_rows, is_table, parse_csv, parse_table, table_of_batches,
+    csv_of_batches, csv_of_rows, has_open_quote, is_table, parse_csv, parse_table, table_of_batches,
 };
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};

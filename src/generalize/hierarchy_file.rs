@@ -143,7 +143,7 @@ struct Record {
 ///
 /// # Errors
 /// The error of reading the text.
-pub(crate) fn has_open_quote(text: impl Read, delimiter: u8) -> csv::Result<bool> {
+pub fn has_open_quote(text: impl Read, delimiter: u8) -> csv::Result<bool> {
     const ANOTHER: &[u8] = b"\n.\n";
     let mut reader = rows_of(text.chain(ANOTHER), delimiter);
     let (mut record, mut ends) = (csv::ByteRecord::new(), false);

@@ -2,7 +2,7 @@
 //!
 //! Clock changes at midnight make days without a midnight (the first moment is then the change
 //! itself), days with two midnights (the earlier one counts) and days that a place skipped. Zone
-//! names need arrow's feature `chrono-tz`, which the engine enables.
+//! names need arrow's feature `chrono-tz`.
 
 use arrow::array::timezone::Tz;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
@@ -90,8 +90,6 @@ impl Zone {
     }
 }
 
-// Zone names need the engine.
-#[cfg(feature = "engine")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::Run;
-use crate::plural::nodes_of;
+use crate::plural::plural;
 use crate::progress::Progress;
 
 /// The duration after which a search gets a notice, unless its lattice is small: it will end soon.
@@ -42,6 +42,12 @@ impl Progress for LongSearch<'_> {
             self.run.progress.notice(&format!("searching {nodes}; this may take a long time: {advice}"));
         }
     }
+}
+
+/// Formats the number of nodes of a lattice; `u64::MAX` stands for all numbers that do not fit.
+pub(crate) fn nodes_of(nodes: u64) -> String {
+    let text = plural(nodes, "node", "nodes");
+    if nodes == u64::MAX { format!("more than {text}") } else { text }
 }
 
 #[cfg(test)]

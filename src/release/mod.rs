@@ -18,6 +18,7 @@ mod verify_folder;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use long_search::nodes_of;
 pub use publish::make_record::risks;
 pub(crate) use search::{ask, can_be_searched};
 pub use search::{limit, load, search, search_minimal};

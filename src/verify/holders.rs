@@ -408,10 +408,9 @@ mod tests {
     async fn counted(rows: &[Row], individuals: bool, q: u64) -> Holders {
         let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
         let value: ArrayRef = Arc::new(StringViewArray::from_iter(rows.iter().map(|row| row.0)));
-        let individual: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.1)));
-        let table = session
-            .read_batch(RecordBatch::try_from_iter([("v", value), ("w", individual)]).unwrap())
-            .unwrap();
+        let owners: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.1)));
+        let table =
+            session.read_batch(RecordBatch::try_from_iter([("v", value), ("w", owners)]).unwrap()).unwrap();
         let mut columns = vec![column("v")];
         columns.extend(individual(column("w"), random_keys("a test").unwrap()).unwrap());
         let table = table.select(columns).unwrap();
