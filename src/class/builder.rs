@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, new_empty_array};
+use arrow::array::{Array, ArrayRef, UInt32Array, new_empty_array};
+use arrow::compute::{sort_to_indices, take};
 
 use super::classes::Classes;
 use super::encoded_column::EncodedColumn;
@@ -41,9 +42,21 @@ impl Coding {
     /// Returns the distinct values in order and turns each code into its value's position in that
     /// order; `None` without a row.
     fn finish(&mut self) -> Result<Option<ArrayRef>> {
-        let Some((values, ranks)) = self.coder.finish()? else { return Ok(None) };
+        let Some((values, ranks)) = self.coder.finish_sorted()? else { return Ok(None) };
         self.codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
         Ok(Some(values))
+    }
+
+    /// Returns the `values` in the order of their positions, NULL first, and changes their codes
+    /// accordingly.
+    fn order_by(&mut self, values: &ArrayRef, positions: &UInt32Array) -> Result<ArrayRef> {
+        let order = sort_to_indices(positions, None, None).map_err(Error::internal)?;
+        let mut places = vec![0u32; values.len()];
+        for (place, code) in (0u32..).zip(order.values()) {
+            places[*code as usize] = place;
+        }
+        self.codes.iter_mut().for_each(|code| *code = places[*code as usize]);
+        take(values, &order, None).map_err(Error::internal)
     }
 }
 
@@ -125,6 +138,10 @@ impl ClassTableBuilder {
         for (column, coding) in self.columns.drain(..).zip(&mut self.coding) {
             let values = coding.finish()?;
             let values = values.unwrap_or_else(|| new_empty_array(column.hierarchy.input_type()));
+            let values = match column.hierarchy.leaf_positions(&values)? {
+                Some(positions) => coding.order_by(&values, &positions)?,
+                None => values,
+            };
             codes_held.at_least(codes_of(&columns) + values.len() * size_of::<u64>())?;
             let mut frequency = vec![0; values.len()];
             coding.codes.iter().zip(&self.rows).for_each(|(code, rows)| frequency[*code as usize] += rows);
@@ -133,7 +150,7 @@ impl ClassTableBuilder {
                 if self.show_values { uncovered(&column.hierarchy, &values)? } else { String::new() };
             let coded = EncodedColumn::new(column, values, &frequency, heaviest, &budget)
                 .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")).and(&uncovered))?;
-            // Base classes are at level 0, whose labels need not sort like the values: "10" < "9".
+            // Base classes are at level 0, which may merge values.
             let level_0 = coded.level(0).of_value();
             coding.codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);
             columns.push(coded);

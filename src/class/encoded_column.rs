@@ -11,8 +11,9 @@ use crate::decimal::ratio;
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, apply};
 
-/// A column's distinct values and labels as codes. A code is the position of a label in the order
-/// of labels, NULL first. Its `Debug` shows no cell.
+/// A column's distinct values and labels as codes, both in the order of the values: that of a
+/// hierarchy file's leaves, else that of the type (numbers as numbers, dates as dates), NULL first.
+/// The label whose least value is smaller has the smaller code. Its `Debug` shows no cell.
 pub struct EncodedColumn {
     name: String,
     hierarchy: Hierarchy,
@@ -219,13 +220,11 @@ impl EncodedColumn {
     }
 }
 
-/// Returns the distinct labels in order and the code of each given label.
+/// Returns the distinct labels in the order of their first places, and the code of each given label.
 fn code(labels: &ArrayRef, budget: &Arc<dyn Budget>) -> Result<(ArrayRef, Vec<u32>)> {
     let coder = Encoder::new(budget);
-    let mut codes = coder.code(labels)?;
-    let Some((distinct, ranks)) = coder.finish()? else { return Ok((ArrayRef::clone(labels), codes)) };
-    codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
-    Ok((distinct, codes))
+    let codes = coder.code(labels)?;
+    Ok((coder.finish()?.unwrap_or_else(|| ArrayRef::clone(labels)), codes))
 }
 
 /// Maps each label code of a level to its code at a coarser level. Levels that do not nest are an
@@ -277,4 +276,91 @@ fn leaf_counts(
         },
     );
     (counts.collect(), all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Date32Array, Float64Array, Int64Array, StringViewArray};
+
+    use crate::class::tests::{quasi, table};
+    use crate::class::{ClassTable, QuasiColumn};
+    use crate::generalize::hierarchy::parse_csv;
+    use crate::generalize::{Argument, Hierarchy, Options, Value, hierarchy};
+
+    /// Returns the labels of each level in code order.
+    fn labels(table: &ClassTable) -> Vec<Vec<String>> {
+        let column = &table.columns()[0];
+        let text = |values: &ArrayRef, row| Value::read(values, row).unwrap().text_form();
+        (0..=column.height())
+            .map(|level| {
+                let labels = column.level(level).labels();
+                (0..labels.len()).map(|row| text(labels, row).unwrap_or("NULL".into())).collect()
+            })
+            .collect()
+    }
+
+    /// Returns whether no value has a smaller code than the value before it, at any level.
+    fn is_in_order(table: &ClassTable) -> bool {
+        let column = &table.columns()[0];
+        (0..=column.height()).all(|level| column.level(level).of_value().is_sorted())
+    }
+
+    #[test]
+    fn numbers_are_in_the_order_of_numbers_also_as_text() {
+        let values: ArrayRef =
+            Arc::new(Int64Array::from(vec![Some(100), Some(9), None, Some(-15), Some(10), Some(-5)]));
+        let ranges = table(vec![(quasi("n", &values, Some(("range", &[10, 100]))), values)]);
+        assert_eq!(
+            labels(&ranges),
+            [
+                vec!["NULL", "-15", "-5", "9", "10", "100"],
+                vec!["NULL", "[-20,-10)", "[-10,0)", "[0,10)", "[10,20)", "[100,110)"],
+                vec!["NULL", "[-100,0)", "[0,100)", "[100,200)"],
+                vec!["*"],
+            ]
+        );
+        assert!(is_in_order(&ranges));
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![10.5, 9.25, -0.5]));
+        let ranges = table(vec![(quasi("x", &values, Some(("range", &[2]))), values)]);
+        assert_eq!(labels(&ranges)[0], ["-0.5", "9.25", "10.5"]);
+        assert!(is_in_order(&ranges));
+    }
+
+    #[test]
+    fn dates_are_in_the_order_of_dates() {
+        let values: ArrayRef = Arc::new(Date32Array::from(vec![Some(365), Some(-1), None, Some(0)]));
+        let dates = table(vec![(quasi("day", &values, None), values)]);
+        assert_eq!(labels(&dates)[0], ["NULL", "1969-12-31", "1970-01-01", "1971-01-01"]);
+        assert!(is_in_order(&dates));
+    }
+
+    #[test]
+    fn values_of_a_hierarchy_file_are_in_its_order_with_subtrees_together() {
+        let file = "none;low;*\nmild;low;*\nsevere;high;*\nfaint;low;*\ncritical;high;*\n";
+        let rows = parse_csv(file, "grade").unwrap();
+        let levels = (hierarchy::ROW.levels)(&rows, &Options::default()).unwrap();
+        assert!(matches!(rows, Argument::Table(_)));
+        let values: ArrayRef = Arc::new(StringViewArray::from(vec![
+            Some("critical"),
+            Some("faint"),
+            Some("severe"),
+            None,
+            Some("none"),
+            Some("mild"),
+        ]));
+        let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
+        let grade = QuasiColumn { name: "grade".into(), hierarchy, weight: 1.0 };
+        let grades = table(vec![(grade, values)]);
+        assert_eq!(
+            labels(&grades),
+            [
+                vec!["NULL", "none", "mild", "faint", "severe", "critical"],
+                vec!["NULL", "low", "high"],
+                vec!["*"],
+            ]
+        );
+        assert!(is_in_order(&grades));
+    }
 }

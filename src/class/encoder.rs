@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::ArrayRef;
-use arrow::row::{RowConverter, Rows, SortField};
+use arrow::row::{Row, RowConverter, Rows, SortField};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Budget, Held, too_many_classes};
@@ -56,11 +56,19 @@ impl Encoder {
         coder.0.find(values)
     }
 
+    /// Returns the distinct values in code order; `None` if no value was encoded. Leaves the encoder
+    /// empty.
+    pub(super) fn finish(&self) -> Result<Option<ArrayRef>> {
+        let mut coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
+        let Some((converter, distinct)) = std::mem::take(&mut coder.0).known else { return Ok(None) };
+        values_of(&converter, distinct.iter()).map(Some)
+    }
+
     /// Returns the distinct values in order, NULL first, and the position of each code in that
     /// order; `None` if no value was encoded. Leaves the encoder empty.
-    pub(super) fn finish(&self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
+    pub(super) fn finish_sorted(&self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
         let mut coder = self.0.lock().map_err(|_| Error::internal("encoder: a thread panicked"))?;
-        std::mem::take(&mut coder.0).finish()
+        std::mem::take(&mut coder.0).sorted()
     }
 }
 
@@ -101,7 +109,7 @@ impl Interner {
     fn find(&self, values: &ArrayRef) -> Result<Vec<Option<u32>>> {
         let Some((converter, distinct)) = &self.known else { return Ok(vec![None; values.len()]) };
         let rows = converted(converter, values)?;
-        let find = |row: arrow::row::Row<'_>| {
+        let find = |row: Row<'_>| {
             let hash = self.hasher.hash_one(row.data());
             self.index.find(hash, |at| distinct.row(*at as usize) == row).copied()
         };
@@ -113,7 +121,7 @@ impl Interner {
         distinct + self.index.capacity() * size_of::<u32>()
     }
 
-    fn finish(self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
+    fn sorted(self) -> Result<Option<(ArrayRef, Vec<u32>)>> {
         let Some((converter, distinct)) = self.known else { return Ok(None) };
         let mut order: Vec<u32> = (0..u32::try_from(distinct.num_rows()).map_err(Error::internal)?).collect();
         order.sort_unstable_by(|a, b| distinct.row(*a as usize).cmp(&distinct.row(*b as usize)));
@@ -122,11 +130,13 @@ impl Interner {
             ranks[*code as usize] = rank;
         }
         let sorted = order.iter().map(|code| distinct.row(*code as usize));
-        let mut columns =
-            converter.convert_rows(sorted).map_err(|_| Error::internal("encoder: codes have no values"))?;
-        let values = columns.pop().ok_or_else(|| Error::internal("encoder: rows without a column"))?;
-        Ok(Some((values, ranks)))
+        Ok(Some((values_of(&converter, sorted)?, ranks)))
     }
+}
+
+fn values_of<'a>(converter: &RowConverter, rows: impl Iterator<Item = Row<'a>>) -> Result<ArrayRef> {
+    let columns = converter.convert_rows(rows).map_err(|_| Error::internal("encoder: codes have no values"));
+    columns?.pop().ok_or_else(|| Error::internal("encoder: rows without a column"))
 }
 
 fn converted(converter: &RowConverter, values: &ArrayRef) -> Result<Rows> {

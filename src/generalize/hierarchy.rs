@@ -82,6 +82,9 @@ fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>>
 struct Table {
     /// The row number of each value, for columns.
     rows: HashMap<String, u32>,
+    /// The position of each row, depth first through the tree: siblings in the order of their first
+    /// rows.
+    positions: Vec<u32>,
     /// The labels of level 1 and up.
     levels: Vec<Labels>,
     /// All labels of each value, for one value at a time and for comparing tables.
@@ -113,8 +116,31 @@ impl Table {
             labels().for_each(|label| *leaves.entry(label.clone()).or_insert(0) += 1);
             Labels { of_rows: StringViewArray::from_iter_values(labels()), leaves }
         });
-        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers })
+        let positions = depth_first(rows)?;
+        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers, positions })
     }
+}
+
+/// Returns the position of each row of a tree, depth first, with siblings in the order of their first
+/// rows.
+fn depth_first(rows: &[Vec<String>]) -> Result<Vec<u32>> {
+    let count = u32::try_from(rows.len()).map_err(|_| Error::policy("too many rows"))?;
+    let mut order: Vec<u32> = (0..count).collect();
+    // Sorting by the finest level first and stably by each coarser one keeps every subtree together.
+    for level in 1..rows.first().map_or(0, Vec::len) {
+        let mut first_rows: HashMap<&str, u32> = HashMap::new();
+        let first = (0u32..).zip(rows).map(|(number, cells)| {
+            let label = cells.get(level).map_or("", String::as_str);
+            *first_rows.entry(label).or_insert(number)
+        });
+        let first: Vec<u32> = first.collect();
+        order.sort_by_key(|row| first[*row as usize]);
+    }
+    let mut positions = vec![0u32; rows.len()];
+    for (position, row) in (0u32..).zip(order) {
+        positions[row as usize] = position;
+    }
+    Ok(positions)
 }
 
 /// One column of a hierarchy file: the generalizer that the [module](self) describes.
@@ -239,6 +265,15 @@ impl Generalizer for HierarchyLevel {
         let texts = plain_texts(values)?;
         let missing = |text: Option<&str>| text.is_some_and(|text| !self.table.rows.contains_key(text));
         Ok(texts.iter().enumerate().filter(|(_, text)| missing(*text)).map(|(row, _)| row).collect())
+    }
+
+    fn leaf_positions(&self, values: &ArrayRef) -> Result<Option<UInt32Array>> {
+        let texts = plain_texts(values)?;
+        let position = |text: Option<&str>| {
+            let row = self.table.rows.get(text?)?;
+            self.table.positions.get(*row as usize).copied()
+        };
+        Ok(Some(texts.iter().map(position).collect()))
     }
 
     fn all_leaves(&self) -> Option<u64> {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringViewArray};
+use arrow::array::{ArrayRef, StringViewArray, UInt32Array};
 use arrow::datatypes::{DataType, i256};
 
 use super::bounds::{is_number, map_numbers, not_numbers};
@@ -87,6 +87,15 @@ impl Hierarchy {
     /// Returns the levels from 0 to the top.
     pub fn levels(&self) -> &[Arc<dyn Generalizer>] {
         &self.levels
+    }
+
+    /// Returns the position of each value in the order of the leaves, if a level enumerates them.
+    ///
+    /// # Errors
+    /// The errors of [`Generalizer::leaf_positions`].
+    pub fn leaf_positions(&self, values: &ArrayRef) -> Result<Option<UInt32Array>> {
+        let positions = self.levels.iter().map(|level| level.leaf_positions(values).transpose());
+        positions.flatten().next().transpose()
     }
 
     /// Returns the number of the top level, H in the formulae.

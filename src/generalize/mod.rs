@@ -34,7 +34,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
@@ -126,6 +126,16 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// leaves.
     fn leaves(&self, _labels: &ArrayRef) -> Option<Vec<u64>> {
         None
+    }
+
+    /// Returns the position of each value in the order of the leaves (depth first through the
+    /// hierarchy file), if the level enumerates its leaves. NULL, and values that are not covered,
+    /// have no position.
+    ///
+    /// # Errors
+    /// An internal error for values that cannot be read as text.
+    fn leaf_positions(&self, _values: &ArrayRef) -> Result<Option<UInt32Array>> {
+        Ok(None)
     }
 
     /// Returns the number of all leaves (rows of the hierarchy file), if the level enumerates them.
@@ -322,7 +332,7 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
             let used = arrow::array::AnyDictionaryArray::normalized_keys(dictionary);
             let mut position = vec![u32::MAX; dictionary.values().len()];
             let mut kept: Vec<u32> = Vec::new();
-            let keys: arrow::array::UInt32Array = used
+            let keys: UInt32Array = used
                 .iter()
                 .enumerate()
                 .map(|(row, key)| {
@@ -339,8 +349,8 @@ pub fn apply(generalizer: &dyn Generalizer, values: &ArrayRef) -> Result<ArrayRe
                     Ok(Some(*slot))
                 })
                 .collect::<Result<_>>()?;
-            let distinct = take(dictionary.values(), &arrow::array::UInt32Array::from(kept), None)
-                .map_err(Error::internal)?;
+            let distinct =
+                take(dictionary.values(), &UInt32Array::from(kept), None).map_err(Error::internal)?;
             let generalized = apply(generalizer, &distinct)?;
             // NULL keys must become the label of NULL, which only the top level has.
             if keys.null_count() > 0 {
