@@ -214,7 +214,7 @@ mod tests {
                 .contains("1 row is suppressed, at most 0")
         );
         let top = judge(RIGHT, "0.2", Arc::new(Suppress::star())).await.unwrap_err();
-        assert!(top.to_string().contains("no label"), "{top}");
+        assert!(top.to_string().contains("not a label"), "{top}");
         assert!(judge((&[], &[]), "1", as_is()).await.is_err());
     }
 

@@ -238,8 +238,8 @@ fn csv_that_does_not_fit() {
     let place = scene();
     let born = format!("{},", texts(&canaries(), "born")[3]);
     for (from, to, part) in [
-        ("918273645017,", &b"canary-no-number,"[..], "column `age`: 1 row holds no number"),
-        (&born, b"7391-02-canary,", "column `born`: 1 row holds no date"),
+        ("918273645017,", &b"canary-no-number,"[..], "column `age`: 1 row does not hold a number"),
+        (&born, b"7391-02-canary,", "column `born`: 1 row does not hold a date"),
         (",003-Canary-diagnosis", b"", "fields, the first line has"),
         ("003-Canary-name,", b"003-Canary-name,918273645111,", "fields, the first line has"),
         ("003-Canary-name,", b"\"003-Canary-name,", "fields, the first line has"),

@@ -754,7 +754,7 @@ fn csv_numbers_and_dates() {
     place.write("p.toml", policy("date = [\"year\"]"));
     for moment in ["2024-01-01T00:30:00+02:00", "2024-01-01T00:30:00-0500"] {
         place.write("in.csv", format!("x\n{moment}\n2024-02-01\n"));
-        refused(&place, "release in.csv --policy p.toml --to out", 3, "1 row holds no date");
+        refused(&place, "release in.csv --policy p.toml --to out", 3, "1 row does not hold a date");
     }
     place.write("in.csv", "x;y\n2024-02-01;1\n");
     refused(&place, "release in.csv --policy p.toml --to out", 2, "delimiter = \";\"");

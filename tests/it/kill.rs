@@ -377,14 +377,11 @@ fn what_a_killed_run_left_is_said() {
     let input = ["verify", OUT, "--input", "people.parquet"];
     lab.run(&input)
         .exit(2, "--policy; ")
-        .exit(2, ".out.kanon-work is of a run that is still at work, or was killed");
+        .exit(2, ".out.kanon-work belongs to a run that is still active or was killed");
     // Killed where names cannot be exchanged.
     fs::rename(lab.out(), lab.path(WORK).join("old")).unwrap();
-    let gone = lab.run(&["verify", OUT]).exit(3, "out: there is no such folder; ");
-    gone.exit(
-        3,
-        "(the release that was there lies in its folder `old`); the next `kanon release` to the same place",
-    );
+    let gone = lab.run(&["verify", OUT]).exit(3, "out: no such folder; ");
+    gone.exit(3, "(the previous release is in its `old` folder); the next `kanon release` to the same place");
     lab.run(&RELEASE[..6]).exit(2, "--overwrite");
     lab.run(&input).exit(0, "against the input");
     fs::remove_dir_all(lab.out()).unwrap();

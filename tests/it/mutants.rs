@@ -318,7 +318,7 @@ fn identifiers_under_other_names() {
             Pass,
             DIFFER,
         ),
-        ("as zip", |r| with(&r.rows, "zip", r.ssn()), Refuse("fail a required model"), Refuse("no label")),
+        ("as zip", |r| with(&r.rows, "zip", r.ssn()), Refuse("fail a required model"), Refuse("not a label")),
     ]);
 
     let rows = Rows::of(Lab::released());

@@ -190,7 +190,7 @@ fn files_are_tables_by_their_names() {
     let text = "SELECT k_anonymity(generalize_prefix(zip, 2)) AS k FROM 'patients_age.csv'";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "k\n3\n");
 
-    ask(&place, "", "SELECT * FROM 'nothing.csv'").exit(3).says("input `nothing.csv`: there is no such file");
+    ask(&place, "", "SELECT * FROM 'nothing.csv'").exit(3).says("input `nothing.csv`: no such file");
     ask(&place, "", "SELECT * FROM 'scores.xml'").exit(3).says("scores.xml");
     ask(&place, "", "SELECT * FROM scores").exit(2).says("file names are quoted: FROM 'visits.parquet'");
     ask(&place, "", "SELECT * FROM scores.csv").exit(2).says("file names are quoted");

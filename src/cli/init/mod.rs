@@ -16,7 +16,7 @@ use crate::error::{Error, Result, of_file};
 use crate::input::Input;
 use crate::propose::{Column, IndividualSource, Levels, Proposal, Proposed, propose};
 
-/// Propose a first policy for a table: roles and levels, with comments that give the reasons.
+/// Propose a first policy for a table: roles and levels, with comments that say why.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -103,8 +103,7 @@ impl PolicyFile {
         self.comment("The roles:");
         for role in [
             "identifier   identifies a person or a record; never written",
-            "individual   identifies the person of a row if people have several rows; at most one; never \
-             written",
+            "individual   the person of a row, if people have several; at most one; never written",
             "quasi        outsiders may know it about a person; generalized level by level",
             "sensitive    must not be disclosed about a person; written as it is",
             "text         free text; never written",

@@ -287,11 +287,10 @@ fn is_occupied(error: &io::Error) -> bool {
 /// beside OUT.
 pub(crate) fn unfinished(out: &Path) -> Option<String> {
     let work = WorkFolder::of(out).ok().filter(|work| is_folder(work.path()))?;
-    let old =
-        if is_folder(&work.old()) { " (the release that was there lies in its folder `old`)" } else { "" };
+    let old = if is_folder(&work.old()) { " (the previous release is in its `old` folder)" } else { "" };
     Some(format!(
-        "{} is of a run that is still at work, or was killed{old}; the next `kanon release` to the same \
-         place puts things right",
+        "{} belongs to a run that is still active or was killed{old}; the next `kanon release` to the same \
+         place repairs this",
         work.path().display()
     ))
 }

@@ -254,7 +254,7 @@ fn a_release_that_appeared_meanwhile_is_not_replaced() {
     let staging = Staging::begin(&out, false, &nothing()).unwrap();
     fs::rename(&other, &out).unwrap();
     let refused = staging.publish(&private("")).unwrap_err();
-    assert!(refused.to_string().contains("a release is there"), "{refused}");
+    assert!(refused.to_string().contains("a release already exists"), "{refused}");
     assert_eq!(there(&out), Some(1));
 }
 

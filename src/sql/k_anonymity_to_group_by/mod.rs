@@ -226,7 +226,7 @@ impl Rewrite<'_> {
     fn can_read_again(&self) -> std::result::Result<(), Stop> {
         let input = &self.aggregate.input;
         if !is_repeatable(input)? {
-            return Err(Stop::Declined("the input may give other rows when it is read again"));
+            return Err(Stop::Declined("the input may return different rows when it is read again"));
         }
         if reads_once(input)? {
             return Err(Stop::Declined("the input is a search or a stream, which is read once"));
@@ -370,7 +370,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plan_is_left_alone_for_a_reason() {
-        let again = Some("the input may give other rows when it is read again");
+        let again = Some("the input may return different rows when it is read again");
         for (sql, reason) in [
             ("SELECT k_anonymity(column1) FROM t", None),
             ("SELECT k_anonymity(column1), max(column2), count(DISTINCT column3) FROM t", None),

@@ -262,7 +262,7 @@ impl<'a> Arguments<'a> {
                 Err(self.refused(format!("unknown argument `{name}`: this function takes none by name")))
             }
             Some((name, _)) => {
-                Err(self.refused(format!("there is no argument `{name}`; {}", nearest(name, keys))))
+                Err(self.refused(format!("unknown argument `{name}`; {}", nearest(name, keys))))
             }
             None if self.positional.is_empty() => Ok(()),
             None => {

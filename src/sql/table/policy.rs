@@ -207,7 +207,7 @@ impl Files for KnownFiles {
 /// Builds the error for a table that is read twice and may change between the reads.
 pub(super) fn not_repeatable(call: &Arguments<'_>) -> DataFusionError {
     call.refused(
-        "the table may give other rows when it is read again (a volatile function, LIMIT, a window, a sum of \
-         doubles); materialize it first: CREATE TABLE t AS SELECT ...",
+        "the table may return different rows when it is read again (a volatile function, LIMIT, a window, a \
+         sum of doubles); materialize it first: CREATE TABLE t AS SELECT ...",
     )
 }
