@@ -83,6 +83,10 @@ impl ClassModel for KAnonymity {
         Quantity::Count(class.size)
     }
 
+    fn rows_bound_individuals(&self) -> bool {
+        true
+    }
+
     fn worst(&self) -> Worst {
         Worst::Least
     }

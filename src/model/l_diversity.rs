@@ -99,6 +99,12 @@ impl ClassModel for LDiversity {
         Quantity::Count((values().count() as u64).min((class.size + 1).saturating_sub(most)))
     }
 
+    fn rows_bound_individuals(&self) -> bool {
+        // Without the most common value of its rows a class has at least as many rows as individuals without that
+        // of its individuals.
+        true
+    }
+
     fn worst(&self) -> Worst {
         Worst::Least
     }

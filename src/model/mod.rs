@@ -5,6 +5,7 @@
 //! behaviour when classes merge ([`Merge`]) tells a method which nodes it may skip; the laws in
 //! `tests/` attack that claim.
 
+pub mod entropy_l_diversity;
 pub mod k_anonymity;
 pub mod l_diversity;
 
@@ -144,6 +145,12 @@ pub trait ClassModel: Debug + Send + Sync {
     fn worst(&self) -> Worst;
     /// Returns whether a class with this quantity holds.
     fn holds(&self, value: Quantity) -> bool;
+    /// Returns whether the rows of a class, each counted as an individual, always reach a quantity at
+    /// least as good as its individuals do. Released rows do not name their individuals; where this
+    /// holds they still bound what the individuals can have reached.
+    fn rows_bound_individuals(&self) -> bool {
+        false
+    }
     /// Returns the required bound, in the unit of `value`.
     fn required(&self) -> Decimal;
     /// Returns the worst quantity of the given classes, which is what the table reached; `None`
@@ -216,7 +223,7 @@ pub struct ModelRow {
 }
 
 /// All models.
-pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW];
+pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW, entropy_l_diversity::ROW];
 
 /// Makes the model `name` with these parameters.
 ///

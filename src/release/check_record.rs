@@ -254,7 +254,8 @@ fn is_reached(
         model.value(&Class { size: u64::from(least), sensitive: &values })
     });
     let is_within = |bound: Quantity| reached.to_f64() <= bound.to_f64();
-    best.is_none_or(is_within) && by_rows.is_some_and(is_within)
+    let by_rows = by_rows.map(is_within);
+    best.is_none_or(is_within) && by_rows.unwrap_or(!model.rows_bound_individuals())
 }
 
 /// Checks the counts of homogeneous classes in individuals. If the rows of a class share a value,

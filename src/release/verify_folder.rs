@@ -144,7 +144,8 @@ fn check_words(public: &PublicRecord) -> Result<()> {
     Ok(())
 }
 
-/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers.
+/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. A
+/// model of individuals that rows do not bound is not judged and reaches `None`.
 async fn alone(
     run: &Run<'_>,
     out: &Path,
@@ -159,6 +160,11 @@ async fn alone(
     let output = read_parts(&session, out, parts)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns.iter().map(|column| column.name.clone()).zip(generalizers);
+    let is_judged = |requirement: &Requirement| {
+        public.individuals.is_none() || requirement.model.rows_bound_individuals()
+    };
+    let judged: Vec<bool> = models.iter().map(is_judged).collect();
+    let models: Vec<Requirement> = models.into_iter().filter(is_judged).collect();
     let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
     let expected = Expected {
         columns: columns.collect(),
@@ -167,7 +173,10 @@ async fn alone(
         individual: None,
         suppression_limit: None,
     };
-    let verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
+    let mut verified = verify(&session, output.clone(), None, &expected, run.stop).await?;
+    let mut reached = std::mem::take(&mut verified.reached).into_iter();
+    let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
+    verified.reached = judged.into_iter().map(of_model).collect();
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
     let unique = rows.unique_together().await?;
     let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());

@@ -159,6 +159,23 @@ fn oracle(measure: &Measure, rows: &[&Row]) -> Option<f64> {
             };
             classes.values().map(l).min().map(|l| l as f64)
         }
+        "entropy_l_diversity" => {
+            let of_value = measure.sensitive.unwrap().1;
+            let l = |class: &Vec<&Row>| {
+                let mut having: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+                class.iter().for_each(|row| having.entry(of_value(row)).or_default().push(row));
+                having.remove("null");
+                let counts: Vec<f64> = having.values().map(|rows| people(rows).len() as f64).collect();
+                let (all, most) = (counts.iter().sum::<f64>(), counts.iter().copied().fold(0.0, f64::max));
+                let bits = counts.iter().filter(|count| **count > 0.0).map(|n| n / all * (all / n).log2());
+                if all == 0.0 {
+                    0.0
+                } else {
+                    bits.sum::<f64>().exp2().min(people(class).len() as f64 + 1.0 - most)
+                }
+            };
+            classes.values().map(l).reduce(f64::min)
+        }
         "prosecutor_risk_max" => smallest().into_iter().reduce(f64::max),
         "prosecutor_risk_mean" => {
             let all = smallest();
@@ -196,6 +213,7 @@ impl Measure {
             "k_anonymity",
             "l_diversity",
             "l_diversity",
+            "entropy_l_diversity",
             "prosecutor_risk_max",
             "prosecutor_risk_mean",
             "share_at_risk",
@@ -210,7 +228,7 @@ impl Measure {
         Self {
             name,
             individual: random.chance(if is_model { 2 } else { 6 }),
-            sensitive: (name == "l_diversity").then(|| match random.chance(3) {
+            sensitive: name.ends_with("l_diversity").then(|| match random.chance(3) {
                 true => random.of(SENSITIVE),
                 false => SENSITIVE[0],
             }),
