@@ -39,7 +39,9 @@ impl Check {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let mut models: Vec<Requirement> = Vec::new();
         if let Some(k) = self.k {
-            models.push(Requirement::of_sizes(KAnonymity::new(k).map_err(|e| e.at("--k"))?));
+            // The message begins with `k: `.
+            let model = KAnonymity::new(k).map_err(|error| Error::policy(format!("--{error}")))?;
+            models.push(Requirement::of_sizes(model));
         }
         for text in &self.require {
             models.push(parse_requirement(text)?);

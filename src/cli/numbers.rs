@@ -69,13 +69,15 @@ pub(super) fn homogeneous_lines(all: &[Homogeneous], individuals: bool) -> Strin
     all.iter().map(line).collect()
 }
 
-/// Describes the share that is unique on the quasi-identifiers, and together with the columns that
-/// are released as they are; above a tenth a warning names the columns that single individuals out.
+/// Describes the share of a release that is unique on the quasi-identifiers, and together with the
+/// columns that are released as they are; above a tenth a warning names the columns that single
+/// individuals out.
 pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals: bool) -> String {
     let noun = if individuals { "individuals" } else { "rows" };
     let share = percent_of(together.count, together.of);
     let mut text = format!(
-        "unique    {} of {noun} on their quasi-identifiers; {share} together with the columns released as they are\n",
+        "unique    {} of the released {noun} on their quasi-identifiers; {share} together with the columns \
+         released as they are\n",
         percent(on_quasi)
     );
     if together.is_alarming() {

@@ -78,7 +78,7 @@ impl Release {
     fn describe(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
-        let costs = costs_text(chosen, costs);
+        let costs = costs_text(chosen, costs, private.suppressed_rows > 0);
         let chosen: Vec<String> =
             chosen.iter().map(|(name, level)| level_text(name, &level.by, level.level, level.of)).collect();
         let models: Vec<String> = public
@@ -104,9 +104,6 @@ impl Release {
                 None => format!("{}; each counts as a person", rows(private.input_rows)),
             },
         );
-        let individuals = public.individuals.is_some();
-        text += &unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals);
-        let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
         if private.duplicate_rows > 0 {
             line(
                 "copies",
@@ -163,6 +160,8 @@ impl Release {
                 percent(risk(after, "sample_uniqueness")?),
             ),
         );
+        let individuals = public.individuals.is_some();
+        text += &unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals);
         text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
@@ -180,17 +179,22 @@ impl Release {
     }
 }
 
-/// Describes the quasi-identifiers that lose most: the share of its domain that a value stands for.
-fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64]) -> String {
+/// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
+/// average.
+fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
     let mut all: Vec<(&str, f64)> =
         chosen.iter().map(|(name, _)| name.as_str()).zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
-    let text: Vec<String> = text.map(|(name, cost)| format!("{name} {}", percent(*cost))).collect();
+    let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
     match text.as_slice() {
         [] => "nothing: all released values are unchanged".to_owned(),
-        most => format!("most: {} of the domain in each value", most.join(", ")),
+        [(first, share), others @ ..] => {
+            let others: String = others.iter().map(|(name, share)| format!(", {name} {share}")).collect();
+            let all = if some_suppressed { "; a suppressed row counts as 100 %" } else { "" };
+            format!("most: a value of {first} covers on average {share} of its domain{others}{all}")
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use super::{read_arrow, read_csv, read_json};
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::policy::{CsvOptions, CsvType};
+use crate::policy::{CsvOptions, CsvType, one_name_each};
 
 impl Input {
     /// Returns the schema that all files share; CSV columns are all text here.
@@ -188,17 +188,6 @@ pub(crate) fn canonical_table(table: DataFrame) -> Result<DataFrame> {
 pub(crate) fn canonical_floats_as_they_are(table: DataFrame) -> Result<DataFrame> {
     let schema = table.schema().as_arrow().clone();
     canonical(table, &schema, |float| float)
-}
-
-fn one_name_each(schema: &Schema) -> Result<()> {
-    let mut names = std::collections::HashSet::new();
-    match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
-        None => Ok(()),
-        Some(twice) => {
-            let why = format!("the input has two columns named `{}`; rename one", twice.name());
-            Err(Error::data(why))
-        }
-    }
 }
 
 fn url_of(absolute: &Path) -> Result<url::Url> {

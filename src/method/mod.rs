@@ -101,7 +101,8 @@ pub struct Outcome {
     pub best: Vec<Found>,
     /// The number of nodes of the lattice within the allowed levels.
     pub nodes: u64,
-    /// The number of nodes whose classes were computed.
+    /// The number of nodes whose classes were computed far enough to decide whether they are
+    /// anonymous.
     pub evaluated: u64,
     /// Whether these nodes are proven best.
     pub proven: bool,

@@ -53,11 +53,11 @@ impl KAnonymity {
     /// Creates the model for this k.
     ///
     /// # Errors
-    /// A policy error for k = 0.
+    /// A policy error unless k is from 1 to `i64::MAX`.
     pub fn new(k: u64) -> Result<Self> {
         match i64::try_from(k) {
             Ok(1..) => Ok(Self { k }),
-            _ => Err(Error::policy(format!("k: expected an integer of at least 1, found {k}"))),
+            _ => Err(Error::policy(format!("k: expected an integer from 1 to {}, found {k}", i64::MAX))),
         }
     }
 }

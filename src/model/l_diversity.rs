@@ -62,11 +62,11 @@ impl LDiversity {
     /// Creates the model for this l.
     ///
     /// # Errors
-    /// A policy error for l = 0.
+    /// A policy error unless l is from 1 to `i64::MAX`.
     pub fn new(l: u64) -> Result<Self> {
         match i64::try_from(l) {
             Ok(1..) => Ok(Self { l }),
-            _ => Err(Error::policy(format!("l: expected an integer of at least 1, found {l}"))),
+            _ => Err(Error::policy(format!("l: expected an integer from 1 to {}, found {l}", i64::MAX))),
         }
     }
 }

@@ -15,9 +15,11 @@ mod spec;
 #[cfg(test)]
 mod spec_tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+
+use arrow::datatypes::Schema;
 
 pub use spec::{ColumnSpec, CsvOptions, CsvType, HierarchySpec, PolicySpec};
 
@@ -131,6 +133,26 @@ impl Policy {
     pub fn ranges(&self) -> Vec<RangeInclusive<usize>> {
         self.quasi.iter().map(|q| q.levels.clone()).collect()
     }
+}
+
+/// Checks that no two columns of an input have one name.
+///
+/// # Errors
+/// A data error with their positions. Where a file has no header, the names may be cells, so none
+/// is shown.
+pub(crate) fn one_name_each(schema: &Schema) -> Result<()> {
+    let mut names = HashMap::new();
+    for (at, field) in schema.fields().iter().enumerate() {
+        if let Some(first) = names.insert(field.name(), at) {
+            return Err(Error::data(format!(
+                "columns {} and {} of the input have the same name; rename one, or set `header = false` under \
+                 `[input]` if a CSV file has no header line",
+                first + 1,
+                at + 1
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A source of hierarchy files: a folder, or the copies in a private record.

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Schema};
 use super::keys::join;
 use super::required::Required;
 use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
-use super::{Files, Policy, Quasi};
+use super::{Files, Policy, Quasi, one_name_each};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, Options, hierarchy};
@@ -58,13 +58,8 @@ impl PolicySpec {
     }
 
     pub(super) fn check_names(&self, schema: &Schema) -> Result<()> {
-        let mut names = HashSet::new();
-        if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
-            return Err(Error::data(format!(
-                "the input has two columns named `{}`; rename one",
-                twice.name()
-            )));
-        }
+        one_name_each(schema)?;
+        let names: HashSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
         match self.columns.iter().find(|column| !names.contains(&column.name)) {
             None => Ok(()),
             Some(column) => {

@@ -128,7 +128,11 @@ fn columns_of_one_name() {
     let error =
         PolicySpec::from_columns(&["zip".into()], None, 5).unwrap().resolve(&twice, &files()).unwrap_err();
     assert_eq!(error.kind(), Kind::Data);
-    assert_eq!(error.to_string(), "the input has two columns named `zip`; rename one");
+    assert_eq!(
+        error.to_string(),
+        "columns 1 and 2 of the input have the same name; rename one, or set `header = false` under `[input]` \
+         if a CSV file has no header line"
+    );
 }
 
 #[test]

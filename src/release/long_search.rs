@@ -16,7 +16,7 @@ pub(super) struct LongSearch<'a> {
     run: &'a Run<'a>,
     /// The number of nodes in the lattice.
     nodes: u64,
-    /// How the user may get an answer sooner; `None` for no notice.
+    /// A sentence that says how the user may get an answer sooner; `None` for no notice.
     advice: Option<&'static str>,
     started: Instant,
     long: Duration,
@@ -39,7 +39,7 @@ impl Progress for LongSearch<'_> {
             && !self.has_advised.swap(true, Ordering::Relaxed)
         {
             let nodes = nodes_of(self.nodes);
-            self.run.progress.notice(&format!("searching {nodes}; this may take a long time: {advice}"));
+            self.run.progress.notice(&format!("searching {nodes}; this may take a long time. {advice}"));
         }
     }
 }
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn a_long_search_gets_one_notice_with_its_advice() {
-        let advice = Some("wait");
-        let notice = "searching 1,099,511,627,776 nodes; this may take a long time: wait";
+        let advice = Some("Wait");
+        let notice = "searching 1,099,511,627,776 nodes; this may take a long time. Wait";
         assert_eq!(notices(1 << 40, advice, Duration::ZERO), [notice]);
         let many = notices(u64::MAX, advice, Duration::ZERO);
         assert!(many[0].starts_with("searching more than 18,446,744,073,709,551,615 nodes;"), "{many:?}");

@@ -55,13 +55,14 @@ pub struct Released {
     pub before: ClassSizes,
     /// The sizes of the released classes.
     pub after: ClassSizes,
-    /// The loss of each quasi-identifier, in policy order: the share of its domain that a released
-    /// value covers.
+    /// The loss of each quasi-identifier, in policy order: the share of its domain that a value
+    /// covers, on average over the rows of the input; 0 for a value as it is, 1 for a suppressed
+    /// row.
     pub costs: Vec<f64>,
     /// The quasi-identifiers in policy order: name, level, top level, generalizer.
     pub chosen: Vec<(String, LevelRecord)>,
-    /// q, the largest class size that a requirement implies: a value with fewer holders identifies
-    /// individuals.
+    /// q, the greatest of the requirements' smallest class sizes, at least 2: a value with fewer
+    /// holders identifies individuals.
     pub least_holders: u64,
     /// Failures after the release was in its place, in whole sentences for users.
     pub warnings: Vec<String>,

@@ -54,7 +54,7 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
 }
 
 /// Refuses a policy that protects no individual, and one under which individuals would count
-/// several times; returns how many rows are exact copies of another row.
+/// several times; returns how many rows repeat an earlier row exactly.
 ///
 /// # Errors
 /// As [`each_counts_once`]; a policy error if no requirement protects any individual.

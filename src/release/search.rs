@@ -88,8 +88,8 @@ pub fn search(
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
     let advice = (policy.method != "anytime").then_some(
-        "`method = \"anytime\"` with `effort = { seconds = 60 }` ends in time, without a proof that the \
-         result is the best",
+        "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
+         policy; it may not be proven best",
     );
     ask(run, policy, classes, top, advice, |problem| {
         let method = method::choose(&policy.method, problem)?;
@@ -102,7 +102,7 @@ pub fn search(
 /// # Errors
 /// Errors of [`minimal()`].
 pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<(Vec<Found>, u64)> {
-    ask(run, policy, classes, 1, Some("fewer levels (`min_level`, `max_level`) are searched faster"), minimal)
+    ask(run, policy, classes, 1, Some("Fewer levels (`min_level`, `max_level`) are searched faster"), minimal)
 }
 
 /// Runs a search on the problem of a policy and its class table; if it takes long, a notice shows

@@ -4,10 +4,9 @@
 //! Generalized quasi-identifiers do not protect an individual whose member number is released
 //! beside them. So the values of every column released as it is are judged by their holders among
 //! the released rows: the individuals, or the rows where none are counted. A column is refused when
-//! more than a tenth of the holders have a value that fewer than q hold, where q is the largest
-//! class size that a requirement implies, and at least 2. All other findings are shown, not
-//! refused: l-diversity needs values that are unique in their class, and a column can be harmless
-//! in itself.
+//! more than a tenth of the holders have a value that fewer than q hold, where q is the greatest of
+//! the requirements' smallest class sizes, at least 2. All other findings are shown, not refused:
+//! l-diversity needs values that are unique in their class, and a column can be harmless in itself.
 //!
 //! The rows are those that a verification has just accepted: rows of the output where rows are
 //! counted, rows of the input's released classes where individuals are, because only the input

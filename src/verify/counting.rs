@@ -74,8 +74,9 @@ pub(crate) fn numbered(
     columns.collect()
 }
 
-/// Returns the number of the label of each value of the column `name`; `recode` generalizes the
-/// values first. Plans show `function`.
+/// Returns the expression that numbers the labels in the column `name`; with `recode` its values
+/// are generalized first. `function` is its name in plans: two numberings of one column in one plan
+/// need two names.
 pub(crate) fn number_of(
     function: &'static str,
     name: &str,

@@ -50,8 +50,8 @@ impl Expected<'_> {
     }
 }
 
-/// Returns q: the largest class size that a requirement implies, at least 2. A value with fewer
-/// holders identifies individuals.
+/// Returns q, the greatest of the requirements' smallest class sizes, at least 2: a value with
+/// fewer holders identifies individuals.
 pub(crate) fn least_holders(requirements: &[Requirement]) -> u64 {
     requirements.iter().map(|requirement| requirement.model.min_size()).fold(2, u64::max)
 }

@@ -89,6 +89,8 @@ fn exit_codes() {
         place.run(usage).exit(2);
     }
     place.run("check in.parquet --quasi age").exit(2).says("--k 5");
+    let range = "kanon: --k: expected an integer from 1 to 9223372036854775807, found 0";
+    place.run("check in.parquet --quasi age --k 0").exit(2).says(range);
     place.run("check in.parquet --quasi sex --require 'k_anonimity(5)'").exit(2).says("k_anonymity");
     place.run("check nothing.parquet --quasi age --k 2").exit(3).says("no such file");
     place.run("verify in.parquet").exit(3).says("is this a release");
@@ -524,9 +526,9 @@ fn places_that_are_refused() {
     place.parquet("lake/deep/in.parquet", &patients());
     refused(&place, "release lake --policy p.toml --to lake/out", 2, "inside the input folder");
     refused(&place, "release lake --policy p.toml --to lake/deep/out", 2, "inside the input folder");
-    refused(&place, "release lake/deep --policy p.toml --to lake", 2, "holds the input");
-    refused(&place, "release lake/deep/in.parquet --policy p.toml --to lake", 2, "holds the input");
-    refused(&place, "release 'lake/deep/*.parquet' --policy p.toml --to lake", 2, "holds the input");
+    refused(&place, "release lake/deep --policy p.toml --to lake", 2, "holds the input; choose");
+    refused(&place, "release lake/deep/in.parquet --policy p.toml --to lake", 2, "holds the input; choose");
+    refused(&place, "release 'lake/deep/*.parquet' --policy p.toml --to lake", 2, "holds the input; choose");
     refused(&place, "release lake/deep/in.parquet --policy p.toml --to lake/deep/in.parquet", 2, "");
 
     refused(&place, &format!("{RELEASE} --report nowhere/report.json"), 3, "--report nowhere/report.json");
@@ -586,7 +588,7 @@ fn inputs_that_are_refused() {
         refused(&place, &release("two"), 3, part);
     }
     place.write("two.csv", "age,zip,zip,sex,disease\n1,2,3,4,5\n");
-    refused(&place, &release("two.csv"), 3, "two columns named `zip`");
+    refused(&place, &release("two.csv"), 3, "columns 2 and 3 of the input have the same name");
 }
 
 #[test]

@@ -233,8 +233,8 @@ fn csv_lines_that_are_wrong_are_named() {
         (b"\xff\xfex\0,\0y\0", "in.csv: the first line"),
         (b"", "in.csv: the file is empty"),
         (b"x,y\n", "no rows"),
-        (b"x,x\n1,2\n", "two columns named `x`"),
-        (b"x,,\n1,2,3\n", "two columns named ``"),
+        (b"x,x\n1,2\n", "columns 1 and 2 of the input have the same name"),
+        (b"x,,\n1,2,3\n", "columns 2 and 3 of the input have the same name"),
     ] {
         place.write("in.csv", csv);
         for line in ["release in.csv --policy p.toml --to out", "check in.csv --policy p.toml"] {

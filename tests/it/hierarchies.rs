@@ -251,8 +251,9 @@ fn a_search_that_takes_long_says_how_to_end_it() {
     text.wait().unwrap();
     assert_eq!(
         line.unwrap(),
-        "kanon: searching 1,099,511,627,776 nodes; this may take a long time: `method = \"anytime\"` with \
-         `effort = { seconds = 60 }` ends in time, without a proof that the result is the best\n"
+        "kanon: searching 1,099,511,627,776 nodes; this may take a long time. For an answer within \
+         a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the policy; it may not be proven \
+         best\n"
     );
     assert!(silent.stderr.is_empty(), "{:?}", String::from_utf8_lossy(&silent.stderr));
 }

@@ -118,7 +118,8 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if waits() { folder.sync_all() } else { Ok(()) }
 }
 
-/// Gives a file or a folder another name.
+/// Gives a file or a folder another name. A file, or an empty folder, that has the name is
+/// replaced.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before(Step::Rename)?;
     fs::rename(from, to)

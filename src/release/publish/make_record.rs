@@ -21,13 +21,15 @@ use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 
 /// The input before recoding.
 pub(crate) struct Before {
+    /// The sizes of the base classes.
     pub(crate) sizes: ClassSizes,
+    /// The number of rows.
     pub(crate) rows: u64,
     /// The number of individuals, where they are counted.
     pub(crate) individuals: Option<u64>,
     /// L, the number of individuals or rows that may be suppressed.
     pub(crate) limit: u64,
-    /// The rows that are copies of another row.
+    /// The number of rows that repeat an earlier row exactly: two equal rows count one.
     pub(crate) duplicates: u64,
 }
 

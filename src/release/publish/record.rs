@@ -236,7 +236,7 @@ pub struct PrivateRecord {
     pub release: String,
     /// The policy file's text.
     pub policy: String,
-    /// The hierarchy files' texts.
+    /// The hierarchy files' texts, by the file name in the policy.
     pub hierarchies: BTreeMap<String, String>,
     /// The input as the user typed it.
     pub input: String,
@@ -248,7 +248,7 @@ pub struct PrivateRecord {
     pub input_rows: u64,
     /// The distinct individuals of the input, where they are counted.
     pub input_individuals: Option<u64>,
-    /// The rows of the input that are exact copies of another row.
+    /// The number of rows that repeat an earlier row exactly: two equal rows count one.
     pub duplicate_rows: u64,
     /// The suppressed rows.
     pub suppressed_rows: u64,
@@ -286,13 +286,15 @@ pub struct SearchRecord {
     pub objective: String,
     /// The number of nodes in the lattice.
     pub nodes: u64,
-    /// The number of nodes whose classes were computed.
+    /// The number of nodes whose classes were computed far enough to decide whether they are
+    /// anonymous.
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,
-    /// A lower bound on the loss of every anonymous node.
+    /// A lower bound on the loss of every anonymous node; `None` if it is proven that there is no
+    /// such node.
     pub bound: Option<f64>,
-    /// The best nodes' levels and losses, best first.
+    /// The levels and losses of the best nodes, at most three, best first.
     pub best: Vec<(Vec<usize>, f64)>,
 }
 

@@ -44,15 +44,19 @@ pub(crate) fn absolute(out: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Checks that a release neither lies among its input nor replaces it.
+/// Checks that the folder `out`, as [`absolute`] returns it, neither lies among the input nor
+/// replaces it.
 ///
 /// # Errors
-/// A policy error.
+/// A policy error if it does; a data error if an input file cannot be found.
 pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
     for file in &input.files {
         let path = fs::canonicalize(&file.path).context(&format!("input file {}", file.path.display()))?;
         if path.starts_with(out) {
-            return Err(Error::policy(format!("--to {}: this folder holds the input", out.display())));
+            return Err(Error::policy(format!(
+                "--to {}: this folder holds the input; choose another place",
+                out.display()
+            )));
         }
     }
     let folder = Path::new(&input.argument);

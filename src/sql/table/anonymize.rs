@@ -32,7 +32,7 @@ use crate::release::profile::by_values;
 use crate::release::verified_rows;
 use crate::sql::repeatable::is_repeatable;
 
-/// The table row of this function.
+/// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {

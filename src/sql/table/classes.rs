@@ -19,7 +19,7 @@ use super::distinct_counts::{ROWS, distinct, distinct_counts};
 use crate::doc::Doc;
 use crate::sql::udaf::compared_column as compared;
 
-/// The table row of this function.
+/// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
@@ -63,7 +63,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     if let Some(twice) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
         let name = &names[twice];
         return Err(call.refused(format!(
-            "two columns of the result would be named `{name}`; give the table's another name: (SELECT {name} AS \
+            "two columns of the result would be named `{name}`; rename the table's column: (SELECT {name} AS \
              other, ... FROM ...)"
         )));
     }

@@ -25,7 +25,7 @@ use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
 use crate::doc::Doc;
 use crate::sql::udaf::compared_column as compared;
 
-/// The table row of this function.
+/// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {

@@ -27,7 +27,7 @@ use crate::generalize::Argument;
 use crate::generalize::hierarchy::table_of_batches;
 use crate::sql::hierarchies::Hierarchies;
 
-/// The table row of this function.
+/// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {

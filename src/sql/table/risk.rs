@@ -18,7 +18,7 @@ use crate::measure::RISKS;
 use crate::model::k_anonymity;
 use crate::sql::udaf::aggregates;
 
-/// The table row of this function.
+/// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
