@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, homogeneous_lines, plural, rows, warning_line};
+use super::numbers::{grouped, homogeneous_lines, plural, reached, rows, warning_line};
 use super::source::{Columns, parse_requirement};
 use crate::engine::Run;
 use crate::error::{Error, Result, nearest};
@@ -166,7 +166,8 @@ impl<'a> Judged<'a> {
 
     fn describe(&self) -> String {
         let holds = if self.holds() { "holds   " } else { "FAILS   " };
-        let mut text = format!("{holds}  {} required, {} reached", self.requirement.text(), self.reached());
+        let mut text =
+            format!("{holds}  {} required, {} reached", self.requirement.text(), reached(self.reached()));
         if !self.holds() {
             let classes = plural(self.failing_classes, "class", "classes");
             let fail = if self.failing_classes == 1 { "fails" } else { "fail" };

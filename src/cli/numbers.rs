@@ -5,6 +5,11 @@ pub(crate) use crate::release::nodes_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
+/// Formats the value that a table reached: whole numbers plainly, others with six decimals.
+pub(crate) fn reached(value: f64) -> String {
+    if value.fract() == 0.0 { value.to_string() } else { format!("{value:.6}") }
+}
+
 /// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0
 /// or 100.
 pub(crate) fn percent(share: f64) -> String {

@@ -7,7 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{
-    as_is_lines, grouped, homogeneous_lines, nodes_of, percent, percent_of, plural, rows, unique_lines,
+    as_is_lines, grouped, homogeneous_lines, nodes_of, percent, percent_of, plural, reached, rows,
+    unique_lines,
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
@@ -84,7 +85,9 @@ impl Release {
         let models: Vec<String> = public
             .models
             .iter()
-            .map(|model| format!("{} {} required, {} reached", model.text(), model.required, model.reached))
+            .map(|model| {
+                format!("{} {} required, {} reached", model.text(), model.required, reached(model.reached))
+            })
             .collect();
         // Drops the trailing slash that shell completion adds.
         let out: PathBuf = self.to.components().collect();

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{homogeneous_lines, plural, rows, unique_lines};
+use super::numbers::{homogeneous_lines, plural, reached, rows, unique_lines};
 use super::release::{level_text, risk};
 use super::source::PolicyFile;
 use crate::engine::Run;
@@ -65,7 +65,7 @@ impl Verify {
                 if is_counted { "holds" } else { "recorded" },
                 model.text(),
                 model.required,
-                model.reached
+                reached(model.reached)
             );
         }
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);

@@ -17,8 +17,8 @@
 //! at least l different values. Two classes that hold merge into one that holds where rows are
 //! counted; with individuals it promises nothing. It protects against homogeneity, and better than
 //! `l_diversity` against inference from values that are much more frequent in a class than others.
-//! It does not bound the share of a single value: at l = 2 three quarters of a class with many
-//! values may share one. It ignores that values can mean the same, how frequent they are in the
+//! It does not bound the share of a single value: at l = 2 nine tenths of a class may share one if
+//! the others have a hundred values. It ignores that values can mean the same, how frequent they are in the
 //! whole table, and what else an attacker knows. Where most of the table shares one value, no class
 //! can be diverse in this sense.
 //!
