@@ -36,6 +36,7 @@ use super::bounds::{
 };
 use super::clip::Clip;
 use super::decimal_steps::{reaches, scale_of, threshold};
+use super::naive_bounds::bound_text;
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -154,8 +155,16 @@ impl Generalizer for Bands {
             Value::Int(_) | Value::Float(_) | Value::Decimal(..) => {}
             _ => return Err(Error::data("only numbers have bands")),
         }
-        let label = self.labels().into_iter().nth(self.cuts.iter().filter(reached).count());
-        label.map(Value::Text).ok_or_else(|| Error::internal("bands: a band has no label"))
+        let bound = |cut: Option<&Decimal>| {
+            let text = cut.and_then(|cut| bound_text(*cut, 0, self.digits));
+            text.ok_or_else(|| Error::internal("bands: a band has no bound"))
+        };
+        let (last, next) = (self.cuts.iter().rfind(reached), self.cuts.iter().find(|cut| !reached(cut)));
+        Ok(Value::Text(match (last, next) {
+            (None, next) => format!("<{}", bound(next)?),
+            (last, None) => format!(">={}", bound(last)?),
+            (last, next) => format!("[{},{})", bound(last)?, bound(next)?),
+        }))
     }
 
     fn is_label(&self, value: &Value) -> bool {

@@ -64,28 +64,6 @@ impl Grid {
         self.below(v.checked_mul(10i128.pow(self.scale))?)
     }
 
-    /// Returns the largest bound not above a finite float, computed naively on its digits, in
-    /// integers; `None` out of reach.
-    pub(crate) fn by_text(&self, v: f64) -> Option<i128> {
-        let scale = usize::try_from(self.scale).ok()?;
-        let reach: f64 = format!("4e{}", 15 - i64::from(self.scale)).parse().ok()?;
-        if v.abs() > reach {
-            return None;
-        }
-        let text = v.abs().to_string();
-        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-        let padded = format!("{fraction:0<scale$}");
-        let (kept, rest) = padded.split_at(scale);
-        let magnitude: i128 = format!("{whole}{kept}").parse().ok()?;
-        let floor = if v < 0.0 { -magnitude - i128::from(rest.contains(|c| c != '0')) } else { magnitude };
-        let mut units = self.below(floor)?;
-        // A longer decimal above the digits of `v` can still be the same double.
-        while float_by_text(units + self.width, self.scale) <= v {
-            units += self.width;
-        }
-        Some(units)
-    }
-
     /// Checks that every interval of this grid is a union of intervals of `finer`.
     pub(crate) fn check_coarsens(&self, finer: &Self) -> Result<(), String> {
         if self.step == finer.step {
@@ -170,11 +148,6 @@ impl FloatGrid {
     pub(crate) fn bound(&self, units: f64) -> f64 {
         units / self.units_in_one + 0.0 // -0.0 becomes 0.0
     }
-}
-
-/// Returns the double nearest to `units / 10^scale`, computed naively.
-pub(crate) fn float_by_text(units: i128, scale: u32) -> f64 {
-    decimal_text(units, scale, 1).parse().unwrap_or(f64::NAN)
 }
 
 /// Formats `units / 10^scale` with all its decimals and at least `digits` digits before the point.

@@ -117,7 +117,7 @@ fn below(v: i256, step: i256) -> Option<i256> {
     v.checked_sub(if rest < i256::ZERO { rest.checked_add(step)? } else { rest })
 }
 
-/// Returns `floor(v / step)`, computed naively.
+/// Returns `floor(v / step)`.
 fn quotient(v: i256, step: i256) -> Option<i256> {
     let toward_zero = v.checked_div(step)?;
     match toward_zero.checked_mul(step)? > v {
@@ -168,21 +168,6 @@ fn floored_by<T: DecimalType>(
     }
 }
 
-/// Floors one decimal to the bounds of `grid`, naively.
-///
-/// # Errors
-/// A data error when step or origin are not multiples of the last digit, or the result is beyond
-/// 256 bits.
-pub(super) fn floor_one(grid: &Grid, digits: i256, scale: i8) -> Result<Value> {
-    let (Some(step), Some(origin)) = (whole(grid.step, scale), whole(grid.origin, scale)) else {
-        return Err(Error::data("a step needs a column with more decimals"));
-    };
-    let floor = digits.checked_sub(origin).and_then(|v| quotient(v, step)).and_then(|q| q.checked_mul(step));
-    let floor = floor.and_then(|floor| floor.checked_add(origin));
-    let floor = floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?;
-    Ok(Value::Decimal(floor, scale))
-}
-
 /// Returns the lower bound of a decimal's interval, in units of the grid; `None` for bounds beyond
 /// 128 bits.
 pub(super) fn lower_bound(grid: &Grid, digits: i256, scale: i8) -> Option<i128> {
@@ -192,20 +177,6 @@ pub(super) fn lower_bound(grid: &Grid, digits: i256, scale: i8) -> Option<i128> 
         false => digits.checked_mul(part)?,
     };
     let lower = grid.below(units.to_i128()?)?;
-    lower.checked_add(grid.width).map(|_| lower)
-}
-
-/// Computes the same naively, from the text of the decimal.
-pub(super) fn lower_bound_by_text(grid: &Grid, value: &Value) -> Option<i128> {
-    let text = value.text_form()?;
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let scale = usize::try_from(grid.scale).ok()?;
-    let padded = format!("{fraction:0<scale$}");
-    let (kept, rest) = padded.split_at(scale);
-    let units: i128 = format!("{whole}{kept}").parse().ok()?;
-    let units =
-        if text.starts_with('-') && rest.contains(|c| c != '0') { units.checked_sub(1)? } else { units };
-    let lower = grid.below(units)?;
     lower.checked_add(grid.width).map(|_| lower)
 }
 

@@ -35,11 +35,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, i256};
 
-use super::bounds::{FloatGrid, Grid, float_by_text, map_integers, not_numbers};
+use super::bounds::{FloatGrid, Grid, map_integers, not_numbers};
 use super::clip::Clip;
-use super::decimal_steps::{can_floor, floor_digits, floor_one, map_decimals, next_bound, threshold};
+use super::decimal_steps::{can_floor, floor_digits, map_decimals, next_bound, threshold};
+use super::naive_bounds::{decimal, float, lower_bound};
 use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
@@ -230,17 +231,24 @@ impl Generalizer for Floor {
         }
         let floor = match value {
             Value::Null => Value::Null,
-            Value::Int(v) => {
+            Value::Int(_) => {
                 self.check_whole()?;
-                let floor = self.grid.below(*v);
+                let floor = lower_bound(&self.grid, value).and_then(i256::to_i128);
                 Value::Int(floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?)
             }
             Value::Float(v) if !v.is_finite() => value.clone(),
-            Value::Float(v) => {
-                let units = self.grid.by_text(*v).ok_or_else(|| self.grid.too_far(1, &DataType::Float64))?;
-                Value::Float(float_by_text(units, self.grid.scale))
+            Value::Float(_) => {
+                let units = lower_bound(&self.grid, value);
+                let units = units.ok_or_else(|| self.grid.too_far(1, &DataType::Float64))?;
+                Value::Float(float(units, self.grid.scale))
             }
-            Value::Decimal(digits, scale) => floor_one(&self.grid, *digits, *scale)?,
+            Value::Decimal(_, scale) => {
+                let floor = lower_bound(&self.grid, value);
+                let floor = floor.and_then(|bound| decimal(&self.grid, bound, *scale));
+                floor.ok_or_else(|| {
+                    Error::data("1 value cannot be floored: its column cannot hold the result")
+                })?
+            }
             _ => return Err(Error::data("only numbers can be floored")),
         };
         // An interval that the lower end cuts begins at that end.

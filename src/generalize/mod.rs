@@ -18,6 +18,7 @@ mod hierarchy_file;
 mod hierarchy_of_levels;
 #[cfg(test)]
 mod laws_tests;
+mod naive_bounds;
 pub mod value;
 mod zone;
 

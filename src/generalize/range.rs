@@ -39,7 +39,8 @@ use super::bounds::{
     whole_digits,
 };
 use super::clip::Clip;
-use super::decimal_steps::{lower_bound, lower_bound_by_text, scale_of};
+use super::decimal_steps::{lower_bound, scale_of};
+use super::naive_bounds;
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -209,14 +210,20 @@ impl Generalizer for Range {
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         let side = self.clip.map_or(Ordering::Equal, |clip| clip.side(value));
+        let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+        let unwritten = || Error::internal("range: a bound is beyond 256 bits");
+        let open_end = |sign: &str, end: Option<Decimal>| {
+            let end = end.and_then(|end| naive_bounds::bound_text(end, self.scale(), self.digits));
+            Ok(Value::Text(format!("{sign}{}", end.ok_or_else(unwritten)?)))
+        };
         let lower = match (side, value) {
             (_, Value::Null) => return Ok(Value::Null),
-            (Ordering::Less, _) => return Ok(Value::Text(self.text(Interval::Below))),
-            (Ordering::Greater, _) => return Ok(Value::Text(self.text(Interval::Above))),
-            (_, Value::Int(v)) => self.grid.of_integer(*v),
+            (Ordering::Less, _) => return open_end("<", low),
+            (Ordering::Greater, _) => return open_end(">=", high),
             (_, Value::Float(v)) if !v.is_finite() => return Ok(Value::Text(v.to_string())),
-            (_, Value::Float(v)) => self.grid.by_text(*v),
-            (_, Value::Decimal(..)) => lower_bound_by_text(&self.grid, value),
+            (_, Value::Int(_) | Value::Float(_) | Value::Decimal(..)) => {
+                naive_bounds::lower_bound(&self.grid, value)
+            }
             _ => return Err(Error::data("only numbers have intervals")),
         };
         let data_type = match value {
@@ -224,7 +231,8 @@ impl Generalizer for Range {
             _ => DataType::Float64,
         };
         let lower = lower.ok_or_else(|| self.grid.too_far(1, &data_type))?;
-        Ok(Value::Text(self.text(Interval::From(lower))))
+        let text = naive_bounds::interval_text(&self.grid, lower, [low, high], self.scale(), self.digits);
+        Ok(Value::Text(text.ok_or_else(unwritten)?))
     }
 
     fn is_label(&self, value: &Value) -> bool {

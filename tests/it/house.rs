@@ -143,6 +143,7 @@ fn tables() -> Vec<Table> {
                 "hierarchy_file",
                 "hierarchy_of_levels",
                 "laws_tests",
+                "naive_bounds",
                 "value",
                 "zone",
             ],
