@@ -47,12 +47,12 @@ pub(crate) fn schema<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<Sch
 /// The columns so far, in the order of their first appearance.
 #[derive(Default)]
 struct Columns {
-    all: Vec<Column>,
+    all: Vec<JsonColumn>,
     places: HashMap<String, usize>,
     row: u64,
 }
 
-struct Column {
+struct JsonColumn {
     name: String,
     kinds: Kinds,
     /// The last row with this column's key.
@@ -153,7 +153,7 @@ impl Columns {
                 Some(place) => *place,
                 None => {
                     self.places.insert(name.clone(), self.all.len());
-                    self.all.push(Column { name, kinds: Kinds::default(), row: 0 });
+                    self.all.push(JsonColumn { name, kinds: Kinds::default(), row: 0 });
                     self.all.len() - 1
                 }
             };

@@ -35,7 +35,7 @@ const SENTENCE: u64 = 3;
 
 /// The facts about a column.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct ColumnFacts {
     /// The name.
     pub name: String,
     /// The type; for a CSV column, the one that all its cells can be read as.
@@ -67,7 +67,7 @@ pub(super) struct Length {
     pub(super) sentences: u64,
 }
 
-impl Facts {
+impl ColumnFacts {
     /// Returns the number of rows where the column is not NULL.
     pub fn known(&self) -> u64 {
         self.rows - self.nulls
@@ -97,7 +97,7 @@ impl Facts {
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
-pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<Facts>> {
+pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<ColumnFacts>> {
     let fields: Vec<(String, DataType)> = table
         .schema()
         .fields()
@@ -109,8 +109,8 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<F
         run.stop.check()?;
         facts.extend(estimated(table, some).await?);
     }
-    let few = |fact: &&mut Facts| fact.distinct.is_some_and(|distinct| distinct <= FEW);
-    let mut small: Vec<&mut Facts> = facts.iter_mut().filter(few).collect();
+    let few = |fact: &&mut ColumnFacts| fact.distinct.is_some_and(|distinct| distinct <= FEW);
+    let mut small: Vec<&mut ColumnFacts> = facts.iter_mut().filter(few).collect();
     for some in small.chunks_mut(AT_ONCE) {
         run.stop.check()?;
         count_together(table, some).await?;
@@ -127,7 +127,7 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<F
 }
 
 /// Estimates the facts of some columns in one pass.
-async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<Vec<Facts>> {
+async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<Vec<ColumnFacts>> {
     let mut counts = vec![count(lit(1i64)).alias("rows")];
     for (at, (name, data_type)) in fields.iter().enumerate() {
         let mut counted = |what: &str, counting: Expr| counts.push(counting.alias(format!("{what}_{at}")));
@@ -174,7 +174,7 @@ async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<V
             }),
             _ => None,
         };
-        Ok(Facts {
+        Ok(ColumnFacts {
             name: name.clone(),
             data_type: data_type.clone(),
             rows,
@@ -189,7 +189,7 @@ async fn estimated(table: &DataFrame, fields: &[(String, DataType)]) -> Result<V
     facts.collect()
 }
 
-async fn count_together(table: &DataFrame, facts: &mut [&mut Facts]) -> Result<()> {
+async fn count_together(table: &DataFrame, facts: &mut [&mut ColumnFacts]) -> Result<()> {
     let counts = facts.iter().enumerate();
     let counts =
         counts.map(|(at, fact)| Ok(count_distinct(hash(&fact.name)?).alias(format!("distinct_{at}"))));

@@ -15,7 +15,7 @@ mod steps;
 
 use arrow::datatypes::{Field, Schema};
 
-pub use facts::Facts;
+pub use facts::ColumnFacts;
 pub use roles::Proposed;
 pub use separation::SingledOut;
 pub use steps::Levels;
@@ -38,7 +38,7 @@ pub struct Proposal {
     /// The format of a CSV input.
     pub csv: Option<CsvOptions>,
     /// The columns in their order.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ProposedColumn>,
     /// How individuals relate to rows.
     pub individuals: IndividualSource,
     /// The quasi-identifiers that single out most rows: one, two and three of them.
@@ -49,9 +49,9 @@ pub struct Proposal {
 
 /// The proposal for a column.
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct ProposedColumn {
     /// The counts.
-    pub facts: Facts,
+    pub facts: ColumnFacts,
     /// The proposed role.
     pub role: Proposed,
     /// The reason in words.
@@ -77,7 +77,7 @@ pub enum IndividualSource {
 
 impl Proposal {
     /// Returns the columns with this proposed role.
-    pub fn with_role(&self, role: Proposed) -> impl Iterator<Item = &Column> {
+    pub fn with_role(&self, role: Proposed) -> impl Iterator<Item = &ProposedColumn> {
         self.columns.iter().filter(move |column| column.role == role)
     }
 }
@@ -101,10 +101,11 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     if rows == 0 {
         return Err(Error::data("the input has no rows"));
     }
-    let (named, mut columns): (Vec<Option<Named>>, Vec<Column>) = facts.into_iter().map(of_column).unzip();
+    let (named, mut columns): (Vec<Option<Named>>, Vec<ProposedColumn>) =
+        facts.into_iter().map(of_column).unzip();
     let individuals = find_individuals(&named, &mut columns);
 
-    let names = |role: Proposed, columns: &[Column]| -> Vec<String> {
+    let names = |role: Proposed, columns: &[ProposedColumn]| -> Vec<String> {
         columns.iter().filter(|column| column.role == role).map(|column| column.facts.name.clone()).collect()
     };
     let quasi = names(Proposed::Quasi, &columns);
@@ -125,7 +126,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     Ok(Proposal { rows, csv, columns, individuals, singled_out, unique_share })
 }
 
-fn of_column(facts: Facts) -> (Option<Named>, Column) {
+fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {
     let pattern = names::meaning(&facts.name);
     let named = pattern.map(|pattern| pattern.named);
     let (mut role, mut why) = roles::judge(&facts, pattern);
@@ -140,11 +141,11 @@ fn of_column(facts: Facts) -> (Option<Named>, Column) {
         role = Proposed::Undecided;
         why += &format!(", but a {} cannot be generalized: cast it first", facts.data_type);
     }
-    (named, Column { facts, role, why, levels, unique_share_with: None })
+    (named, ProposedColumn { facts, role, why, levels, unique_share_with: None })
 }
 
 /// Returns whether a policy accepts the column as a quasi-identifier with these levels.
-fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
+fn resolves(facts: &ColumnFacts, levels: Option<&Levels>) -> bool {
     let hierarchy = levels.map(|levels| format!(", hierarchy = {levels}")).unwrap_or_default();
     let text = format!("k = 2\n[columns]\nc = {{ role = \"quasi\"{hierarchy} }}");
     let schema = Schema::new(vec![Field::new("c", facts.data_type.clone(), true)]);
@@ -152,10 +153,11 @@ fn resolves(facts: &Facts, levels: Option<&Levels>) -> bool {
 }
 
 /// Determines how individuals relate to rows; at most one column becomes the individual.
-fn find_individuals(named: &[Option<Named>], columns: &mut [Column]) -> IndividualSource {
+fn find_individuals(named: &[Option<Named>], columns: &mut [ProposedColumn]) -> IndividualSource {
     let of_persons: Vec<usize> =
         (0..columns.len()).filter(|at| named.get(*at) == Some(&Some(Named::Person))).collect();
-    let repeats = |facts: &Facts| !facts.is_unique() && facts.distinct.is_some_and(|distinct| distinct > 1);
+    let repeats =
+        |facts: &ColumnFacts| !facts.is_unique() && facts.distinct.is_some_and(|distinct| distinct > 1);
     // Rows with a NULL individual count no individual: a column without NULLs is preferred.
     let repeating = of_persons.iter().copied().filter(|at| repeats(&columns[*at].facts));
     if let Some(at) = repeating.min_by_key(|at| columns[*at].facts.nulls > 0) {
@@ -164,7 +166,7 @@ fn find_individuals(named: &[Option<Named>], columns: &mut [Column]) -> Individu
         column.why += ", and people have several rows";
         return IndividualSource::Individual(column.facts.name.clone());
     }
-    let has_own = |facts: &Facts| facts.is_unique() && facts.nulls == 0;
+    let has_own = |facts: &ColumnFacts| facts.is_unique() && facts.nulls == 0;
     if let Some(at) = of_persons.iter().find(|at| has_own(&columns[**at].facts)) {
         return IndividualSource::Rows(columns[*at].facts.name.clone());
     }

@@ -1,7 +1,7 @@
 //! Proposes a role for a column from its name and its facts. In doubt it proposes none. It never
 //! proposes `insensitive`, because a wrong one reveals individuals.
 
-use super::facts::{Facts, is_time};
+use super::facts::{ColumnFacts, is_time};
 use super::names::{Named, Pattern};
 use crate::generalize::value::is_supported;
 
@@ -41,7 +41,7 @@ impl Proposed {
 
 /// Returns the role of a column by itself, and the reason. The individual is chosen later, from all
 /// columns together.
-pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, String) {
+pub(super) fn judge(facts: &ColumnFacts, pattern: Option<&Pattern>) -> (Proposed, String) {
     let Some(pattern) = pattern else { return by_facts(facts) };
     let named = |role, but: &str| (role, format!("named like {}{but}", pattern.like));
     let is_date = is_time(&facts.data_type) || facts.is_dates_as_text;
@@ -75,7 +75,7 @@ pub(super) fn judge(facts: &Facts, pattern: Option<&Pattern>) -> (Proposed, Stri
 }
 
 /// Returns the role of a column whose name has no known meaning.
-fn by_facts(facts: &Facts) -> (Proposed, String) {
+fn by_facts(facts: &ColumnFacts) -> (Proposed, String) {
     let data_type = &facts.data_type;
     if !is_supported(data_type) && !data_type.is_decimal() {
         return (Proposed::Text, "values of this type cannot be released".to_owned());
@@ -102,8 +102,8 @@ mod tests {
     use super::super::names::meaning;
     use super::*;
 
-    fn facts(name: &str, data_type: DataType, distinct: u64) -> Facts {
-        Facts {
+    fn facts(name: &str, data_type: DataType, distinct: u64) -> ColumnFacts {
+        ColumnFacts {
             name: name.to_owned(),
             data_type,
             rows: 1000,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn is(facts: &Facts, role: Proposed) {
+    fn is(facts: &ColumnFacts, role: Proposed) {
         assert_eq!(judge(facts, meaning(&facts.name)).0, role, "{}", facts.name);
     }
 
@@ -149,7 +149,7 @@ mod tests {
         ] {
             is(&facts(name, data_type, distinct), role);
         }
-        let small = Facts { rows: 10, ..facts("x", Int64, 10) };
+        let small = ColumnFacts { rows: 10, ..facts("x", Int64, 10) };
         is(&small, Proposed::Undecided);
         let long = Some(Length { mean: 80, ..Length::default() });
         for (name, distinct, role) in [
@@ -158,7 +158,7 @@ mod tests {
             ("job_description", 900, Proposed::Undecided),
             ("diagnosis", 400, Proposed::Undecided),
         ] {
-            is(&Facts { length: long, ..facts(name, Utf8View, distinct) }, role);
+            is(&ColumnFacts { length: long, ..facts(name, Utf8View, distinct) }, role);
         }
     }
 }

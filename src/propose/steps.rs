@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::facts::{Facts, is_time};
+use super::facts::{ColumnFacts, is_time};
 use super::names::Named;
 
 /// Columns with at most this many distinct values are kept as they are or suppressed.
@@ -30,7 +30,7 @@ impl fmt::Display for Levels {
 }
 
 /// Returns the levels that suit a column, if any.
-pub(super) fn levels(facts: &Facts, named: Option<Named>) -> Option<Levels> {
+pub(super) fn levels(facts: &ColumnFacts, named: Option<Named>) -> Option<Levels> {
     let of = |key, values: Vec<String>| (!values.is_empty()).then_some(Levels { key, values });
     let data_type = &facts.data_type;
     if is_time(data_type) {

@@ -136,13 +136,13 @@ pub(crate) struct Judge<'a> {
     kept_rows: u64,
     unowned_rows: u64,
     /// The individuals, by their numbers.
-    individuals: Vec<Person>,
+    individuals: Vec<IndividualState>,
     held: Held,
 }
 
 /// The facts about one individual.
 #[derive(Clone, Copy)]
-struct Person {
+struct IndividualState {
     /// The size of the smallest released class with a row of the individual.
     smallest: Option<u64>,
     /// Whether a row of the individual is suppressed.
@@ -229,15 +229,15 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn each(&mut self, ended: &ClassSummary, change: impl Fn(&mut Person)) -> Result<()> {
+    fn each(&mut self, ended: &ClassSummary, change: impl Fn(&mut IndividualState)) -> Result<()> {
         for individual in ended.individuals.iter().flatten() {
             let at = *individual as usize;
             if self.individuals.len() <= at {
-                self.individuals.resize(at + 1, Person { smallest: None, suppressed: false });
+                self.individuals.resize(at + 1, IndividualState { smallest: None, suppressed: false });
             }
             change(&mut self.individuals[at]);
         }
-        self.held.at_least(self.individuals.capacity() * size_of::<Person>())
+        self.held.at_least(self.individuals.capacity() * size_of::<IndividualState>())
     }
 
     /// Returns the counts if nothing is wrong; `individuals` are the number of all individuals of
@@ -338,7 +338,7 @@ mod tests {
         let before = taken.0.load(Ordering::Relaxed);
         judge.judge(&Counts { in_rows: 1_000, out_rows: 1_000, ..Counts::default() }, &class).unwrap();
         let held = taken.0.load(Ordering::Relaxed) - before;
-        let each = size_of::<Person>();
+        let each = size_of::<IndividualState>();
         assert!((1_000 * each..4_000 * each).contains(&held), "{held} bytes");
     }
 }

@@ -82,14 +82,14 @@ pub(crate) fn individual_columns() -> Vec<Expr> {
 /// Counts the sensitive values and the individuals of each class in turn.
 pub(crate) struct PerClass {
     class: Option<(u64, u64)>,
-    columns: Vec<Column>,
+    columns: Vec<InternedColumn>,
     counter: Option<IndividualCounter>,
     /// The memory of the numbered values.
     held: Held,
 }
 
 #[derive(Default)]
-struct Column {
+struct InternedColumn {
     converter: Option<RowConverter>,
     numbers: HashMap<Box<[u8]>, u32>,
     /// The bytes of all numbered values.
@@ -150,7 +150,7 @@ impl PerClass {
             unowned_rows: 0,
             held: Held::new(budget),
         });
-        let columns = (0..columns).map(|_| Column::default()).collect();
+        let columns = (0..columns).map(|_| InternedColumn::default()).collect();
         Self { class: None, columns, counter, held: Held::new(budget) }
     }
 
@@ -178,7 +178,7 @@ impl PerClass {
     /// individual.
     pub(crate) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
         let doing = "counting sensitive values";
-        self.held.at_least(self.columns.iter().map(Column::bytes).sum())?;
+        self.held.at_least(self.columns.iter().map(InternedColumn::bytes).sum())?;
         let (arrays, individual) = arrays.split_at(self.columns.len());
         let rows = self.columns.iter_mut().zip(arrays).map(|(column, array)| {
             let converter = match &mut column.converter {
@@ -234,7 +234,7 @@ impl PerClass {
 
     /// Returns the counts of the completed class.
     pub(crate) fn take(&mut self) -> ClassSummary {
-        let take = |column: &mut Column| {
+        let take = |column: &mut InternedColumn| {
             let counts = column.counts.drain().map(|(value, count)| ValueCount { value, count });
             let mut counts: Vec<ValueCount> = counts.collect();
             counts.sort_unstable_by_key(|count| count.value);
@@ -274,7 +274,7 @@ impl IndividualCounter {
     }
 }
 
-impl Column {
+impl InternedColumn {
     fn bytes(&self) -> usize {
         let numbers = self.numbers.capacity() * size_of::<(Box<[u8]>, u32, u8)>();
         let counts = self.counts.capacity() * size_of::<(Option<u32>, u64, u8)>();

@@ -14,7 +14,7 @@ use super::numbers::plural;
 use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::Input;
-use crate::propose::{Column, IndividualSource, Levels, Proposal, Proposed, propose};
+use crate::propose::{IndividualSource, Levels, Proposal, Proposed, ProposedColumn, propose};
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ fn describe(proposal: &Proposal, path: &Path) -> String {
 }
 
 fn to_json(proposal: &Proposal, policy: &str) -> Value {
-    let column = |column: &Column| {
+    let column = |column: &ProposedColumn| {
         json!({
             "name": column.facts.name,
             "type": column.facts.data_type.to_string(),

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
 use crate::policy::CsvOptions;
-use crate::propose::{Column, Facts, IndividualSource, Proposal, Proposed};
+use crate::propose::{ColumnFacts, IndividualSource, Proposal, Proposed, ProposedColumn};
 
 /// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
@@ -20,7 +20,7 @@ const MANY: f64 = 0.05;
 
 /// Returns the policy file for a proposal; `input` and `to` are the user's arguments.
 pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> String {
-    let mut file = PolicyFile(String::new());
+    let mut file = PolicyText(String::new());
     file.introduction(proposal);
     file.requirements(proposal);
     if let Some(csv) = &proposal.csv {
@@ -36,9 +36,9 @@ pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> Str
     file.0
 }
 
-struct PolicyFile(String);
+struct PolicyText(String);
 
-impl PolicyFile {
+impl PolicyText {
     fn line(&mut self, line: &str) {
         self.0 += line;
         self.0.push('\n');
@@ -219,8 +219,8 @@ impl PolicyFile {
         self.blank();
     }
 
-    fn column(&mut self, column: &Column, unique_share: Option<f64>) {
-        let Column { facts, role, why, levels, unique_share_with } = column;
+    fn column(&mut self, column: &ProposedColumn, unique_share: Option<f64>) {
+        let ProposedColumn { facts, role, why, levels, unique_share_with } = column;
         self.blank();
         self.comment(&format!("{}; {why}.", counts(facts)));
         let is_open = *role == Proposed::Undecided;
@@ -273,7 +273,7 @@ impl PolicyFile {
 }
 
 /// Describes the counts in words.
-fn counts(facts: &Facts) -> String {
+fn counts(facts: &ColumnFacts) -> String {
     let distinct = match facts.distinct {
         _ if facts.is_unique() => ", no repeated value".to_owned(),
         Some(distinct) if facts.is_counted => {
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn comments_are_wrapped() {
-        let mut file = PolicyFile(String::new());
+        let mut file = PolicyText(String::new());
         file.comment(&["word"; 60].join(" "));
         file.entry(&["word"; 60].join(" "));
         assert!(file.0.lines().all(|line| line.starts_with("# ") && line.len() < WIDTH), "{}", file.0);

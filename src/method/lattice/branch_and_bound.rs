@@ -19,7 +19,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::evaluate::{Evaluator, Facts, Purpose};
+use super::evaluate::{Evaluator, NodeFacts, Purpose};
 use super::{Best, count_nodes, height, is_below};
 use crate::error::Result;
 use crate::measure::Interval;
@@ -282,7 +282,7 @@ impl<'a> Search<'a> {
     /// Evaluates nodes and remembers what follows for others.
     pub(super) fn evaluate(&mut self, nodes: &[Vec<usize>], purpose: Purpose) -> Result<()> {
         let Self { evaluator, best, refused, .. } = self;
-        evaluator.evaluate(nodes, purpose, |levels, facts: &Facts| {
+        evaluator.evaluate(nodes, purpose, |levels, facts: &NodeFacts| {
             if let Some(found) = &facts.anonymous {
                 best.offer(found.clone());
             }

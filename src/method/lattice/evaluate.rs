@@ -13,7 +13,7 @@ use crate::model::{Class, Counted, Merge, Needs};
 
 /// The facts remembered about an evaluated node.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Facts {
+pub(super) struct NodeFacts {
     /// The node's summary, if it is anonymous.
     pub(super) anonymous: Option<Found>,
     /// Whether no node below it is anonymous.
@@ -26,7 +26,7 @@ pub(super) struct Facts {
     pub(super) classes: Option<(u64, u128)>,
 }
 
-impl Facts {
+impl NodeFacts {
     /// A node with so many classes that too many rows are in small ones.
     const TOO_FINE: Self =
         Self { anonymous: None, refuses_below: true, least_above: None, suppressed_below: 0, classes: None };
@@ -42,12 +42,12 @@ pub(super) enum Purpose {
 }
 
 /// The facts about a node and its classes; `None` if the roll-up gave up first.
-type Evaluated = Option<(Facts, Option<Classes>)>;
+type Evaluated = Option<(NodeFacts, Option<Classes>)>;
 
 /// Evaluates nodes of one problem.
 pub(super) struct Evaluator<'a> {
     problem: &'a Problem<'a>,
-    known: HashMap<Vec<usize>, Facts>,
+    known: HashMap<Vec<usize>, NodeFacts>,
     /// Nodes known only to have hardly fewer classes than those they are rolled up from.
     hardly_coarser: HashSet<Vec<usize>>,
     finer: Finer,
@@ -112,7 +112,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the facts about a node, if it was evaluated.
-    pub(super) fn known(&self, levels: &[usize]) -> Option<&Facts> {
+    pub(super) fn known(&self, levels: &[usize]) -> Option<&NodeFacts> {
         self.known.get(levels)
     }
 
@@ -121,7 +121,7 @@ impl<'a> Evaluator<'a> {
         &mut self,
         nodes: &[Vec<usize>],
         purpose: Purpose,
-        mut see: impl FnMut(&[usize], &Facts),
+        mut see: impl FnMut(&[usize], &NodeFacts),
     ) -> Result<()> {
         let mut new: Vec<&Vec<usize>> = Vec::new();
         for levels in nodes {
@@ -204,14 +204,14 @@ impl<'a> Evaluator<'a> {
             Purpose::Classes => source.len() / 2,
         };
         let Some(classes) = table.roll_up_at_most(source, &from, levels, enough, scratch)? else {
-            return Ok((enough >= most).then_some((Facts::TOO_FINE, None)));
+            return Ok((enough >= most).then_some((NodeFacts::TOO_FINE, None)));
         };
         let node = EvaluatedNode::new(table, levels, &classes, self.problem.requirements);
         let facts = self.facts(&node);
         Ok(Some((facts, Some(classes))))
     }
 
-    fn facts(&self, node: &EvaluatedNode<'_>) -> Facts {
+    fn facts(&self, node: &EvaluatedNode<'_>) -> NodeFacts {
         let (limit, suppressed) = (self.problem.limit, node.suppressed_individuals());
         let objective = self.problem.objective;
         let anonymous = (suppressed <= limit).then(|| Found::new(node, objective));
@@ -226,7 +226,7 @@ impl<'a> Evaluator<'a> {
         };
         let refuses_below = node.surely_suppressed_individuals() > limit
             || (self.may_refuse_by_suppression && suppressed > limit);
-        Facts {
+        NodeFacts {
             least_above: anonymous.as_ref().filter(|_| loss_grows).map(|found| found.loss),
             anonymous,
             refuses_below,
