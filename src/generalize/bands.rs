@@ -35,8 +35,8 @@ use super::bounds::{
     OUTSIDE, decimal_text, is_number, labels_of_rows, map_numbers, not_numbers, outside, whole_digits,
 };
 use super::clip::Clip;
-use super::decimal_steps::{reaches, scale_of, threshold};
-use super::naive_bounds::bound_text;
+use super::decimal_steps::{scale_of, threshold};
+use super::naive_bounds::{bound_text, reaches};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use crate::generalize::Hierarchy;
-    use crate::generalize::floor::tests::{agree, float};
+    use crate::generalize::laws_tests::{agree, float};
 
     fn bands(cuts: &[&str]) -> Bands {
         Bands::new(cuts.iter().map(|cut| Decimal::parse(cut).unwrap()).collect()).unwrap()

@@ -33,7 +33,8 @@ use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array};
 use arrow::datatypes::{DataType, Float32Type, Float64Type, i256};
 
 use super::bounds::{decimal_text, map_integers, not_numbers};
-use super::decimal_steps::{check_number, map_decimals, reaches, threshold, value as decimal_value};
+use super::decimal_steps::{check_number, map_decimals, threshold, value as decimal_value};
+use super::naive_bounds::reaches;
 use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
@@ -307,15 +308,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::generalize::floor::tests::{agree, float};
+    use crate::generalize::laws_tests::{agree, float};
     use crate::generalize::{GENERALIZERS, Hierarchy, Setting};
 
-    fn decimal(text: &str) -> Decimal {
-        Decimal::parse(text).unwrap()
-    }
-
     fn clip(low: &str, high: &str) -> Clip {
-        let end = |end: &str| (!end.is_empty()).then(|| decimal(end));
+        let end = |end: &str| (!end.is_empty()).then(|| Decimal::parse(end).unwrap());
         Clip::new(end(low), end(high)).unwrap()
     }
 
@@ -329,7 +326,7 @@ mod tests {
     }
 
     fn widths(widths: &[&str]) -> Argument {
-        Argument::Numbers(widths.iter().map(|width| decimal(width)).collect())
+        Argument::Numbers(widths.iter().map(|width| Decimal::parse(width).unwrap()).collect())
     }
 
     fn shown(level: &dyn Generalizer, values: &ArrayRef) -> Vec<String> {
@@ -369,7 +366,10 @@ mod tests {
         );
         let prices = Decimal128Array::from(vec![1250, -1, 9_000]).with_precision_and_scale(9, 2).unwrap();
         assert_eq!(shown(&clip("0", "90"), &(Arc::new(prices) as ArrayRef)), ["12.50", "0.00", "90.00"]);
-        assert!(Clip::new(None, None).is_err() && Clip::new(Some(decimal("1")), Some(decimal("1"))).is_err());
+        assert!(
+            Clip::new(None, None).is_err()
+                && Clip::new(Some(Decimal::integer(1)), Some(Decimal::integer(1))).is_err()
+        );
     }
 
     #[test]
@@ -445,7 +445,7 @@ mod tests {
             (step, factor, origin) in (1i64..60, 2i64..5, -70i64..70),
             open in 0..3,
         ) {
-            let at = |n: i64| decimal(&format!("{n}e-{shift}"));
+            let at = |n: i64| Decimal::parse(&format!("{n}e-{shift}")).unwrap();
             let clip = Clip::new((open != 1).then(|| at(low)), (open != 2).then(|| at(low + width))).unwrap();
             let steps = Argument::Numbers(vec![at(step), at(step * factor)]);
             let cuts = Argument::Lists(vec![vec![at(-100), at(0), at(step)], vec![at(0)]]);

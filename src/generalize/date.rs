@@ -331,7 +331,7 @@ mod tests {
 
     use super::*;
     use crate::generalize::apply;
-    use crate::generalize::floor::tests::agree;
+    use crate::generalize::laws_tests::agree;
 
     fn days(date: &str) -> i32 {
         match date.parse::<NaiveDate>() {

@@ -40,7 +40,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, i256};
 use super::bounds::{FloatGrid, Grid, map_integers, not_numbers};
 use super::clip::Clip;
 use super::decimal_steps::{can_floor, floor_digits, map_decimals, next_bound, threshold};
-use super::naive_bounds::{decimal, float, lower_bound};
+use super::naive_bounds;
 use super::value::{narrow, widen};
 use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
@@ -233,18 +233,18 @@ impl Generalizer for Floor {
             Value::Null => Value::Null,
             Value::Int(_) => {
                 self.check_whole()?;
-                let floor = lower_bound(&self.grid, value).and_then(i256::to_i128);
+                let floor = naive_bounds::lower_bound(&self.grid, value).and_then(i256::to_i128);
                 Value::Int(floor.ok_or_else(|| Error::data("1 value is too small to be floored"))?)
             }
             Value::Float(v) if !v.is_finite() => value.clone(),
             Value::Float(_) => {
-                let units = lower_bound(&self.grid, value);
+                let units = naive_bounds::lower_bound(&self.grid, value);
                 let units = units.ok_or_else(|| self.grid.too_far(1, &DataType::Float64))?;
-                Value::Float(float(units, self.grid.scale))
+                Value::Float(naive_bounds::float(units, self.grid.scale))
             }
             Value::Decimal(_, scale) => {
-                let floor = lower_bound(&self.grid, value);
-                let floor = floor.and_then(|bound| decimal(&self.grid, bound, *scale));
+                let floor = naive_bounds::lower_bound(&self.grid, value);
+                let floor = floor.and_then(|bound| naive_bounds::decimal(&self.grid, bound, *scale));
                 floor.ok_or_else(|| {
                     Error::data("1 value cannot be floored: its column cannot hold the result")
                 })?
@@ -280,9 +280,7 @@ impl Generalizer for Floor {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::iter;
-
+mod tests {
     use arrow::array::*;
     use arrow::compute::cast;
     use arrow::datatypes::*;
@@ -290,59 +288,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::generalize::apply;
-
-    /// The column in every encoding: as is, as a dictionary, and text in all its types.
-    fn encodings(values: &ArrayRef) -> Vec<ArrayRef> {
-        let mut all = vec![Arc::clone(values)];
-        if values.data_type().is_string() {
-            all = [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View]
-                .map(|t| cast(values, &t).unwrap())
-                .into();
-        }
-        for plain in all.clone() {
-            // The first entry is used by no row.
-            let entries: Vec<u64> =
-                iter::once(0).chain(0..plain.len() as u64).take(plain.len() + 1).collect();
-            if plain.is_empty() {
-                continue;
-            }
-            let entries = arrow::compute::take(&plain, &UInt64Array::from(entries), None).unwrap();
-            let keys = (0..plain.len()).map(|row| plain.is_valid(row).then_some(row as i32 + 1));
-            all.push(Arc::new(DictionaryArray::<Int32Type>::new(keys.collect(), entries)));
-        }
-        all
-    }
-
-    /// Checks that the columnar and the naive way agree in every encoding and that all results are
-    /// labels; returns the results, or `None` when both refuse.
-    pub(crate) fn agree(generalizer: &dyn Generalizer, values: &ArrayRef) -> Option<ArrayRef> {
-        let mut results = encodings(values).into_iter().map(|values| {
-            let plain = match values.data_type() {
-                DataType::Dictionary(_, entries) => entries.as_ref().clone(),
-                other => other.clone(),
-            };
-            let naive = (0..values.len())
-                .map(|row| generalizer.generalize_value(&Value::read(&values, row)?))
-                .collect::<Result<Vec<Value>>>()
-                .and_then(|cells| {
-                    assert!(
-                        cells.iter().all(|cell| generalizer.is_label(cell)),
-                        "{}",
-                        generalizer.descriptor()
-                    );
-                    Value::build(&cells, &generalizer.output_type(&plain)?)
-                });
-            let columnar = apply(generalizer, &values);
-            assert_eq!(columnar.is_ok(), naive.is_ok(), "{columnar:?} {naive:?}");
-            (columnar.ok(), naive.ok())
-        });
-        let (first, naive) = results.next().unwrap();
-        assert_eq!(first, naive);
-        for (columnar, naive) in results {
-            assert_eq!((&columnar, &naive), (&first, &first));
-        }
-        first
-    }
+    use crate::generalize::laws_tests::{agree, float};
 
     fn floor(step: &str) -> Floor {
         Floor::new(Decimal::parse(step).unwrap()).unwrap()
@@ -450,17 +396,6 @@ pub(crate) mod tests {
         assert!(
             !floor("0.1").is_label(&Value::Float(-0.0)) && !floor("1").is_label(&Value::Text("1".into()))
         );
-    }
-
-    /// Floats of all sizes, and many that are a decimal's nearest double or a neighbour of one.
-    pub(crate) fn float() -> impl Strategy<Value = f64> {
-        let decimal = (-5_000_000_000_000_000i64..5_000_000_000_000_000, 0u32..25, -2i32..3).prop_map(
-            |(n, shift, ulps)| {
-                let v: f64 = format!("{n}e-{shift}").parse().unwrap();
-                (0..ulps.abs()).fold(v, |v, _| if ulps < 0 { v.next_down() } else { v.next_up() })
-            },
-        );
-        prop_oneof![4 => decimal, 1 => any::<f64>(), 1 => -1e3..1e3]
     }
 
     proptest! {

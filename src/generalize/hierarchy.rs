@@ -300,7 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::generalize::floor::tests::agree;
+    use crate::generalize::laws_tests::agree;
     use crate::generalize::{Hierarchy, apply};
 
     fn levels_of(file: &str) -> Result<Vec<Arc<dyn Generalizer>>> {

@@ -9,9 +9,11 @@ use arrow::datatypes::{DataType, i256};
 use super::bounds::{is_number, map_numbers, not_numbers};
 use super::clip::Clip;
 use super::decimal_steps::scale_of;
+use super::naive_bounds::bound_text;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Generalizer, Value, text_forms};
+use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 
 /// The ordered levels of one quasi-identifier column. Level 0 is the value as is; the last level is
@@ -198,11 +200,15 @@ impl Generalizer for ClippedText {
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
-        let [low, high] = self.open_ends();
+        let open_end = |sign: &str, end: Option<Decimal>| {
+            let text = end.and_then(|end| bound_text(end, 0, 1));
+            let text = text.ok_or_else(|| Error::internal("clip: a bound has no text"))?;
+            Ok(Value::Text(format!("{sign}{text}")))
+        };
         Ok(match (self.0.side(value), value) {
             (_, Value::Null) => Value::Null,
-            (Ordering::Less, _) => Value::Text(low),
-            (Ordering::Greater, _) => Value::Text(high),
+            (Ordering::Less, _) => return open_end("<", self.0.low()),
+            (Ordering::Greater, _) => return open_end(">=", self.0.high()),
             (_, Value::Int(_) | Value::Float(_) | Value::Decimal(..)) => {
                 value.text_form().map_or(Value::Null, Value::Text)
             }
@@ -233,11 +239,11 @@ mod tests {
     use arrow::array::Int64Array;
 
     use super::*;
-    use crate::generalize::floor::tests::agree;
+    use crate::generalize::laws_tests::agree;
     use crate::generalize::{Argument, Options, floor, range};
 
     fn numbers(list: &[i64]) -> Argument {
-        Argument::Numbers(list.iter().map(|n| crate::decimal::Decimal::integer(*n)).collect())
+        Argument::Numbers(list.iter().map(|n| Decimal::integer(*n)).collect())
     }
 
     #[test]
@@ -293,7 +299,7 @@ mod tests {
     #[test]
     fn level_0_is_the_value() {
         let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(-1), Some(89), None, Some(90)]));
-        let clip = Clip::new(None, Some(crate::decimal::Decimal::integer(90))).unwrap();
+        let clip = Clip::new(None, Some(Decimal::integer(90))).unwrap();
         let (as_is, text, clipped) = (AsIs { text: false }, AsIs { text: true }, ClippedText(clip));
         assert_eq!(&agree(&as_is, &ages).unwrap(), &ages);
         for (level, last) in [(&text as &dyn Generalizer, "90"), (&clipped, ">=90")] {
@@ -313,7 +319,7 @@ mod tests {
     #[test]
     fn labels_of_level_0_are_told_from_other_texts() {
         let level = |high: Option<i64>| {
-            let end = crate::decimal::Decimal::integer;
+            let end = Decimal::integer;
             ClippedText(Clip::new(Some(end(0)), high.map(end)).unwrap())
         };
         let label = |text: &str| level(Some(90)).is_label(&Value::Text(text.into()));

@@ -1,14 +1,75 @@
 //! Laws and examples for all generalizers; those that need the engine are in `tests/it/laws.rs`.
 
+use std::iter;
+
 use arrow::array::*;
 use arrow::compute::sort;
-use arrow::datatypes::{Int8Type, TimeUnit};
+use arrow::datatypes::{Int8Type, Int32Type, TimeUnit};
+use proptest::prelude::*;
 
 use super::suppress::Suppress;
 use super::*;
 use crate::generalize::bounds::{FloatGrid, Grid};
 use crate::generalize::floor::Floor;
-use crate::generalize::floor::tests::agree;
+
+/// The column in every encoding: as is, as a dictionary, and text in all its types.
+fn encodings(values: &ArrayRef) -> Vec<ArrayRef> {
+    let mut all = vec![Arc::clone(values)];
+    if values.data_type().is_string() {
+        all = [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View]
+            .map(|t| cast(values, &t).unwrap())
+            .into();
+    }
+    for plain in all.clone() {
+        // The first entry is used by no row.
+        let entries: Vec<u64> = iter::once(0).chain(0..plain.len() as u64).take(plain.len() + 1).collect();
+        if plain.is_empty() {
+            continue;
+        }
+        let entries = take(&plain, &UInt64Array::from(entries), None).unwrap();
+        let keys = (0..plain.len()).map(|row| plain.is_valid(row).then_some(row as i32 + 1));
+        all.push(Arc::new(DictionaryArray::<Int32Type>::new(keys.collect(), entries)));
+    }
+    all
+}
+
+/// Checks that the columnar and the naive way agree in every encoding and that all results are
+/// labels; returns the results, or `None` when both refuse.
+pub(crate) fn agree(generalizer: &dyn Generalizer, values: &ArrayRef) -> Option<ArrayRef> {
+    let mut results = encodings(values).into_iter().map(|values| {
+        let plain = match values.data_type() {
+            DataType::Dictionary(_, entries) => entries.as_ref().clone(),
+            other => other.clone(),
+        };
+        let naive = (0..values.len())
+            .map(|row| generalizer.generalize_value(&Value::read(&values, row)?))
+            .collect::<Result<Vec<Value>>>()
+            .and_then(|cells| {
+                assert!(cells.iter().all(|cell| generalizer.is_label(cell)), "{}", generalizer.descriptor());
+                Value::build(&cells, &generalizer.output_type(&plain)?)
+            });
+        let columnar = apply(generalizer, &values);
+        assert_eq!(columnar.is_ok(), naive.is_ok(), "{columnar:?} {naive:?}");
+        (columnar.ok(), naive.ok())
+    });
+    let (first, naive) = results.next().unwrap();
+    assert_eq!(first, naive);
+    for (columnar, naive) in results {
+        assert_eq!((&columnar, &naive), (&first, &first));
+    }
+    first
+}
+
+/// Floats of all sizes, and many that are a decimal's nearest double or a neighbour of one.
+pub(crate) fn float() -> impl Strategy<Value = f64> {
+    let decimal = (-5_000_000_000_000_000i64..5_000_000_000_000_000, 0u32..25, -2i32..3).prop_map(
+        |(n, shift, ulps)| {
+            let v: f64 = format!("{n}e-{shift}").parse().unwrap();
+            (0..ulps.abs()).fold(v, |v, _| if ulps < 0 { v.next_down() } else { v.next_up() })
+        },
+    );
+    prop_oneof![4 => decimal, 1 => any::<f64>(), 1 => -1e3..1e3]
+}
 
 fn level(label: &str) -> Arc<dyn Generalizer> {
     let text = !["floor", "date", "clip"].iter().any(|name| label.starts_with(name));

@@ -2,8 +2,9 @@
 //! their definition: the twin of [`bounds`](super::bounds) and [`decimal_steps`](super::decimal_steps)
 //! for one value at a time.
 //!
-//! Verification must not repeat a mistake of the columnar way, so nothing here is shared with it:
-//! numbers are read from their text, counted in 256-bit integers and written digit by digit.
+//! Verification must not repeat a mistake of the columnar way, so nothing is shared with it but the
+//! step, the origin and the scale of a [`Grid`]: numbers are read from their text, counted in
+//! 256-bit integers and written digit by digit.
 
 use arrow::datatypes::i256;
 
@@ -51,14 +52,20 @@ fn bound_below(grid: &Grid, number: i256) -> Option<i256> {
 }
 
 /// Returns the largest bound of `grid` that is not above an integer, a finite float or a decimal, in
-/// units of the grid; `None` out of reach.
+/// units of the grid; `None` for a float out of reach, and beyond 256 bits.
 pub(super) fn lower_bound(grid: &Grid, value: &Value) -> Option<i256> {
-    let lower = match value {
-        Value::Float(v) => return float_bound(grid, *v),
-        other => bound_below(grid, whole_units(&other.text_form()?, grid.scale)?)?,
-    };
-    // As far as the columnar way can count.
-    lower.checked_add(units(grid.step, grid.scale)?)?.to_i128().and(lower.to_i128()).and(Some(lower))
+    match value {
+        Value::Float(v) => float_bound(grid, *v),
+        other => bound_below(grid, whole_units(&other.text_form()?, grid.scale)?),
+    }
+}
+
+/// Returns whether a decimal is at least `number`.
+pub(super) fn reaches(digits: i256, scale: i8, number: Decimal) -> bool {
+    let text = Value::Decimal(digits, scale).text_form();
+    let units = text.and_then(|text| whole_units(&text, number.scale()));
+    // Beyond 256 bits the sign decides.
+    units.map_or(digits > i256::ZERO, |units| units >= i256::from_i128(number.numerator()))
 }
 
 /// Returns the bound of a float: the largest whose nearest double is not above `v`.
@@ -114,8 +121,8 @@ pub(super) fn bound_text(number: Decimal, scale: u32, digits: usize) -> Option<S
     Some(written(units(number, scale)?, scale, digits))
 }
 
-/// Writes the interval of width `step` that begins at `lower` (in units of the grid), cut at `ends`,
-/// with at least `scale` decimals and `digits` digits before the point.
+/// Writes the interval that begins at `lower` (in units of the grid), cut at `ends`, with `scale`
+/// decimals and at least `digits` digits before the point; `None` beyond 128 bits.
 pub(super) fn interval_text(
     grid: &Grid,
     lower: i256,
@@ -126,6 +133,8 @@ pub(super) fn interval_text(
     let upper = lower.checked_add(units(grid.step, grid.scale)?)?;
     let finer = |bound: i256| (grid.scale..scale).try_fold(bound, |b, _| b.checked_mul(i256::from(10i64)));
     let (mut lower, mut upper) = (finer(lower)?, finer(upper)?);
+    // The columnar way writes 128 bits.
+    lower.to_i128().and(upper.to_i128())?;
     if let Some(low) = ends[0] {
         lower = lower.max(units(low, scale)?);
     }

@@ -252,7 +252,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::generalize::floor::tests::agree;
+    use crate::generalize::laws_tests::agree;
 
     fn prefix(length: usize) -> Prefix {
         Prefix::new(length).unwrap()

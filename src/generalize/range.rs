@@ -183,10 +183,15 @@ impl Generalizer for Range {
         let floats = FloatGrid::new(&self.grid).ok();
         let scale = scale_of(values.data_type());
         let sides = self.clip.map(|clip| (clip.of_integers(), clip.of_floats(), clip.of_decimals(scale)));
+        let finer = 10i128.pow(self.scale() - self.grid.scale);
+        let is_written = |lower: &i128| {
+            let upper = lower.checked_add(self.grid.width).and_then(|upper| upper.checked_mul(finer));
+            lower.checked_mul(finer).and(upper).is_some()
+        };
         let of_side = |side: Option<Ordering>, from: &dyn Fn() -> Option<i128>| match side {
             Some(Ordering::Less) => Some(Interval::Below),
             Some(Ordering::Greater) => Some(Interval::Above),
-            _ => from().map(Interval::From),
+            _ => from().filter(&is_written).map(Interval::From),
         };
         let of_integer =
             |v: i128| of_side(sides.as_ref().map(|(side, ..)| side(v)), &|| self.grid.of_integer(v));
@@ -230,9 +235,10 @@ impl Generalizer for Range {
             Value::Decimal(_, scale) => DataType::Decimal256(76, *scale),
             _ => DataType::Float64,
         };
-        let lower = lower.ok_or_else(|| self.grid.too_far(1, &data_type))?;
-        let text = naive_bounds::interval_text(&self.grid, lower, [low, high], self.scale(), self.digits);
-        Ok(Value::Text(text.ok_or_else(unwritten)?))
+        let text = lower.and_then(|lower| {
+            naive_bounds::interval_text(&self.grid, lower, [low, high], self.scale(), self.digits)
+        });
+        Ok(Value::Text(text.ok_or_else(|| self.grid.too_far(1, &data_type))?))
     }
 
     fn is_label(&self, value: &Value) -> bool {
@@ -283,7 +289,7 @@ mod tests {
 
     use super::*;
     use crate::generalize::floor::Floor;
-    use crate::generalize::floor::tests::{agree, float};
+    use crate::generalize::laws_tests::{agree, float};
 
     fn range(step: &str) -> Range {
         Range::new(Decimal::parse(step).unwrap()).unwrap()

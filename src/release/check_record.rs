@@ -20,7 +20,9 @@ use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
-use crate::model::{Class, Needs, Quantity, Requirement, ValueCount, Worst, l_diversity};
+use crate::model::{
+    Class, Needs, Quantity, Requirement, ValueCount, Worst, entropy_l_diversity, l_diversity,
+};
 use crate::release::publish::record::{LevelRecord, ModelRecord, PublicRecord, recorded};
 use crate::release::released_labels::released_labels;
 use crate::role::Role;
@@ -228,18 +230,20 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
 const MOST_VALUES: u32 = 1 << 16;
 
 /// Returns whether a model can have reached the recorded value: it satisfies the bound, and is no
-/// better than the value that the rows reach (each individual of a class has a row in it), nor than
-/// that of the best class of the smallest size.
+/// better than the value that the rows reach (if rows bound the model), nor than that of the best class
+/// of the smallest size.
 fn is_reached(
-    recorded: &ModelRecord,
+    record: &ModelRecord,
     requirement: &Requirement,
     by_rows: Option<Quantity>,
     least: u64,
 ) -> bool {
     let model = &requirement.model;
-    let count: Option<u64> = format!("{}", recorded.reached).parse().ok();
-    let reached = count.map_or(Quantity::Real(recorded.reached), Quantity::Count);
-    if !model.holds(reached) || least < model.min_size() {
+    let count: Option<u64> = format!("{}", record.reached).parse().ok();
+    let reached = count.map_or(Quantity::Real(record.reached), Quantity::Count);
+    // A required number of many digits is met by the record's rounding of it.
+    let is_met = record.reached == recorded(model.required().to_f64());
+    if !(model.holds(reached) || is_met) || least < model.min_size() {
         return false;
     }
     if model.needs() == Needs::Size {
@@ -266,10 +270,12 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
         return Err(refused("the homogeneous classes of the record do not match its sensitive columns"));
     }
     for (recorded, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
+        // Such a model reaches at most 1 where all of a class share a value.
+        let diverse = [l_diversity::ROW.doc.name, entropy_l_diversity::ROW.doc.name];
         let is_diverse = public.models.iter().any(|model| {
-            model.model == l_diversity::ROW.doc.name
+            diverse.contains(&model.model.as_str())
                 && model.sensitive.as_ref() == Some(&recorded.column)
-                && model.reached >= 2.0
+                && model.reached > 1.0
         });
         let right = match recorded.classes {
             0 => recorded.individuals == 0,

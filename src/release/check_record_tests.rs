@@ -118,6 +118,23 @@ fn diversity_is_bounded_by_rows_and_by_individuals() {
     assert!(!is_reached(&reached(3.0), &l, None, 5), "no class among the rows");
 }
 
+/// One person with many rows of one value makes rows look less diverse than people are.
+#[test]
+fn entropy_is_bounded_by_individuals_alone() {
+    let parameters =
+        Parameters::new([("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap())].into());
+    let model = make("entropy_l_diversity", parameters).unwrap();
+    let entropy = Requirement { model, sensitive: Some("diagnosis".into()) };
+    let can = |value, by_rows: Option<f64>, least| {
+        is_reached(&reached(value), &entropy, by_rows.map(Quantity::Real), least)
+    };
+    assert!(can(4.5, Some(1.2), 5) == can(4.5, Some(5.0), 5), "rows decide");
+    assert!(can(4.5, None, 5) && can(5.0, None, 5) && !can(5.5, None, 5), "more than individuals");
+    assert!(!can(2.46, None, 5), "less than required");
+    assert!(can(2.46023297629, None, 5), "what is required, as a record rounds it");
+    assert!(!can(2.5, None, 2), "fewer individuals than values");
+}
+
 /// A record of ten classes and a hundred individuals.
 fn public(columns: Vec<ColumnRecord>, models: Vec<ModelRecord>) -> PublicRecord {
     PublicRecord {
@@ -187,6 +204,12 @@ fn homogeneous_classes_are_bounded() {
     assert!(!is_right(&[reached(2.0)], "diagnosis", 0, (1, 5)));
     let size = ModelRecord { model: "k_anonymity".into(), sensitive: None, ..reached(5.0) };
     assert!(is_right(&[size], "diagnosis", 0, (1, 5)));
+    let entropy = |value| ModelRecord { model: "entropy_l_diversity".into(), ..reached(value) };
+    assert!(is_right(&[entropy(1.5)], "diagnosis", 0, (0, 0)));
+    assert!(
+        !is_right(&[entropy(1.5)], "diagnosis", 0, (1, 5))
+            && is_right(&[entropy(1.0)], "diagnosis", 0, (1, 5))
+    );
 }
 
 /// What is said of a column `x` of these numbers that is called generalized by `by`.

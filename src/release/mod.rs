@@ -5,23 +5,23 @@
 
 pub mod apply;
 mod check_record;
-mod long_search;
 pub mod profile;
 pub mod publish;
 pub(crate) mod released_labels;
 pub mod released_recoding;
 pub mod role_checks;
 mod search;
+mod search_progress;
 pub(crate) mod verified_rows;
 mod verify_folder;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use long_search::nodes_of;
 pub use publish::make_record::risks;
 pub(crate) use search::{ask, can_be_searched};
 pub use search::{limit, load, search, search_minimal};
+pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
 
 use crate::class::{Budget, ClassSizes};

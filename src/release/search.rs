@@ -10,9 +10,9 @@ use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::Policy;
 use crate::progress::Phase;
-use crate::release::long_search::LongSearch;
 use crate::release::profile;
 use crate::release::publish::record::models_text;
+use crate::release::search_progress::SearchProgress;
 
 /// Profiles an opened input.
 ///
@@ -126,7 +126,7 @@ pub(crate) fn ask<T>(
         top,
         effort: policy.effort,
         threads: run.resources.threads,
-        progress: &LongSearch::new(run, nodes, advice),
+        progress: &SearchProgress::new(run, nodes, advice),
         stop: run.stop,
     };
     run.progress.begin(Phase::Search, nodes);

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Run;
 use crate::plural::plural;
-use crate::progress::Progress;
+use crate::progress::{Phase, Progress};
 
 /// The duration after which a search gets a notice, unless its lattice is small: it will end soon.
 const LONG: Duration = Duration::from_secs(5);
 const MANY: u64 = 100_000;
 
 /// Passes the progress of a search on to the run.
-pub(super) struct LongSearch<'a> {
+pub(super) struct SearchProgress<'a> {
     run: &'a Run<'a>,
     /// The number of nodes in the lattice.
     nodes: u64,
@@ -23,14 +23,22 @@ pub(super) struct LongSearch<'a> {
     has_advised: AtomicBool,
 }
 
-impl<'a> LongSearch<'a> {
+impl<'a> SearchProgress<'a> {
     /// Begins to follow a search over `nodes` nodes.
     pub(super) fn new(run: &'a Run<'a>, nodes: u64, advice: Option<&'static str>) -> Self {
         Self { run, nodes, advice, started: Instant::now(), long: LONG, has_advised: AtomicBool::new(false) }
     }
 }
 
-impl Progress for LongSearch<'_> {
+impl Progress for SearchProgress<'_> {
+    fn begin(&self, phase: Phase, total: u64) {
+        self.run.progress.begin(phase, total);
+    }
+
+    fn notice(&self, text: &str) {
+        self.run.progress.notice(text);
+    }
+
     fn done(&self, units: u64) {
         self.run.progress.done(units);
         if let Some(advice) = self.advice
@@ -39,7 +47,7 @@ impl Progress for LongSearch<'_> {
             && !self.has_advised.swap(true, Ordering::Relaxed)
         {
             let nodes = nodes_of(self.nodes);
-            self.run.progress.notice(&format!("searching {nodes}; this may take a long time. {advice}"));
+            self.notice(&format!("searching {nodes}; this may take a long time. {advice}"));
         }
     }
 }
@@ -72,7 +80,7 @@ mod tests {
         let (heard, stop, resources) =
             (Heard::default(), CancelToken::default(), Resources::default_of_machine());
         let run = Run { resources: &resources, stop: &stop, progress: &heard, show_values: false };
-        let search = LongSearch { long, ..LongSearch::new(&run, nodes, advice) };
+        let search = SearchProgress { long, ..SearchProgress::new(&run, nodes, advice) };
         (0..3).for_each(|done| search.done(done));
         heard.0.into_inner().unwrap()
     }
