@@ -35,29 +35,24 @@ fi
 
 target=$(rustc -vV | sed -n 's/^host: //p')
 [ -n "$target" ] || fail "rustc -vV does not name its host"
-if [ "${CARGO_BUILD_TARGET:-$target}" != "$target" ]; then
-    fail "builds for $target only, but CARGO_BUILD_TARGET is $CARGO_BUILD_TARGET"
-fi
 metadata=$(cargo metadata --format-version 1 --no-deps --locked)
 version=$(sed -n 's/.*"name":"datafusion-kanon","version":"\([^"]*\)".*/\1/p' <<<"$metadata")
 built=$(sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p' <<<"$metadata")
 if [ -z "$version" ] || [ -z "$built" ]; then fail "cargo metadata names no version or no target directory"; fi
 
-cargo build --release --locked --bin kanon --config 'profile.release.strip="symbols"'
-# A target set in a configuration of cargo's has a folder of its own.
-[ -x "$built/release/kanon" ] || fail "there is no $built/release/kanon after the build"
-said=$("$built/release/kanon" --version)
-[ "$said" = "kanon $version" ] || fail "$built/release/kanon says \`$said\` instead of \`kanon $version\`"
+cargo build --release --locked --bin kanon --target "$target" --config 'profile.release.strip="symbols"'
+program=$built/$target/release/kanon
+[ -x "$program" ] || fail "there is no $program after the build"
+version_line=$("$program" --version)
+[ "$version_line" = "kanon $version" ] || fail "$program says \`$version_line\` instead of \`kanon $version\`"
 
 time=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || true)}
 name=kanon-$version-$target
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/$name"
-cp "$built/release/kanon" README.md CHANGELOG.md "$work/$name/"
-if [ -f LICENSE ]; then cp LICENSE "$work/$name/"; fi
-chmod 644 "$work/$name"/*.md
-if [ -f "$work/$name/LICENSE" ]; then chmod 644 "$work/$name/LICENSE"; fi
+cp "$program" README.md CHANGELOG.md LICENSE "$work/$name/"
+chmod 644 "$work/$name"/*.md "$work/$name/LICENSE"
 chmod 755 "$work/$name" "$work/$name/kanon"
 
 # Without a commit, the first second of 2000.

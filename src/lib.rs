@@ -6,9 +6,8 @@
 //! again, from the input, by code that does not trust the search.
 //!
 //! ```
-//! use datafusion_kanon::progress::CancelToken;
 //! use datafusion_kanon::engine::{Resources, Run};
-//! use datafusion_kanon::progress::Silent;
+//! use datafusion_kanon::progress::{CancelToken, Silent};
 //! use datafusion_kanon::input::{Input, PolicySource};
 //! use datafusion_kanon::policy::{Folder, PolicySpec};
 //! use datafusion_kanon::release::release;

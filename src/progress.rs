@@ -24,7 +24,7 @@ pub enum Phase {
 pub trait Progress: Sync + Send {
     /// Begins a phase; `total` is its number of units of work, or 0 if unknown.
     fn begin(&self, _phase: Phase, _total: u64) {}
-    /// Reports that `units` of the phase are done.
+    /// Reports how many units of the phase are done so far.
     fn done(&self, _units: u64) {}
     /// Shows the user a text while the run goes on.
     fn notice(&self, _text: &str) {}
@@ -42,7 +42,7 @@ pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
     /// Asks the run to stop.
-    pub fn now(&self) {
+    pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 

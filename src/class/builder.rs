@@ -47,8 +47,8 @@ impl Coding {
         Ok(Some(values))
     }
 
-    /// Returns the `values` in the order of their positions, NULL first, and changes their codes
-    /// accordingly.
+    /// Returns the `values` in the order of their positions, values without a position (NULL) first,
+    /// and changes their codes accordingly.
     fn order_by(&mut self, values: &ArrayRef, positions: &UInt32Array) -> Result<ArrayRef> {
         let order = sort_to_indices(positions, None, None).map_err(Error::internal)?;
         let mut places = vec![0u32; values.len()];

@@ -69,7 +69,7 @@ impl EncodedLevel {
         &self.rows
     }
 
-    /// Returns the label code of each level-0 code.
+    /// Returns the label code of each distinct input value.
     pub fn of_value(&self) -> &[u32] {
         &self.of_value
     }
@@ -154,7 +154,7 @@ impl EncodedColumn {
         self.weight
     }
 
-    /// Returns the distinct input values in order, NULL first: one per level-0 code.
+    /// Returns the distinct input values in order, NULL first. Level 0 may give several of them one label.
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }
@@ -220,7 +220,7 @@ impl EncodedColumn {
     }
 }
 
-/// Returns the distinct labels in the order of their first places, and the code of each given label.
+/// Returns the distinct labels in the order of their first appearance, and the code of each given label.
 fn code(labels: &ArrayRef, budget: &Arc<dyn Budget>) -> Result<(ArrayRef, Vec<u32>)> {
     let coder = Encoder::new(budget);
     let codes = coder.code(labels)?;

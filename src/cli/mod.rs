@@ -229,7 +229,7 @@ fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = (
             // The terminal was closed.
             _ = hangup.recv() => {}
         }
-        stop.now();
+        stop.cancel();
     })
 }
 
@@ -243,7 +243,7 @@ fn signals(stop: CancelToken, interrupts: bool) -> Result<impl Future<Output = (
         } else {
             std::future::pending::<()>().await;
         }
-        stop.now();
+        stop.cancel();
     })
 }
 

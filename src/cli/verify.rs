@@ -78,7 +78,8 @@ impl Verify {
             ),
             None if public.individuals.is_some() => {
                 "verified  the released rows by themselves, counted as rows: only the input identifies individuals; \
-                 the record's sizes in individuals are plausible, but recounted only with --input INPUT\n"
+                 the record's sizes and reached values in individuals are possible, but recounted only with \
+                 --input INPUT\n"
                     .to_owned()
             }
             None => {

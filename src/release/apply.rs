@@ -93,7 +93,7 @@ impl ClassNumbers {
     ) -> Result<Self> {
         let columns = table.columns().iter().zip(levels).map(|(coded, level)| {
             let coder = Encoder::new(budget);
-            // The values are distinct and in order: their codes are their indices.
+            // The values are distinct, so their codes are their indices.
             coder.code(coded.values())?;
             Ok(LabelCodes {
                 name: coded.name().to_owned(),

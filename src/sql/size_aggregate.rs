@@ -1,5 +1,5 @@
 //! `<row>_of_sizes(constants..., size)`: a model or risk measure computed from class sizes alone.
-//! `<risk>_of_people(constants..., size)`: a risk measure computed from the size of each
+//! `<risk>_of_individuals(constants..., size)`: a risk measure computed from the size of each
 //! individual's smallest class.
 //!
 //! # Contract
@@ -39,7 +39,8 @@ pub struct OfSizes {
 
 impl OfSizes {
     pub(super) fn new(row: Row, counts_individuals: bool, returns: DataType) -> Self {
-        let name = format!("{}_of_{}", row.doc().name, if counts_individuals { "people" } else { "sizes" });
+        let name =
+            format!("{}_of_{}", row.doc().name, if counts_individuals { "individuals" } else { "sizes" });
         Self {
             row,
             counts_individuals,

@@ -28,7 +28,7 @@ pub struct Verified {
     pub individuals: Option<IndividualCounts>,
     /// The released rows without an individual; 0 where rows are counted.
     pub unowned_rows: u64,
-    /// The value that each model reached.
+    /// The value that each model reached; `None` without a class, or if the model was not judged.
     pub reached: Vec<Option<Quantity>>,
 }
 

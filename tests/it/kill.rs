@@ -64,8 +64,8 @@ fn wait_for(run: &mut Child, mut happened: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Lets the run go on for so many looks at it.
-fn look(run: &mut Child, times: usize) {
+/// Lets the run go on for so many polls of its state.
+fn poll(run: &mut Child, times: usize) {
     for _ in 0..times {
         if run.try_wait().unwrap().is_some() {
             return;
@@ -92,9 +92,9 @@ fn read_by_another(pipe: &Path) -> Option<File> {
     OpenOptions::new().write(true).custom_flags(at_once).open(pipe).ok()
 }
 
-/// Runs [`RELEASE`] with files of at most so many blocks, behind some words of the shell.
-fn limited(lab: &Lab, words: &str, blocks: usize) -> Output {
-    let line = format!("{words}; ulimit -f {blocks}; exec \"$@\"");
+/// Runs [`RELEASE`] with files of at most so many blocks, after these shell commands.
+fn limited(lab: &Lab, commands: &str, blocks: usize) -> Output {
+    let line = format!("{commands}; ulimit -f {blocks}; exec \"$@\"");
     let kanon = lab.command(&RELEASE);
     let mut shell = Command::new("sh");
     shell.args(["-c", &line, "sh"]).arg(kanon.get_program()).args(kanon.get_args());
@@ -217,7 +217,7 @@ const WRITTEN: [(&str, &str); 3] = [
     ("private.json", "out.private.json"),
 ];
 
-/// The file at which a killed run was: those before it are whole, it is not, those behind it are not there.
+/// The file that a killed run was writing: the files before it are whole, those after it do not exist.
 #[track_caller]
 fn cut(lab: &Lab, whole: &[Vec<u8>; 3]) -> &'static str {
     let found = WRITTEN.map(|(staged, _)| fs::read(lab.path(WORK).join(staged)).ok());
@@ -232,9 +232,9 @@ fn cut(lab: &Lab, whole: &[Vec<u8>; 3]) -> &'static str {
     name
 }
 
-/// The system kills the run at the first byte of a file behind a limit. With ever higher limits that is in the part, while
-/// the rows are written; in the record, when they are verified; in the private record, right before the release is
-/// published; and then nowhere.
+/// The system kills the run at the first byte beyond a file size limit. As the limit grows, that is in the part, while the
+/// rows are written; in the record, while they are verified; in the private record, right before the release is published;
+/// and then nowhere.
 #[test]
 fn killed_in_each_file() {
     for over in [true, false] {
@@ -261,7 +261,7 @@ fn killed_in_each_file() {
             beside.retain(|name, _| !name.starts_with(WORK));
             assert!(beside == before, "{blocks} blocks: something was changed beside the work folder");
             assert_eq!(state(&lab, true), over.then_some(3.0));
-            // What every second run left stays for the run behind it, which is killed as well.
+            // What every second run left stays for the next run, which is killed as well.
             if blocks % 2 == 0 {
                 succeeds(&lab);
                 restore(&lab, &before);
@@ -275,8 +275,9 @@ fn killed_in_each_file() {
     }
 }
 
-/// Kills at moments that nobody chose: behind a step and some looks at the run, which then is where it is or has ended.
-/// The two tests above meet a run at work for certain, and a unit test of the staging kills before each of its steps.
+/// Kills at arbitrary moments: after a step and a random number of polls, when the run is wherever it happens to be, or has
+/// ended. The two tests above meet a run at work for certain, and a unit test of the staging kills before each of its
+/// steps.
 #[test]
 fn killed_at_any_moment() {
     let (lab, mut random) = (lab(40), Random(50));
@@ -299,25 +300,25 @@ fn killed_at_any_moment() {
         let aside = lab.path(WORK).join("old");
         let may_be_old = over || aside.exists();
         let mut run = lab.command(&RELEASE).spawn().unwrap();
-        // Moments anywhere, of every order of magnitude, and moments right behind a step: the end of a run is short.
+        // Moments anywhere, of every order of magnitude, and moments right after a step: the end of a run is short.
         let work = lab.path(WORK);
-        let behind = |step: &str| work.join(step).exists();
+        let has_reached = |step: &str| work.join(step).exists();
         let step = match kill % 10 {
             0..4 => true,
-            4 => wait_for(&mut run, || behind("spill")),
-            5 => wait_for(&mut run, || behind(&format!("release/{PART}"))),
-            6 => wait_for(&mut run, || behind("release/_kanon.json")),
-            7 => wait_for(&mut run, || behind("private.json")),
+            4 => wait_for(&mut run, || has_reached("spill")),
+            5 => wait_for(&mut run, || has_reached(&format!("release/{PART}"))),
+            6 => wait_for(&mut run, || has_reached("release/_kanon.json")),
+            7 => wait_for(&mut run, || has_reached("private.json")),
             // The names are exchanged, and then the private record has its own.
             8 if over => wait_for(&mut run, || {
                 fs::read_to_string(work.join("release").join(RECORD))
                     .is_ok_and(|text| text.contains("\"k\": \"3\""))
             }),
             _ if over => {
-                wait_for(&mut run, || behind("private.json"))
-                    && wait_for(&mut run, || !behind("private.json"))
+                wait_for(&mut run, || has_reached("private.json"))
+                    && wait_for(&mut run, || !has_reached("private.json"))
             }
-            _ => wait_for(&mut run, || behind("private.json") && !behind("release")),
+            _ => wait_for(&mut run, || has_reached("private.json") && !has_reached("release")),
         };
         if step {
             let most = match kill % 10 {
@@ -325,7 +326,7 @@ fn killed_at_any_moment() {
                 4..7 => 1 << 13,
                 _ => 1 << 9,
             };
-            look(&mut run, random.below(most));
+            poll(&mut run, random.below(most));
         }
         run.kill().unwrap();
         let code = run.wait().unwrap().code();

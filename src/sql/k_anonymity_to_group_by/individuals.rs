@@ -58,7 +58,7 @@ impl Branch {
             // The rows of L1 are distinct by individual.
             let size = sizes.value(call(&count_udaf(), vec![individual.clone()], only()));
             let smallest = individuals.value(call(&min_udaf(), vec![size], only()));
-            let of_individuals = rewrite.rule.upper(measure.row, "_of_people")?;
+            let of_individuals = rewrite.rule.upper(measure.row, "_of_individuals")?;
             let mut arguments = measure.constants;
             arguments.push(smallest);
             let value = call(&of_individuals, arguments, Some(individual.clone().is_not_null()));

@@ -213,6 +213,6 @@ struct StopAtEnd(CancelToken);
 
 impl Drop for StopAtEnd {
     fn drop(&mut self) {
-        self.0.now();
+        self.0.cancel();
     }
 }
