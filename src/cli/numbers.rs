@@ -5,9 +5,11 @@ pub(crate) use crate::release::nodes_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
-/// Formats the value that a table reached: whole numbers plainly, others with six decimals.
+/// Formats the value that a table reached: whole numbers plainly, others with six decimals unless
+/// they would look whole.
 pub(crate) fn reached(value: f64) -> String {
-    if value.fract() == 0.0 { value.to_string() } else { format!("{value:.6}") }
+    let rounded = format!("{value:.6}");
+    if rounded.ends_with(".000000") { value.to_string() } else { rounded }
 }
 
 /// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0
@@ -53,7 +55,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<usize, String> {
     let bytes = number.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << unit));
     match bytes {
         Some(bytes) if bytes >= 16 << 20 => Ok(bytes),
-        Some(_) => Err("at least 16M are needed".into()),
+        Some(_) => Err("at least 16M is needed".into()),
         None => Err("expected a number of bytes, such as 800M or 16G".into()),
     }
 }

@@ -35,6 +35,7 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
+use super::l_diversity::LDiversity;
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::{Decimal, ratio};
 use crate::doc::Doc;
@@ -124,6 +125,11 @@ impl ClassModel for EntropyLDiversity {
         let shares = counts.iter().map(|count| ratio(u128::from(*count), all));
         let entropy: f64 = shares.map(|share| -share * share.ln()).sum();
         Quantity::Real(entropy.exp().min(even).min(others))
+    }
+
+    fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
+        // The quantity is no more than the number of values, nor than |E| + 1 - the individuals with one value.
+        LDiversity::new(self.min_size()).ok().map(|model| Box::new(model) as Box<dyn ClassModel>)
     }
 
     fn worst(&self) -> Worst {

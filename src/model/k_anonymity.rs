@@ -83,8 +83,8 @@ impl ClassModel for KAnonymity {
         Quantity::Count(class.size)
     }
 
-    fn rows_bound_individuals(&self) -> bool {
-        true
+    fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
+        Some(Box::new(*self))
     }
 
     fn worst(&self) -> Worst {

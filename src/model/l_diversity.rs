@@ -99,10 +99,10 @@ impl ClassModel for LDiversity {
         Quantity::Count((values().count() as u64).min((class.size + 1).saturating_sub(most)))
     }
 
-    fn rows_bound_individuals(&self) -> bool {
+    fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
         // Without the most common value of its rows a class has at least as many rows as individuals without that
         // of its individuals.
-        true
+        Some(Box::new(*self))
     }
 
     fn worst(&self) -> Worst {

@@ -145,11 +145,12 @@ pub trait ClassModel: Debug + Send + Sync {
     fn worst(&self) -> Worst;
     /// Returns whether a class with this quantity holds.
     fn holds(&self, value: Quantity) -> bool;
-    /// Returns whether the rows of a class, each counted as an individual, always reach a quantity at
-    /// least as good as its individuals do. Released rows do not name their individuals; where this
-    /// holds they still bound what the individuals can have reached.
-    fn rows_bound_individuals(&self) -> bool {
-        false
+    /// Returns the model that bounds this one by rows alone: on the rows of a class, each counted as
+    /// an individual, it holds if this model holds on the individuals, and its quantity is at least as
+    /// good. Released rows do not name their individuals, so this is all that they can confirm. `None`
+    /// if rows confirm nothing.
+    fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
+        None
     }
     /// Returns the required bound, in the unit of `value`.
     fn required(&self) -> Decimal;

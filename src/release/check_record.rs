@@ -259,7 +259,7 @@ fn is_reached(
     });
     let is_within = |bound: Quantity| reached.to_f64() <= bound.to_f64();
     let by_rows = by_rows.map(is_within);
-    best.is_none_or(is_within) && by_rows.unwrap_or(!model.rows_bound_individuals())
+    best.is_none_or(is_within) && by_rows.unwrap_or(model.bounded_by_rows().is_none())
 }
 
 /// Checks the counts of homogeneous classes in individuals. If the rows of a class share a value,

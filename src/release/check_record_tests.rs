@@ -75,12 +75,14 @@ fn individuals_reach_no_more_than_their_rows() {
             let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(2)));
             let model = make(row.doc.name, Parameters::new(parameters.collect())).unwrap();
             let of_individuals = model.value(&Class { size: individuals, sensitive: &counts(&known) });
-            let of_rows = model.value(&Class { size: rows.len() as u64, sensitive: &counts(&by_row) });
+            let Some(by_rows) = model.bounded_by_rows() else { continue };
+            let of_rows = by_rows.value(&Class { size: rows.len() as u64, sensitive: &counts(&by_row) });
             let is_bounded = match model.worst() {
                 Worst::Least => of_individuals.to_f64() <= of_rows.to_f64(),
                 Worst::Greatest => of_individuals.to_f64() >= of_rows.to_f64(),
             };
-            assert!(is_bounded || !model.rows_bound_individuals(), "{}: {rows:?}", row.doc.name);
+            assert!(is_bounded, "{}: {rows:?}", row.doc.name);
+            assert!(!model.holds(of_individuals) || by_rows.holds(of_rows), "{}: {rows:?}", row.doc.name);
         }
     }
 }
@@ -118,21 +120,22 @@ fn diversity_is_bounded_by_rows_and_by_individuals() {
     assert!(!is_reached(&reached(3.0), &l, None, 5), "no class among the rows");
 }
 
-/// One person with many rows of one value makes rows look less diverse than people are.
+/// One person with many rows of one value makes rows look less even than people are; still people have no
+/// more values than their rows.
 #[test]
-fn entropy_is_bounded_by_individuals_alone() {
+fn entropy_is_bounded_by_the_diversity_of_rows() {
     let parameters =
         Parameters::new([("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap())].into());
     let model = make("entropy_l_diversity", parameters).unwrap();
     let entropy = Requirement { model, sensitive: Some("diagnosis".into()) };
-    let can = |value, by_rows: Option<f64>, least| {
-        is_reached(&reached(value), &entropy, by_rows.map(Quantity::Real), least)
-    };
-    assert!(can(4.5, Some(1.2), 5) == can(4.5, Some(5.0), 5), "rows decide");
-    assert!(can(4.5, None, 5) && can(5.0, None, 5) && !can(5.5, None, 5), "more than individuals");
-    assert!(!can(2.46, None, 5), "less than required");
-    assert!(can(2.46023297629, None, 5), "what is required, as a record rounds it");
-    assert!(!can(2.5, None, 2), "fewer individuals than values");
+    let can =
+        |value, by_rows, least| is_reached(&reached(value), &entropy, Some(Quantity::Count(by_rows)), least);
+    assert!(can(4.5, 5, 5) && can(5.0, 5, 5) && !can(4.5, 4, 5), "more values than among the rows");
+    assert!(!can(5.5, 9, 5), "more values than individuals");
+    assert!(!can(2.46, 9, 5), "less than required");
+    assert!(can(2.46023297629, 9, 5), "what is required, as a record rounds it");
+    assert!(!can(2.5, 9, 2), "fewer individuals than values");
+    assert!(!is_reached(&reached(2.5), &entropy, None, 5), "no class among the rows");
 }
 
 /// A record of ten classes and a hundred individuals.

@@ -144,8 +144,9 @@ fn check_words(public: &PublicRecord) -> Result<()> {
     Ok(())
 }
 
-/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. A
-/// model of individuals that rows do not bound is not judged and reaches `None`.
+/// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
+/// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows)
+/// them by rows; a model without one is not judged and reaches `None`.
 async fn alone(
     run: &Run<'_>,
     out: &Path,
@@ -160,11 +161,16 @@ async fn alone(
     let output = read_parts(&session, out, parts)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns.iter().map(|column| column.name.clone()).zip(generalizers);
-    let is_judged = |requirement: &Requirement| {
-        public.individuals.is_none() || requirement.model.rows_bound_individuals()
+    let bounding = |requirement: Requirement| {
+        let model = match public.individuals {
+            None => Some(requirement.model),
+            Some(_) => requirement.model.bounded_by_rows(),
+        };
+        model.map(|model| Requirement { model, sensitive: requirement.sensitive })
     };
-    let judged: Vec<bool> = models.iter().map(is_judged).collect();
-    let models: Vec<Requirement> = models.into_iter().filter(is_judged).collect();
+    let models: Vec<Option<Requirement>> = models.into_iter().map(bounding).collect();
+    let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
+    let models: Vec<Requirement> = models.into_iter().flatten().collect();
     let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
     let expected = Expected {
         columns: columns.collect(),
