@@ -61,7 +61,7 @@ pub(crate) struct Link {
     /// Exit with code 1 if a person has any matches, but fewer than K.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     k: Option<u64>,
-    /// The policy of the release, instead of the copy in its private record; its `[input]` applies to CSV files.
+    /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }
