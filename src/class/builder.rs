@@ -8,7 +8,7 @@ use arrow::compute::{sort_to_indices, take};
 
 use super::classes::Classes;
 use super::encoded_column::EncodedColumn;
-use super::encoder::Encoder;
+use super::encoder::{Encoder, ranks};
 use super::histograms::Histograms;
 use super::individuals::{ClassIndividuals, IndividualsByValue, MemberLists};
 use super::packing::Packing;
@@ -51,11 +51,8 @@ impl Coding {
     /// and changes their codes accordingly.
     fn order_by(&mut self, values: &ArrayRef, positions: &UInt32Array) -> Result<ArrayRef> {
         let order = sort_to_indices(positions, None, None).map_err(Error::internal)?;
-        let mut places = vec![0u32; values.len()];
-        for (place, code) in (0u32..).zip(order.values()) {
-            places[*code as usize] = place;
-        }
-        self.codes.iter_mut().for_each(|code| *code = places[*code as usize]);
+        let ranks = ranks(order.values());
+        self.codes.iter_mut().for_each(|code| *code = ranks[*code as usize]);
         take(values, &order, None).map_err(Error::internal)
     }
 }

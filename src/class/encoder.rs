@@ -125,13 +125,19 @@ impl Interner {
         let Some((converter, distinct)) = self.known else { return Ok(None) };
         let mut order: Vec<u32> = (0..u32::try_from(distinct.num_rows()).map_err(Error::internal)?).collect();
         order.sort_unstable_by(|a, b| distinct.row(*a as usize).cmp(&distinct.row(*b as usize)));
-        let mut ranks = vec![0u32; order.len()];
-        for (rank, code) in (0u32..).zip(&order) {
-            ranks[*code as usize] = rank;
-        }
+        let ranks = ranks(&order);
         let sorted = order.iter().map(|code| distinct.row(*code as usize));
         Ok(Some((values_of(&converter, sorted)?, ranks)))
     }
+}
+
+/// Returns the position of each code in an order of all codes.
+pub(super) fn ranks(order: &[u32]) -> Vec<u32> {
+    let mut ranks = vec![0u32; order.len()];
+    for (rank, code) in (0u32..).zip(order) {
+        ranks[*code as usize] = rank;
+    }
+    ranks
 }
 
 fn values_of<'a>(converter: &RowConverter, rows: impl Iterator<Item = Row<'a>>) -> Result<ArrayRef> {

@@ -36,7 +36,7 @@ use super::bounds::{
 };
 use super::clip::Clip;
 use super::decimal_steps::{scale_of, threshold};
-use super::naive_bounds::{bound_text, reaches};
+use super::naive_bounds::{bound_text, open_end, reaches};
 use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -155,16 +155,16 @@ impl Generalizer for Bands {
             Value::Int(_) | Value::Float(_) | Value::Decimal(..) => {}
             _ => return Err(Error::data("only numbers have bands")),
         }
-        let bound = |cut: Option<&Decimal>| {
-            let text = cut.and_then(|cut| bound_text(*cut, 0, self.digits));
-            text.ok_or_else(|| Error::internal("bands: a band has no bound"))
-        };
         let (last, next) = (self.cuts.iter().rfind(reached), self.cuts.iter().find(|cut| !reached(cut)));
-        Ok(Value::Text(match (last, next) {
-            (None, next) => format!("<{}", bound(next)?),
-            (last, None) => format!(">={}", bound(last)?),
-            (last, next) => format!("[{},{})", bound(last)?, bound(next)?),
-        }))
+        let (Some(last), Some(next)) = (last, next) else {
+            let (sign, cut) = if last.is_none() { ("<", next) } else { (">=", last) };
+            return open_end(sign, cut.copied(), 0, self.digits);
+        };
+        let bounds = [last, next].map(|cut| bound_text(*cut, 0, self.digits));
+        let [Some(last), Some(next)] = bounds else {
+            return Err(Error::internal("bands: a band has no bound"));
+        };
+        Ok(Value::Text(format!("[{last},{next})")))
     }
 
     fn is_label(&self, value: &Value) -> bool {

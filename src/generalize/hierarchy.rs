@@ -80,11 +80,9 @@ fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>>
 
 /// A checked hierarchy file.
 struct Table {
-    /// The row number of each value, for columns.
+    /// The row number of each value, for columns: depth first through the tree, siblings in the order
+    /// of their first lines in the file.
     rows: HashMap<String, u32>,
-    /// The position of each row, depth first through the tree: siblings in the order of their first
-    /// rows.
-    positions: Vec<u32>,
     /// The labels of level 1 and up.
     levels: Vec<Labels>,
     /// All labels of each value, for one value at a time and for comparing tables.
@@ -101,6 +99,7 @@ struct Labels {
 impl Table {
     /// Creates the table from [checked](check) rows.
     fn new(rows: &[Vec<String>]) -> Result<Self> {
+        let rows = depth_first(rows);
         let paths = rows
             .iter()
             .filter_map(|cells| cells.split_first())
@@ -109,38 +108,29 @@ impl Table {
         for (row, value) in rows.iter().filter_map(|cells| cells.first()).enumerate() {
             numbers.insert(value.clone(), u32::try_from(row).map_err(|_| Error::policy("too many rows"))?);
         }
-        let columns = rows.first().map_or(0, Vec::len);
+        let columns = rows.first().map_or(0, |cells| cells.len());
         let levels = (1..columns).map(|level| {
             let labels = || rows.iter().filter_map(move |cells| cells.get(level));
             let mut leaves = HashMap::new();
             labels().for_each(|label| *leaves.entry(label.clone()).or_insert(0) += 1);
             Labels { of_rows: StringViewArray::from_iter_values(labels()), leaves }
         });
-        let positions = depth_first(rows)?;
-        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers, positions })
+        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers })
     }
 }
 
-/// Returns the position of each row of a tree, depth first, with siblings in the order of their first
-/// rows.
-fn depth_first(rows: &[Vec<String>]) -> Result<Vec<u32>> {
-    let count = u32::try_from(rows.len()).map_err(|_| Error::policy("too many rows"))?;
-    let mut order: Vec<u32> = (0..count).collect();
+/// Returns the rows of a tree depth first, with siblings in the order of their first rows.
+fn depth_first(rows: &[Vec<String>]) -> Vec<&Vec<String>> {
+    let mut ordered: Vec<&Vec<String>> = rows.iter().collect();
     // Sorting by the finest level first and stably by each coarser one keeps every subtree together.
     for level in 1..rows.first().map_or(0, Vec::len) {
-        let mut first_rows: HashMap<&str, u32> = HashMap::new();
-        let first = (0u32..).zip(rows).map(|(number, cells)| {
-            let label = cells.get(level).map_or("", String::as_str);
-            *first_rows.entry(label).or_insert(number)
-        });
-        let first: Vec<u32> = first.collect();
-        order.sort_by_key(|row| first[*row as usize]);
+        let mut first_rows: HashMap<&String, usize> = HashMap::new();
+        for (number, label) in rows.iter().filter_map(|cells| cells.get(level)).enumerate() {
+            first_rows.entry(label).or_insert(number);
+        }
+        ordered.sort_by_key(|cells| cells.get(level).and_then(|label| first_rows.get(label)));
     }
-    let mut positions = vec![0u32; rows.len()];
-    for (position, row) in (0u32..).zip(order) {
-        positions[row as usize] = position;
-    }
-    Ok(positions)
+    ordered
 }
 
 /// One column of a hierarchy file: the generalizer that the [module](self) describes.
@@ -269,11 +259,7 @@ impl Generalizer for HierarchyLevel {
 
     fn leaf_positions(&self, values: &ArrayRef) -> Result<Option<UInt32Array>> {
         let texts = plain_texts(values)?;
-        let position = |text: Option<&str>| {
-            let row = self.table.rows.get(text?)?;
-            self.table.positions.get(*row as usize).copied()
-        };
-        Ok(Some(texts.iter().map(position).collect()))
+        Ok(Some(texts.iter().map(|text| self.table.rows.get(text?).copied()).collect()))
     }
 
     fn all_leaves(&self) -> Option<u64> {

@@ -9,11 +9,10 @@ use arrow::datatypes::{DataType, i256};
 use super::bounds::{is_number, map_numbers, not_numbers};
 use super::clip::Clip;
 use super::decimal_steps::scale_of;
-use super::naive_bounds::bound_text;
+use super::naive_bounds::open_end;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Generalizer, Value, text_forms};
-use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 
 /// The ordered levels of one quasi-identifier column. Level 0 is the value as is; the last level is
@@ -200,15 +199,10 @@ impl Generalizer for ClippedText {
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
-        let open_end = |sign: &str, end: Option<Decimal>| {
-            let text = end.and_then(|end| bound_text(end, 0, 1));
-            let text = text.ok_or_else(|| Error::internal("clip: a bound has no text"))?;
-            Ok(Value::Text(format!("{sign}{text}")))
-        };
         Ok(match (self.0.side(value), value) {
             (_, Value::Null) => Value::Null,
-            (Ordering::Less, _) => return open_end("<", self.0.low()),
-            (Ordering::Greater, _) => return open_end(">=", self.0.high()),
+            (Ordering::Less, _) => return open_end("<", self.0.low(), 0, 1),
+            (Ordering::Greater, _) => return open_end(">=", self.0.high(), 0, 1),
             (_, Value::Int(_) | Value::Float(_) | Value::Decimal(..)) => {
                 value.text_form().map_or(Value::Null, Value::Text)
             }
@@ -239,6 +233,7 @@ mod tests {
     use arrow::array::Int64Array;
 
     use super::*;
+    use crate::decimal::Decimal;
     use crate::generalize::laws_tests::agree;
     use crate::generalize::{Argument, Options, floor, range};
 

@@ -11,6 +11,7 @@ use arrow::datatypes::i256;
 use super::Value;
 use super::bounds::Grid;
 use crate::decimal::Decimal;
+use crate::error::{Error, Result};
 
 /// Returns a number in units of `10^-scale`; `None` if it has more decimals, or beyond 256 bits.
 fn units(number: Decimal, scale: u32) -> Option<i256> {
@@ -115,7 +116,18 @@ fn written(units: i256, scale: u32, digits: usize) -> String {
     format!("{sign}{whole}{point}{fraction}")
 }
 
-/// Writes a number as labels show it.
+/// Returns the label `<18` or `>=90` of all numbers beyond a bound, by its `sign`, with at least `scale`
+/// decimals and `digits` digits before the point.
+///
+/// # Errors
+/// An internal error without a bound, or for one beyond 256 bits.
+pub(super) fn open_end(sign: &str, bound: Option<Decimal>, scale: u32, digits: usize) -> Result<Value> {
+    let text = bound.and_then(|bound| bound_text(bound, scale, digits));
+    let text = text.ok_or_else(|| Error::internal("naive bounds: an open end has no bound"))?;
+    Ok(Value::Text(format!("{sign}{text}")))
+}
+
+/// Writes a number as labels show it; `None` beyond 256 bits.
 pub(super) fn bound_text(number: Decimal, scale: u32, digits: usize) -> Option<String> {
     let scale = scale.max(number.scale());
     Some(written(units(number, scale)?, scale, digits))

@@ -216,11 +216,7 @@ impl Generalizer for Range {
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         let side = self.clip.map_or(Ordering::Equal, |clip| clip.side(value));
         let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
-        let unwritten = || Error::internal("range: a bound is beyond 256 bits");
-        let open_end = |sign: &str, end: Option<Decimal>| {
-            let end = end.and_then(|end| naive_bounds::bound_text(end, self.scale(), self.digits));
-            Ok(Value::Text(format!("{sign}{}", end.ok_or_else(unwritten)?)))
-        };
+        let open_end = |sign, end| naive_bounds::open_end(sign, end, self.scale(), self.digits);
         let lower = match (side, value) {
             (_, Value::Null) => return Ok(Value::Null),
             (Ordering::Less, _) => return open_end("<", low),

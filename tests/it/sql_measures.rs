@@ -144,35 +144,30 @@ fn oracle(measure: &Measure, rows: &[&Row]) -> Option<f64> {
         }
         smallest.into_values().map(|size| 1.0 / size as f64).collect::<Vec<f64>>()
     };
+    let people_by_value = |class: &Vec<&Row>| -> Vec<usize> {
+        let of_value = measure.sensitive.unwrap().1;
+        let mut having: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+        class.iter().for_each(|row| having.entry(of_value(row)).or_default().push(row));
+        having.remove("null");
+        having.values().map(|rows| people(rows).len()).filter(|count| *count > 0).collect()
+    };
     let share = |count: usize, all: usize| (all > 0).then(|| count as f64 / all as f64);
     match measure.name {
         "k_anonymity" => sizes().min().map(|k| k as f64),
         "l_diversity" => {
-            let of_value = measure.sensitive.unwrap().1;
             let l = |class: &Vec<&Row>| {
-                let mut having: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-                class.iter().for_each(|row| having.entry(of_value(row)).or_default().push(row));
-                having.remove("null");
-                having.retain(|_, rows| !people(rows).is_empty());
-                let most = having.values().map(|rows| people(rows).len()).max().unwrap_or(0);
-                having.len().min(people(class).len() + 1 - most)
+                let counts = people_by_value(class);
+                counts.len().min(people(class).len() + 1 - counts.iter().max().unwrap_or(&0))
             };
             classes.values().map(l).min().map(|l| l as f64)
         }
         "entropy_l_diversity" => {
-            let of_value = measure.sensitive.unwrap().1;
             let l = |class: &Vec<&Row>| {
-                let mut having: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-                class.iter().for_each(|row| having.entry(of_value(row)).or_default().push(row));
-                having.remove("null");
-                let counts: Vec<f64> = having.values().map(|rows| people(rows).len() as f64).collect();
-                let (all, most) = (counts.iter().sum::<f64>(), counts.iter().copied().fold(0.0, f64::max));
-                let bits = counts.iter().filter(|count| **count > 0.0).map(|n| n / all * (all / n).log2());
-                if all == 0.0 {
-                    0.0
-                } else {
-                    bits.sum::<f64>().exp2().min(people(class).len() as f64 + 1.0 - most)
-                }
+                let counts = people_by_value(class);
+                let all = counts.iter().sum::<usize>() as f64;
+                let bits = counts.iter().map(|n| *n as f64 / all * (all / *n as f64).log2()).sum::<f64>();
+                let others = people(class).len() + 1 - counts.iter().max().unwrap_or(&0);
+                if counts.is_empty() { 0.0 } else { bits.exp2().min(others as f64) }
             };
             classes.values().map(l).reduce(f64::min)
         }

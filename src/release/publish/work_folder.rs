@@ -13,8 +13,14 @@ use crate::release::publish::entry_kind::kind_of;
 use crate::release::publish::record::name_of;
 use crate::release::publish::target::{is_absent, is_folder, is_of_a_release};
 
-/// The number of 10 ms waits before a work directory without a lock counts as left by a killed run.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The number of pauses before a work directory without a lock counts as left by a killed run.
 const PATIENCE: usize = if cfg!(test) { 2 } else { 50 };
+
+/// The number of pauses for a lock that is held. A process that another thread starts inherits
+/// the lock of a run that has ended, and holds it until it executes its program.
+const LOCK_PATIENCE: usize = 50;
 
 const RELEASE: &str = "release";
 const OLD: &str = "old";
@@ -110,7 +116,7 @@ impl WorkFolder {
             if !is_absent(&self.lock()) {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(PAUSE);
         }
         true
     }
@@ -126,7 +132,14 @@ impl WorkFolder {
             ErrorKind::NotFound => self.another_run(),
             _ => Error::data(of_file(&error)).at(self.place()),
         })?;
-        lock.try_lock().map_err(|_| self.another_run())?;
+        let mut pauses = 0;
+        while lock.try_lock().is_err() {
+            if pauses == LOCK_PATIENCE {
+                return Err(self.another_run());
+            }
+            pauses += 1;
+            std::thread::sleep(PAUSE);
+        }
         // The lock may have been removed before it was taken; it then does not guard the present
         // directory.
         if !is_at(&lock, &self.lock()) {

@@ -102,6 +102,22 @@ fn the_lock_of_another_run_is_not_emptied() {
 }
 
 #[test]
+fn a_lock_that_is_soon_free_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, work) = (folder.path().join("out"), folder.path().join(".out.kanon-work"));
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("lock"), "").unwrap();
+    let lock = File::open(work.join("lock")).unwrap();
+    lock.try_lock().unwrap();
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| run(&out, false, 1));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(lock);
+        next.join().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn a_foreign_file_in_the_work_directory_outlives_the_run() {
     for foreign in ["thesis.txt", "release/thesis.txt"] {
         let folder = tempfile::tempdir().unwrap();
