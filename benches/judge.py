@@ -264,6 +264,18 @@ def recoded(db, table, values, recode, named, top):
     db.execute(f"INSERT INTO {named} SELECT unnest(?), unnest(?)", [distinct, labels])
 
 
+def levels(record):
+    """Each quasi-identifier with the text of its level: `range:10 origin:5 clip:0,90`."""
+    for level in record["recoding"]["levels"]:
+        by = level["by"]
+        argument = ",".join(by.get("argument", []))
+        parts = [by["generalizer"] + (f":{argument}" if argument else "")]
+        parts += [f"{key}:{setting}" for key, setting in by.get("options", {}).items()]
+        if "clip" in by:
+            parts = [part for part in parts if part != "clip"] + [f"clip:{','.join(end or '' for end in by['clip'])}"]
+        yield level["column"], " ".join(parts)
+
+
 def judge_people(verdict, db, release, table, policy, policy_path, record, individual, k):
     """Counts the individuals of every released class in the input."""
     given, written, said = schema(db, table), schema(db, release), policy["columns"]
@@ -271,8 +283,9 @@ def judge_people(verdict, db, release, table, policy, policy_path, record, indiv
         usage(f"the input has no column {individual}")
     keys, of_input, of_release = [], [], []
     joins_input, joins_release = "", ""
-    for at, column in enumerate(c for c in record["columns"] if "generalized" in c):
-        title, by = column["name"], column["generalized"]["by"]
+    columns = {column["name"]: column for table in record["tables"] for column in table["columns"]}
+    for at, (title, by) in enumerate(levels(record)):
+        column = columns[title]
         value, kind = f"i.{name(title)}", kind_of(said[title], given[title])
         if "days_since" in column:
             value, kind = f"date_diff('day', i.{name(column['days_since'])}::DATE, {value}::DATE)", "number"
@@ -312,7 +325,7 @@ def judge_people(verdict, db, release, table, policy, policy_path, record, indiv
     )[0]
     total = ask(db, f"SELECT count(*) FROM {release}")[0][0]
     known = ask(db, "SELECT coalesce(sum(size), 0) FROM kept")[0][0]
-    levels = ", ".join(f"{c['name']} {c['generalized']['by']}" for c in record["columns"] if "generalized" in c)
+    levels = ", ".join(f"{title} {by}" for title, by in levels(record))
     print(f"      individuals by {individual} in the input recoded to {levels}")
     print(f"      {known} of {total} rows in {classes} classes; fewest individuals of a class: {least}")
     verdict.say(known == total, f"released rows that are no label: {total - known}")

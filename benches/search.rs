@@ -18,7 +18,8 @@ use arrow::datatypes::Schema;
 use datafusion_kanon::class::ClassTable;
 use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::method::{self, Effort, Problem};
+use datafusion_kanon::method::lattice::{Effort, Options};
+use datafusion_kanon::method::{self, Problem};
 use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
 use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release;
@@ -149,17 +150,15 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         requirements: &policy.requirements,
         objective: policy.objective,
         limit: release::limit(policy, classes),
-        ranges: &policy.ranges(),
-        top: 1,
-        effort: Effort::default(),
         threads: 1,
         progress: &Silent,
         stop: &CancelToken::default(),
     };
+    let options = Options { ranges: policy.ranges(), top: 1, effort: Effort::default() };
     let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0 };
     for _ in 0..TIMES {
         let begun = Instant::now();
-        let outcome = method::choose("auto", &problem)?.search(&problem)?;
+        let outcome = (method::choose("auto", &options)?.make)(options.clone()).search(&problem)?;
         timed.ms = timed.ms.min(begun.elapsed().as_secs_f64() * 1e3);
         timed.evaluated = outcome.evaluated;
         let loss = outcome.best.first().map_or(f64::NAN, |found| found.loss);

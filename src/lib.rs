@@ -35,7 +35,7 @@
 //!
 //! let out = folder.join("patients_safe");
 //! let released = release(&run, &Input::find("data/papers/patients.csv")?, &source, &out, true).await?;
-//! assert_eq!(released.public.rows, 9);
+//! assert_eq!(released.public.rows(), 9);
 //! assert_eq!(released.after.min(), Some(3));
 //! # std::fs::remove_dir_all(folder).unwrap();
 //! # Ok::<(), datafusion_kanon::error::Error>(())

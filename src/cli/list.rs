@@ -27,7 +27,7 @@ impl List {
             ("models", MODELS.iter().map(|row| row.doc).collect()),
             ("losses", LOSSES.iter().map(|row| row.doc()).collect()),
             ("risks", RISKS.iter().map(|row| row.doc).collect()),
-            ("methods", METHODS.iter().map(|row| row.doc()).collect()),
+            ("methods", METHODS.iter().map(|row| row.doc).collect()),
             ("table_functions", TABLE_FUNCTIONS.iter().map(|row| row.doc).collect()),
         ];
         let mut text = String::new();

@@ -1,5 +1,6 @@
 //! Formats and parses numbers for people.
 
+use crate::generalize::Descriptor;
 pub(crate) use crate::plural::{grouped, plural};
 pub(crate) use crate::release::nodes_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
@@ -122,9 +123,9 @@ pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> 
             ));
         }
         for reveal in &column.reveals {
-            let level = match reveal.by.as_str() {
-                "as_is" => "as it is in the input".to_owned(),
-                level => format!("at level {level}"),
+            let level = match reveal.by == Descriptor::as_is() {
+                true => "as it is in the input".to_owned(),
+                false => format!("at level {}", reveal.by),
             };
             found.push(format!("reveals `{}` {level} in {}", reveal.column, rows(reveal.rows)));
         }

@@ -17,7 +17,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
-use crate::release::publish::record::LevelRecord;
+use crate::release::publish::record::{FileRecord, LevelRecord};
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
 use crate::release::{Released, release};
@@ -80,8 +80,7 @@ impl Release {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
         let costs = costs_text(chosen, costs, private.suppressed_rows > 0);
-        let chosen: Vec<String> =
-            chosen.iter().map(|(name, level)| level_text(name, &level.by, level.level, level.of)).collect();
+        let chosen: Vec<String> = chosen.iter().map(level_text).collect();
         let models: Vec<String> = public
             .models
             .iter()
@@ -168,11 +167,12 @@ impl Release {
         text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
-        let files = match public.files.as_slice() {
+        let files: Vec<&FileRecord> = public.files().collect();
+        let files = match files.as_slice() {
             [one] => format!("{out}/{}", one.name),
             many => format!("{out}/part-*.parquet, {} files", many.len()),
         };
-        line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows)));
+        line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows())));
         line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
         line(
             "next",
@@ -184,10 +184,10 @@ impl Release {
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.
-fn costs_text(chosen: &[(String, LevelRecord)], costs: &[f64], some_suppressed: bool) -> String {
+fn costs_text(chosen: &[LevelRecord], costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
     let mut all: Vec<(&str, f64)> =
-        chosen.iter().map(|(name, _)| name.as_str()).zip(costs.iter().copied()).collect();
+        chosen.iter().map(|level| level.column.as_str()).zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
     let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
@@ -230,19 +230,20 @@ pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
 
 /// Formats a column's level: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age
 /// range 10 clip:0,90`.
-pub(super) fn level_text(name: &str, label: &str, level: usize, height: usize) -> String {
-    let (label, beside) = label.split_once(' ').unwrap_or((label, ""));
-    let (side, beside) = match beside.strip_prefix("side:right") {
-        Some(rest) => ("last", rest.trim_start()),
-        None => ("first", beside),
+pub(super) fn level_text(level: &LevelRecord) -> String {
+    let LevelRecord { column, level, of, by } = level;
+    let mut parts = by.parts().into_iter();
+    let (name, argument) = parts.next().unwrap_or_default();
+    let is_last = by.options.get("side").is_some_and(|side| side == "right");
+    let what = match name {
+        "as_is" => "as is".to_owned(),
+        "suppress" => "suppressed".to_owned(),
+        "date" => argument,
+        "prefix" => format!("{} {argument}", if is_last { "last" } else { "first" }),
+        _ if by.is_of_file() => format!("level {level} of {of}"),
+        name => format!("{name} {argument}"),
     };
-    let what = match label.split_once(':') {
-        None if level == 0 => "as is".to_owned(),
-        _ if label == "suppress" => "suppressed".to_owned(),
-        Some(("date", unit)) => unit.to_owned(),
-        Some(("prefix", length)) => format!("{side} {length}"),
-        Some(("hierarchy", _)) | None => format!("level {level} of {height}"),
-        Some((by, parameter)) => format!("{by} {parameter}"),
-    };
-    format!("{name} {what} {beside}").trim_end().to_owned()
+    let beside: String =
+        parts.filter(|(key, _)| *key != "side").map(|(key, setting)| format!(" {key}:{setting}")).collect();
+    format!("{column} {what}{beside}")
 }

@@ -45,8 +45,9 @@ impl Risk {
         if !release.join(RECORD).is_file() {
             return Ok(Vec::new());
         }
-        let columns = PublicRecord::read(release)?.columns.into_iter();
-        Ok(columns.filter(|c| c.role == Role::Quasi.word()).map(|c| c.name).collect())
+        let public = PublicRecord::read(release)?;
+        let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
+        Ok(quasi.map(|column| column.name.clone()).collect())
     }
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {

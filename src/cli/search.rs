@@ -7,15 +7,17 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{grouped, nodes_of, percent_of, plural, rows, warning_line};
+use super::release::level_text;
 use super::source::PolicyFile;
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{Input, open};
 use crate::measure::LOSSES;
-use crate::method::{Found, Outcome};
+use crate::method::{Candidate, Outcome};
 use crate::model::{Counted, Needs};
 use crate::policy::Policy;
+use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
 use crate::release::{load, search, search_minimal};
@@ -117,15 +119,18 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
     );
     let warning = policy.promises_nothing();
     text += &warning_line(warning.as_deref());
-    if found.is_empty() {
+    let holds = !found.is_empty();
+    if !holds {
         text += NOTHING;
     }
     let mut minimal = Vec::new();
-    for one in &found {
-        let distance: Vec<String> = one.levels.iter().map(ToString::to_string).collect();
-        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, one));
-        let mut node = node(policy, classes, one)?;
-        node["distance"] = json!(one.levels);
+    for one in found {
+        let levels = one.levels.clone();
+        let distance: Vec<String> = levels.iter().map(ToString::to_string).collect();
+        let one = Candidate::from(one);
+        text += &format!("[{}]  {}", distance.join(","), describe(policy, classes, &one));
+        let mut node = node(policy, classes, &one)?;
+        node["distance"] = json!(levels);
         minimal.push(node);
     }
     let json = json!({
@@ -135,11 +140,11 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
         "warning": warning,
         "minimal": minimal,
     });
-    Ok(Done { text, json, holds: !found.is_empty() })
+    Ok(Done { text, json, holds })
 }
 
 /// Describes a node in one line.
-fn describe(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
+fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String {
     let of_individuals = match classes.counted() {
         Counted::Individuals => {
             format!(" of {}", plural(found.suppressed_individuals, "individual", "individuals"))
@@ -153,7 +158,7 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Found) -> String {
         grouped(found.suppressed_rows),
         percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),
-        levels_text(policy, &found.levels),
+        levels_text(policy, found.recoding.levels()),
     )
 }
 
@@ -172,20 +177,19 @@ fn proven(outcome: &Outcome) -> String {
 
 /// Describes levels: `dob decade | zip 3 of 5 | sex as is`.
 fn levels_text(policy: &Policy, levels: &[usize]) -> String {
-    let columns = policy.quasi.iter().zip(levels).map(|(quasi, level)| {
-        let levels = quasi.hierarchy.levels();
-        let label = levels.get(*level).map(|l| l.descriptor()).unwrap_or_default();
-        super::release::level_text(&quasi.name, &label, *level, quasi.hierarchy.height())
+    let columns = policy.quasi.iter().zip(levels).filter_map(|(quasi, level)| {
+        let generalizer = quasi.hierarchy.levels().get(*level)?;
+        Some(level_text(&level_record(quasi, *level, &**generalizer)))
     });
     columns.collect::<Vec<_>>().join(" | ")
 }
 
 /// Returns a node with every loss measure.
-fn node(policy: &Policy, classes: &ClassTable, found: &Found) -> Result<serde_json::Value> {
-    let rolled = classes.roll_up(classes.base(), &vec![0; found.levels.len()], &found.levels)?;
-    let judged = EvaluatedNode::new(classes, &found.levels, &rolled, &policy.requirements);
-    let levels =
-        policy.quasi.iter().zip(&found.levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
+fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<serde_json::Value> {
+    let levels = found.recoding.levels();
+    let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
+    let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
+    let levels = policy.quasi.iter().zip(levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
     let one_column = sensitive == 1 && classes.sensitive().len() == 1;
     let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || one_column);

@@ -16,6 +16,7 @@ use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
 use crate::release::publish::record::PublicRecord;
+use crate::release::publish::write::CREATED_BY;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
 #[derive(Debug, Args)]
@@ -49,9 +50,9 @@ impl Verify {
         let public = &checked.public;
         let mut text = format!(
             "read      {} in {}, {}\n",
-            rows(public.rows),
+            rows(public.rows()),
             plural(public.classes, "class", "classes"),
-            plural(public.files.len() as u64, "file", "files"),
+            plural(public.files().count() as u64, "file", "files"),
         );
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
@@ -73,7 +74,7 @@ impl Verify {
         text += &match checked.verified.suppressed_rows {
             Some(suppressed) => format!(
                 "verified  against the input: all {} come from it, {} suppressed\n",
-                rows(public.rows),
+                rows(public.rows()),
                 rows(suppressed)
             ),
             None if public.individuals.is_some() => {
@@ -86,10 +87,18 @@ impl Verify {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
+        if !checked.with_bytes {
+            text += &format!(
+                "bytes     not compared: {} wrote the files, and this is {CREATED_BY}; only the version that wrote them \
+                 can tell whether they hold anything beside their rows\n",
+                public.tool
+            );
+        }
         let json = json!({
             "holds": true,
             "with_input": checked.with_input,
-            "rows": public.rows,
+            "with_bytes": checked.with_bytes,
+            "rows": public.rows(),
             "classes": public.classes,
             "individuals": checked.verified.individuals.and(public.individuals),
             "suppressed_rows": checked.verified.suppressed_rows,
@@ -105,14 +114,13 @@ impl Verify {
 /// Describes the most generalized quasi-identifiers, by their share of all levels.
 fn levels_text(public: &PublicRecord) -> String {
     const SHOWN: usize = 4;
-    let levels =
-        public.columns.iter().filter_map(|column| Some((&column.name, column.generalized.as_ref()?)));
-    let mut all: Vec<_> = levels.filter(|(_, level)| level.level > 0).collect();
+    let mut all: Vec<_> = public.levels().iter().filter(|level| level.level > 0).collect();
     // In thousandths, which is as fine as hierarchies get.
-    all.sort_by_key(|(_, level)| std::cmp::Reverse(level.level * 1_000 / level.of.max(1)));
-    let text = all.iter().take(SHOWN).map(|(name, level)| {
-        format!("{} ({} of {})", level_text(name, &level.by, level.level, level.of), level.level, level.of)
-    });
+    all.sort_by_key(|level| std::cmp::Reverse(level.level * 1_000 / level.of.max(1)));
+    let text = all
+        .iter()
+        .take(SHOWN)
+        .map(|level| format!("{} ({} of {})", level_text(level), level.level, level.of));
     match text.collect::<Vec<_>>().as_slice() {
         [] => "coarsest  nothing: all released values are unchanged\n".to_owned(),
         text => format!("coarsest  {}\n", text.join(", ")),

@@ -37,7 +37,7 @@ use super::bounds::{
 use super::clip::Clip;
 use super::decimal_steps::{scale_of, threshold};
 use super::naive_bounds::{bound_text, open_end, reaches};
-use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -105,16 +105,18 @@ impl Bands {
     /// Returns whether a float that no interval holds has a label of its own; an infinity beyond an
     /// end of the clip has none.
     fn is_outside(&self, v: f64) -> bool {
-        let end = self.clip.and_then(|clip| if v > 0.0 { clip.high() } else { clip.low() });
+        let [low, high] = self.clip.map_or([None; 2], |clip| clip.ends());
+        let end = if v > 0.0 { high } else { low };
         v.is_nan() || (v.is_infinite() && end.is_none())
     }
 }
 
 impl Generalizer for Bands {
-    fn descriptor(&self) -> String {
-        let stated = self.stated.iter().map(Decimal::to_string).collect::<Vec<_>>().join(",");
-        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.descriptor()));
-        format!("bands:{stated}{clip}")
+    fn descriptor(&self) -> Descriptor {
+        self.stated
+            .iter()
+            .fold(Descriptor::new("bands"), Descriptor::with)
+            .clipped(self.clip.map(|clip| clip.ends()))
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -200,11 +202,11 @@ impl Generalizer for Bands {
     }
 
     fn clipped(&self, clip: &Clip) -> Result<Arc<dyn Generalizer>> {
-        let between = |cut: &&Decimal| {
-            clip.low().is_none_or(|low| low < **cut) && clip.high().is_none_or(|high| **cut < high)
-        };
+        let [low, high] = clip.ends();
+        let between =
+            |cut: &&Decimal| low.is_none_or(|low| low < **cut) && high.is_none_or(|high| **cut < high);
         let between: Vec<Decimal> = self.stated.iter().filter(between).copied().collect();
-        let cuts = clip.low().into_iter().chain(between).chain(clip.high()).collect();
+        let cuts = low.into_iter().chain(between).chain(high).collect();
         Ok(Arc::new(Self { stated: self.stated.clone(), clip: Some(*clip), cuts, digits: self.digits }))
     }
 }
@@ -264,7 +266,7 @@ mod tests {
         let whole: ArrayRef = Arc::new(UInt64Array::from(vec![0, 18, 19, 25, u64::MAX]));
         let expected = ["<18.5", "<18.5", "[18.5,25)", "[25,30)", ">=40"].map(Some);
         assert_eq!(texts(&agree(&bands(&BMI), &whole).unwrap()), expected);
-        assert_eq!(bands(&BMI).descriptor(), "bands:18.5,25,30,40");
+        assert_eq!(bands(&BMI).descriptor().to_string(), "bands:18.5,25,30,40");
         assert!(bands(&BMI).output_type(&DataType::Utf8).is_err());
     }
 
@@ -311,7 +313,7 @@ mod tests {
             Arc::new(Float64Array::from(vec![18.0, 19.0, 20.0, 29.0, 34.0, 35.0, f64::INFINITY]));
         let expected = ["<20", "<20", "[20,25)", "[25,30)", "[30,35)", ">=35", ">=35"].map(Some);
         assert_eq!(texts(&agree(&*level, &values).unwrap()), expected);
-        assert_eq!(level.descriptor(), "bands:18.5,25,30,40 clip:20,35");
+        assert_eq!(level.descriptor().to_string(), "bands:18.5,25,30,40 clip:20,35");
         assert!(!level.is_label(&Value::Text("inf".into())) && !level.is_label(&Value::Text("<18.5".into())));
         assert!(bands(&["25"]).clipped(&clip).unwrap().check_coarsens(&*level).is_ok());
         assert!(bands(&["25", "28"]).clipped(&clip).unwrap().check_coarsens(&*level).is_err());

@@ -11,8 +11,8 @@ use arrow::array::{UInt32Array, downcast_integer_array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, i256};
 
-use super::text_forms;
 use super::value::{unsupported, widen};
+use super::{Descriptor, ORIGIN, text_forms};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::plural::plural;
@@ -43,13 +43,12 @@ impl Grid {
         Ok(Self { step, origin, width, first: origin.units(scale).rem_euclid(width), scale })
     }
 
-    /// Returns the descriptor: `name:step`, and the origin if it is not 0.
-    pub(crate) fn label(&self, name: &str) -> String {
-        let Self { step, origin, .. } = self;
-        if *origin == Decimal::integer(0) {
-            format!("{name}:{step}")
-        } else {
-            format!("{name}:{step} origin:{origin}")
+    /// Describes the generalizer `name` on this grid: its step, and the origin if it is not 0.
+    pub(crate) fn describe(&self, name: &str) -> Descriptor {
+        let descriptor = Descriptor::new(name).with(self.step);
+        match self.origin == Decimal::integer(0) {
+            true => descriptor,
+            false => descriptor.with_option(ORIGIN.key, self.origin),
         }
     }
 

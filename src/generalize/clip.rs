@@ -36,7 +36,7 @@ use super::bounds::{decimal_text, map_integers, not_numbers};
 use super::decimal_steps::{check_number, map_decimals, threshold, value as decimal_value};
 use super::naive_bounds::reaches;
 use super::value::{narrow, widen};
-use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -81,14 +81,9 @@ impl Clip {
         }
     }
 
-    /// Returns the lower end.
-    pub(crate) fn low(&self) -> Option<Decimal> {
-        self.low
-    }
-
-    /// Returns the upper end.
-    pub(crate) fn high(&self) -> Option<Decimal> {
-        self.high
+    /// Returns the lower and the upper end.
+    pub(crate) fn ends(&self) -> [Option<Decimal>; 2] {
+        [self.low, self.high]
     }
 
     /// Returns a function that tells on which side of the ends a float is; `Equal` is between them.
@@ -207,9 +202,8 @@ fn is_number(value: &Value) -> bool {
 }
 
 impl Generalizer for Clip {
-    fn descriptor(&self) -> String {
-        let end = |end: Option<Decimal>| end.map_or(String::new(), |end| end.to_string());
-        format!("clip:{},{}", end(self.low), end(self.high))
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("clip").clipped(Some(self.ends()))
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -383,7 +377,8 @@ mod tests {
         assert_eq!(levels[2], ["<0", "[0,20)", "[80,90)", "[80,90)", ">=90", ">=90"]);
         assert_eq!(levels[3], ["<0", "[0,90)", "[0,90)", "[0,90)", ">=90", ">=90"]);
         assert_eq!(levels[4], ["*"; 6]);
-        let labels: Vec<String> = clipped.levels().iter().map(|level| level.descriptor()).collect();
+        let labels: Vec<String> =
+            clipped.levels().iter().map(|level| level.descriptor().to_string()).collect();
         let expected =
             ["clip:0,90", "range:10 clip:0,90", "range:20 clip:0,90", "range:100 clip:0,90", "suppress"];
         assert_eq!(labels, expected);

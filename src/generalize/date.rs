@@ -36,7 +36,7 @@ use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
 
 use super::value::{ticks_per_second, unsupported};
 use super::zone::Zone;
-use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
 use crate::papers;
@@ -232,8 +232,8 @@ fn day_of(year: i64, month: i64) -> i64 {
 }
 
 impl Generalizer for Date {
-    fn descriptor(&self) -> String {
-        format!("date:{}", self.period.name())
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::new("date").with(self.period.name())
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -453,7 +453,7 @@ mod tests {
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );
         let words = |word: &str| (ROW.levels)(&Argument::Words(vec![word.into()]), &Options::default());
-        assert_eq!(words("quarter").unwrap()[0].descriptor(), "date:quarter");
+        assert_eq!(words("quarter").unwrap()[0].descriptor().to_string(), "date:quarter");
         assert!(words("monht").unwrap_err().to_string().contains("did you mean `month`?"));
     }
 

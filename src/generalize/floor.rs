@@ -42,7 +42,7 @@ use super::clip::Clip;
 use super::decimal_steps::{can_floor, floor_digits, map_decimals, next_bound, threshold};
 use super::naive_bounds;
 use super::value::{narrow, widen};
-use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -107,7 +107,7 @@ impl Floor {
             None => map_integers(values, |v| self.grid.below(v))?,
             Some(clip) => {
                 let side = clip.of_integers();
-                let [low, high] = [clip.low(), clip.high()].map(|end| end.map(Decimal::numerator));
+                let [low, high] = clip.ends().map(|end| end.map(Decimal::numerator));
                 map_integers(values, |v| match side(v) {
                     Ordering::Less => low,
                     Ordering::Equal => self.grid.below(v).max(low),
@@ -130,7 +130,7 @@ impl Floor {
     fn of_float(&self) -> Result<impl Fn(f64) -> Option<f64>> {
         let grid = FloatGrid::new(&self.grid)?;
         let side = self.clip.map(Clip::of_floats);
-        let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+        let [low, high] = self.clip.map_or([None; 2], |clip| clip.ends());
         let [low, high] = [low, high].map(|end| end.map(Decimal::to_f64));
         Ok(move |v: f64| match side.as_ref().map_or(Ordering::Equal, |side| side(v)) {
             Ordering::Less => low,
@@ -160,9 +160,8 @@ impl Floor {
 }
 
 impl Generalizer for Floor {
-    fn descriptor(&self) -> String {
-        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.descriptor()));
-        self.grid.label("floor") + &clip
+    fn descriptor(&self) -> Descriptor {
+        self.grid.describe("floor").clipped(self.clip.map(|clip| clip.ends()))
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -212,7 +211,7 @@ impl Generalizer for Floor {
                 let floor = floor_digits(&self.grid, *scale);
                 let Some(clip) = &self.clip else { return map_decimals(values, floor) };
                 let side = clip.of_decimals(*scale);
-                let [low, high] = [clip.low(), clip.high()].map(|end| end.map(|end| threshold(end, *scale)));
+                let [low, high] = clip.ends().map(|end| end.map(|end| threshold(end, *scale)));
                 map_decimals(values, |v| match side(v) {
                     Ordering::Less => low,
                     Ordering::Equal => floor(v).max(low),
@@ -384,7 +383,7 @@ mod tests {
         );
         let error = from("10", "0.5").output_type(&DataType::Int8).unwrap_err();
         assert_eq!(error.to_string(), "an origin of 0.5 needs a float column");
-        assert_eq!(from("10", "5").descriptor(), "floor:10 origin:5");
+        assert_eq!(from("10", "5").descriptor().to_string(), "floor:10 origin:5");
     }
 
     #[test]

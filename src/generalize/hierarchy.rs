@@ -39,7 +39,7 @@ pub use super::hierarchy_file::{
     csv_of_batches, csv_of_rows, has_open_quote, is_table, parse_csv, parse_table, table_of_batches,
 };
 use super::value::{SUPPORTED, is_supported, unsupported};
-use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
@@ -192,8 +192,8 @@ fn not_covered(count: usize) -> Error {
 }
 
 impl Generalizer for HierarchyLevel {
-    fn descriptor(&self) -> String {
-        if self.is_top() { "suppress".to_owned() } else { format!("hierarchy:{}", self.level) }
+    fn descriptor(&self) -> Descriptor {
+        if self.is_top() { Descriptor::suppress() } else { Descriptor::of_file(self.level) }
     }
 
     fn is_top(&self) -> bool {
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(&agree(&*levels[0], &values).unwrap(), &views(["alone", "alone", "unknown", "married"]));
         assert_eq!(&agree(&*levels[1], &values).unwrap(), &views(["adult", "adult", "unknown", "adult"]));
         assert_eq!(&apply(&*levels[2], &values).unwrap(), &views(["*"; 4]));
-        let labels: Vec<String> = levels.iter().map(|level| level.descriptor()).collect();
+        let labels: Vec<String> = levels.iter().map(|level| level.descriptor().to_string()).collect();
         assert_eq!(labels, ["hierarchy:1", "hierarchy:2", "suppress"]);
         assert_eq!(Hierarchy::new(&DataType::Utf8, levels).unwrap().height(), 3);
         // The top is added unless the last column has a single label.
@@ -427,7 +427,7 @@ mod tests {
             let values: ArrayRef = Arc::new(values.collect::<StringArray>());
             let fine = agree(&*levels[0], &values);
             prop_assert_eq!(fine.is_some(), picks.iter().flatten().all(|i| *i < parents.len()));
-            if let (Some(fine), Some(coarse)) = (fine, levels.get(1).filter(|l| l.descriptor() == "hierarchy:2")) {
+            if let (Some(fine), Some(coarse)) = (fine, levels.get(1).filter(|l| l.descriptor().to_string() == "hierarchy:2")) {
                 let coarse = agree(&**coarse, &values).unwrap();
                 let mut parent = HashMap::new();
                 for (a, g) in fine.as_string_view().iter().zip(coarse.as_string_view().iter()) {

@@ -12,7 +12,7 @@ use super::decimal_steps::scale_of;
 use super::naive_bounds::open_end;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
-use super::{Generalizer, Value, text_forms};
+use super::{Descriptor, Generalizer, Value, text_forms};
 use crate::error::{Error, Result};
 
 /// The ordered levels of one quasi-identifier column. Level 0 is the value as is; the last level is
@@ -131,8 +131,8 @@ pub struct AsIs {
 }
 
 impl Generalizer for AsIs {
-    fn descriptor(&self) -> String {
-        "as_is".into()
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::as_is()
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -174,7 +174,7 @@ impl ClippedText {
 }
 
 impl Generalizer for ClippedText {
-    fn descriptor(&self) -> String {
+    fn descriptor(&self) -> Descriptor {
         self.0.descriptor()
     }
 
@@ -199,10 +199,11 @@ impl Generalizer for ClippedText {
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
+        let [low, high] = self.0.ends();
         Ok(match (self.0.side(value), value) {
             (_, Value::Null) => Value::Null,
-            (Ordering::Less, _) => return open_end("<", self.0.low(), 0, 1),
-            (Ordering::Greater, _) => return open_end(">=", self.0.high(), 0, 1),
+            (Ordering::Less, _) => return open_end("<", low, 0, 1),
+            (Ordering::Greater, _) => return open_end(">=", high, 0, 1),
             (_, Value::Int(_) | Value::Float(_) | Value::Decimal(..)) => {
                 value.text_form().map_or(Value::Null, Value::Text)
             }

@@ -71,9 +71,13 @@ pub(crate) fn float() -> impl Strategy<Value = f64> {
     prop_oneof![4 => decimal, 1 => any::<f64>(), 1 => -1e3..1e3]
 }
 
+fn restored(descriptor: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
+    descriptor.parse::<Descriptor>().ok()?.restore(text)
+}
+
 fn level(label: &str) -> Arc<dyn Generalizer> {
     let text = !["floor", "date", "clip"].iter().any(|name| label.starts_with(name));
-    of_label(label, text).unwrap()
+    restored(label, text).unwrap()
 }
 
 fn moments(zone: Option<&str>) -> DataType {
@@ -88,7 +92,7 @@ fn order_is_promised_where_it_is_kept() {
         assert!(!promised("range:10", &input) && !promised("bands:5,10", &input));
     }
     assert!(!promised("prefix:2", &DataType::Utf8View));
-    assert!(!of_label("clip:0,90", true).unwrap().keeps_order(&DataType::Int64));
+    assert!(!restored("clip:0,90", true).unwrap().keeps_order(&DataType::Int64));
     for text in [true, false] {
         assert_eq!(AsIs { text }.keeps_order(&DataType::Int64), !text);
     }
@@ -145,7 +149,7 @@ fn labels_are_what_a_level_can_give() {
     for (level, label, other) in [
         (level("clip:0,90"), Value::Int(90), Value::Int(91)),
         (level("clip:0,90"), Value::Float(0.0), Value::Float(-0.5)),
-        (of_label("clip:0,90", true).unwrap(), Value::Null, Value::Int(5)),
+        (restored("clip:0,90", true).unwrap(), Value::Null, Value::Int(5)),
         (level("range:10 clip:0,90"), text("[80,90)"), text("[90,90)")),
         (level("date:month"), Value::Date(31), Value::Date(30)),
         (star(), text("*"), text("**")),
@@ -201,7 +205,7 @@ fn a_level_is_made_again_from_its_label() {
         "prefix:2 side:right",
         "prefix:2 side:right width:5",
     ] {
-        assert_eq!(level(label).descriptor(), label);
+        assert_eq!(level(label).descriptor().to_string(), label);
     }
     let zip = level("prefix:2 side:right width:5").generalize_value(&Value::Text("02139".into())).unwrap();
     assert_eq!(zip, Value::Text("***39".into()));
@@ -210,13 +214,13 @@ fn a_level_is_made_again_from_its_label() {
     for wrong in
         ["range:10 origin", "range:10 side:right", "prefix:2 origin:5", "as_is", "hierarchy:1", "floor:010"]
     {
-        assert!(of_label(wrong, true).is_none(), "{wrong}");
+        assert!(restored(wrong, true).is_none(), "{wrong}");
     }
 }
 
 #[test]
 fn a_clip_is_text_where_labels_are_text() {
-    let old = |text: bool| of_label("clip:0,90", text).unwrap().generalize_value(&Value::Int(95)).unwrap();
+    let old = |text: bool| restored("clip:0,90", text).unwrap().generalize_value(&Value::Int(95)).unwrap();
     assert_eq!((old(true), old(false)), (Value::Text(">=90".into()), Value::Int(90)));
     let error = level("clip:0.5,90").generalize_value(&Value::Int(3)).unwrap_err();
     assert_eq!(error.to_string(), "integers need integer bounds");
@@ -228,7 +232,7 @@ fn a_lower_end_lies_between_the_ends_and_an_upper_one_beyond() {
     let prices: ArrayRef = Arc::new(prices);
     for (level, expected) in [
         (level("range:10 clip:0,90"), ["<0", "[0,10)", "[80,90)", ">=90"]),
-        (of_label("clip:0,90", true).unwrap(), ["<0", "0.00", "89.99", ">=90"]),
+        (restored("clip:0,90", true).unwrap(), ["<0", "0.00", "89.99", ">=90"]),
     ] {
         let labels = agree(&*level, &prices).unwrap();
         assert_eq!(labels.as_string_view().iter().flatten().collect::<Vec<_>>(), expected);

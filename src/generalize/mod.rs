@@ -14,11 +14,13 @@
 
 mod bounds;
 mod decimal_steps;
+mod descriptor;
 mod hierarchy_file;
 mod hierarchy_of_levels;
 #[cfg(test)]
 mod laws_tests;
 mod naive_bounds;
+mod restore;
 pub mod value;
 mod zone;
 
@@ -40,7 +42,7 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
 use clip::Clip;
-use hierarchy_of_levels::ClippedText;
+pub use descriptor::{Descriptor, NoDescriptor};
 pub use hierarchy_of_levels::{AsIs, Hierarchy};
 pub use value::Value;
 
@@ -50,10 +52,9 @@ use crate::error::{Error, Result};
 
 /// One level: a function from a column's values to coarser ones.
 pub trait Generalizer: Any + Debug + Send + Sync {
-    /// Returns the descriptor: the whole function as a short text, for example `range:10`. Equal
-    /// descriptors on columns of the same type mean equal functions. A release writes it into the
-    /// field's metadata as `kanon.generalized`.
-    fn descriptor(&self) -> String;
+    /// Returns the descriptor, for example that of `range:10`. A release writes it into its record,
+    /// and its text into the field's metadata.
+    fn descriptor(&self) -> Descriptor;
 
     /// Returns the type of the result for values of type `input`.
     ///
@@ -260,59 +261,6 @@ pub type MakeLevels = fn(&Argument, &Options) -> Result<Vec<Arc<dyn Generalizer>
 /// All generalizers.
 pub const GENERALIZERS: &[GeneralizerRow] =
     &[bands::ROW, clip::ROW, date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
-
-/// Restores the level of a [descriptor](Generalizer::descriptor); `text` states whether its labels
-/// are text. `None` for the level as is, the top, the levels of hierarchy files, and texts that are
-/// not descriptors.
-///
-/// ```
-/// use datafusion_kanon::generalize::{Value, of_label};
-/// let tens = of_label("range:10 origin:5 clip:0,90", true).ok_or("no label")?;
-/// assert_eq!(tens.generalize_value(&Value::Int(39))?, Value::Text("[35,45)".into()));
-/// assert!(of_label("range:ten", true).is_none());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn of_label(label: &str, text: bool) -> Option<Arc<dyn Generalizer>> {
-    let mut parts = label.split(' ');
-    let (name, parameter) = parts.next()?.split_once(':')?;
-    let row = GENERALIZERS.iter().find(|row| row.doc.name == name)?;
-    let numbers =
-        |setting: &str| setting.split(',').map(|n| Decimal::parse(n).ok()).collect::<Option<Vec<_>>>();
-    let ends = |setting: &str| {
-        let (low, high) = setting.split_once(',')?;
-        let end = |setting: &str| {
-            if setting.is_empty() { Some(None) } else { Decimal::parse(setting).ok().map(Some) }
-        };
-        Some((end(low)?, end(high)?))
-    };
-    let argument = match row.takes {
-        Takes::Numbers => Argument::Numbers(numbers(parameter)?),
-        Takes::Lists => Argument::Lists(vec![numbers(parameter)?]),
-        Takes::Words => Argument::Words(vec![parameter.to_owned()]),
-        Takes::Ends => ends(parameter).map(|(low, high)| Argument::Ends(low, high))?,
-        Takes::Table | Takes::Nothing => return None,
-    };
-    let (mut options, mut clip) = (Options::default(), None);
-    for part in parts {
-        let (key, setting) = part.split_once(':')?;
-        match row.options.iter().find(|option| option.key == key) {
-            Some(option) if option.is_number => {
-                options.add(option, Setting::Number(Decimal::parse(setting).ok()?));
-            }
-            Some(option) => options.add(option, Setting::Word(setting.to_owned())),
-            None if key == clip::ROW.doc.name => clip = ends(setting),
-            None => return None,
-        }
-    }
-    let mut level = match argument {
-        Argument::Ends(low, high) if text => Arc::new(ClippedText(Clip::new(low, high).ok()?)),
-        _ => (row.levels)(&argument, &options).ok()?.pop()?,
-    };
-    if let Some((low, high)) = clip {
-        level = level.clipped(&Clip::new(low, high).ok()?).ok()?;
-    }
-    (level.descriptor() == label).then_some(level)
-}
 
 /// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as
 /// `Utf8View`.

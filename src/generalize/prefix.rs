@@ -33,7 +33,9 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::value::unsupported;
-use super::{Argument, Generalizer, GeneralizerRow, OptionRow, Options, Takes, Value, map_text, numbers};
+use super::{
+    Argument, Descriptor, Generalizer, GeneralizerRow, OptionRow, Options, Takes, Value, map_text, numbers,
+};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -166,10 +168,15 @@ impl Prefix {
 }
 
 impl Generalizer for Prefix {
-    fn descriptor(&self) -> String {
-        let side = if self.side == Side::Right { " side:right" } else { "" };
-        let width = self.width.map_or(String::new(), |width| format!(" width:{width}"));
-        format!("prefix:{}{side}{width}", self.length)
+    fn descriptor(&self) -> Descriptor {
+        let mut descriptor = Descriptor::new("prefix").with(self.length);
+        if self.side == Side::Right {
+            descriptor = descriptor.with_option("side", "right");
+        }
+        match self.width {
+            Some(width) => descriptor.with_option("width", width),
+            None => descriptor,
+        }
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -294,7 +301,7 @@ mod tests {
         );
         let wide = masked(2, Side::Right, Some(4));
         assert!(label(&wide, "**39") && !label(&wide, "*139") && !label(&wide, "39**"));
-        assert_eq!(wide.descriptor(), "prefix:2 side:right width:4");
+        assert_eq!(wide.descriptor().to_string(), "prefix:2 side:right width:4");
         assert!(masked(1, Side::Right, Some(4)).check_coarsens(&wide).is_ok());
         assert!(masked(1, Side::Left, Some(4)).check_coarsens(&wide).is_err());
         assert!(masked(1, Side::Right, Some(5)).check_coarsens(&wide).is_err());

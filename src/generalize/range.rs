@@ -41,7 +41,7 @@ use super::bounds::{
 use super::clip::Clip;
 use super::decimal_steps::{lower_bound, scale_of};
 use super::naive_bounds;
-use super::{Argument, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -120,7 +120,7 @@ impl Range {
             Interval::Outside(label) => OUTSIDE.get(label).copied().unwrap_or_default().to_owned(),
             Interval::From(lower) => {
                 let units = |bound: i128| bound.saturating_mul(10i128.pow(scale - self.grid.scale));
-                let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+                let [low, high] = self.clip.map_or([None; 2], |clip| clip.ends());
                 let [low, high] = [low, high].map(|end| end.map(|end| end.units(scale)));
                 let (lower, upper) = (units(lower), units(lower.saturating_add(self.grid.width)));
                 let (lower, upper) =
@@ -160,9 +160,8 @@ impl Range {
 }
 
 impl Generalizer for Range {
-    fn descriptor(&self) -> String {
-        let clip = self.clip.map_or(String::new(), |clip| format!(" {}", clip.descriptor()));
-        self.grid.label("range") + &clip
+    fn descriptor(&self) -> Descriptor {
+        self.grid.describe("range").clipped(self.clip.map(|clip| clip.ends()))
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {
@@ -215,7 +214,7 @@ impl Generalizer for Range {
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         let side = self.clip.map_or(Ordering::Equal, |clip| clip.side(value));
-        let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+        let [low, high] = self.clip.map_or([None; 2], |clip| clip.ends());
         let open_end = |sign, end| naive_bounds::open_end(sign, end, self.scale(), self.digits);
         let lower = match (side, value) {
             (_, Value::Null) => return Ok(Value::Null),
@@ -252,7 +251,7 @@ impl Generalizer for Range {
         let units: Option<i128> = lower.and_then(|lower| lower.replace('.', "").parse().ok());
         let (scale, own) = (self.scale(), self.grid.scale);
         let between = |units: i128| {
-            let [low, high] = self.clip.map_or([None; 2], |clip| [clip.low(), clip.high()]);
+            let [low, high] = self.clip.map_or([None; 2], |clip| clip.ends());
             low.is_none_or(|low| low.units(scale) <= units)
                 && high.is_none_or(|high| units < high.units(scale))
         };
@@ -334,7 +333,7 @@ mod tests {
             shown,
             [Some("[-010,000)"), None, Some("[000,010)"), Some("[030,040)"), Some("[090,100)")]
         );
-        assert_eq!(padded.descriptor(), "range:10");
+        assert_eq!(padded.descriptor().to_string(), "range:10");
         assert!(
             !tens.is_label(&Value::Text("[030,040)".into()))
                 && !padded.is_label(&Value::Text("[30,40)".into()))
@@ -370,7 +369,7 @@ mod tests {
         // An origin is as good as any other bound.
         assert_eq!(&agree(&from("10", "-35"), &ages).unwrap(), &expected);
         assert_eq!(agree(&from("10", "0.25"), &ages).unwrap().as_string_view().value(0), "[0.25,10.25)");
-        assert_eq!(from("10", "5").descriptor(), "range:10 origin:5");
+        assert_eq!(from("10", "5").descriptor().to_string(), "range:10 origin:5");
         assert_eq!(from("20", "5").check_coarsens(&from("10", "5")), Ok(()));
         assert_eq!(from("20", "5").check_coarsens(&from("10", "15")), Ok(()));
         assert!(from("20", "5").check_coarsens(&range("10")).unwrap_err().contains("the origins 5 and 0"));

@@ -22,7 +22,7 @@ use arrow::array::{Array, ArrayRef, StringViewArray, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::clip::Clip;
-use super::{Argument, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
@@ -61,8 +61,8 @@ impl Suppress {
 }
 
 impl Generalizer for Suppress {
-    fn descriptor(&self) -> String {
-        "suppress".into()
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::suppress()
     }
 
     fn output_type(&self, input: &DataType) -> Result<DataType> {

@@ -186,7 +186,7 @@ fn columns(
     has(table, b, "--individual-of-b", attack.individual_of_table)?;
     has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
     if let ([], Some(public)) = (attack.on, public) {
-        let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
+        let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
         // Days since another date are not dates that an attacker could compare.
         let quasi = quasi.filter(|column| column.days_since.is_none());
         let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();
@@ -204,7 +204,7 @@ fn columns(
     }
     has(list, a, "--on", attack.on.iter().map(String::as_str))?;
     has(table, b, "--on", attack.on.iter().map(String::as_str))?;
-    let mut recorded = public.into_iter().flat_map(|public| &public.columns);
+    let mut recorded = public.into_iter().flat_map(PublicRecord::columns);
     let relative = |column: &&ColumnRecord| column.days_since.is_some() && attack.on.contains(&column.name);
     if let Some(column) = recorded.find(relative) {
         let (name, other) = (&column.name, column.days_since.as_deref().unwrap_or_default());
@@ -243,7 +243,7 @@ fn has<'a>(schema: &Schema, table: &str, flag: &str, names: impl IntoIterator<It
 
 /// Returns the columns to learn: those that the attacker does not know.
 fn sensitive(attack: &Attack<'_>, on: &[String], public: Option<&PublicRecord>) -> Vec<String> {
-    let recorded = public.into_iter().flat_map(|public| &public.columns);
+    let recorded = public.into_iter().flat_map(PublicRecord::columns);
     let recorded = recorded.filter(|column| column.role == Role::Sensitive.word()).map(|column| &column.name);
     let all: Vec<&String> =
         if attack.sensitive.is_empty() { recorded.collect() } else { attack.sensitive.iter().collect() };

@@ -12,7 +12,7 @@ use datafusion::prelude::DataFrame;
 use crate::engine::functions::{OfValues, canonical, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Generalizer, Value, of_label, suppress::Suppress};
+use crate::generalize::{AsIs, Descriptor, Generalizer, Value, suppress::Suppress};
 use crate::input::canonical_type;
 use crate::policy::{CsvType, Files, PolicySpec};
 use crate::release::publish::record::{LevelRecord, PublicRecord};
@@ -78,25 +78,21 @@ pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &Data
         DataType::Date32 | DataType::Timestamp(..) => CsvType::Date,
         _ => CsvType::Text,
     };
-    let level = recoding.level(name).map(|level| level.by.as_str()).filter(|by| *by != AS_IS);
+    let level = recoding.level(name).map(|level| &level.by).filter(|by| **by != Descriptor::as_is());
     match level {
         _ if csv_type != CsvType::Text => Ok(csv_type),
         None => Ok(like_other),
-        Some(by) if recoding.policy.is_none() && by != SUPPRESS => {
+        Some(by) if recoding.policy.is_none() && *by != Descriptor::suppress() => {
             Ok(CsvType::of_level(&*made(name, by, true)?))
         }
         Some(_) => Ok(CsvType::Text),
     }
 }
 
-const AS_IS: &str = "as_is";
-const SUPPRESS: &str = "suppress";
-
-/// Reconstructs the level that a record calls `by` from its name alone; `text` is whether its
-/// labels are text.
-fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
-    of_label(by, text).ok_or_else(|| {
-        let what = match by.starts_with("hierarchy:") {
+/// Restores the level that a record describes; `text` is whether its labels are text.
+fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>> {
+    by.restore(text).ok_or_else(|| {
+        let what = match by.is_of_file() {
             true => "whose hierarchy file is not available",
             false => "which cannot be rebuilt from its name",
         };
@@ -109,7 +105,7 @@ fn made(name: &str, by: &str, text: bool) -> Result<Arc<dyn Generalizer>> {
 impl AttackerRecoding<'_> {
     /// Returns the level at which the table's column is released.
     fn level(&self, name: &str) -> Option<&LevelRecord> {
-        self.public?.columns.iter().find(|column| column.name == name)?.generalized.as_ref()
+        self.public?.level(name)
     }
 
     /// Returns the generalizer of that level for values of type `a`.
@@ -122,11 +118,11 @@ impl AttackerRecoding<'_> {
     ) -> Result<Arc<dyn Generalizer>> {
         let Some((spec, files)) = self.policy else {
             let text = *b == DataType::Utf8View;
-            return match level.by.as_str() {
-                AS_IS => Ok(Arc::new(AsIs { text })),
-                SUPPRESS if text => Ok(Arc::new(Suppress::star())),
-                SUPPRESS => Ok(Arc::new(Suppress::null())),
-                by => made(name, by, text),
+            return match &level.by {
+                by if *by == Descriptor::as_is() => Ok(Arc::new(AsIs { text })),
+                by if *by != Descriptor::suppress() => made(name, by, text),
+                _ if text => Ok(Arc::new(Suppress::star())),
+                _ => Ok(Arc::new(Suppress::null())),
             };
         };
         let hierarchy = spec.column(name).map(|column| column.levels(a, files)).transpose()?;
@@ -159,9 +155,9 @@ impl AttackerRecoding<'_> {
         if let Some(recorded) = recorded {
             let generalizer = self.generalizer(name, recorded, &a, &b)?;
             // A column released as it is needs no labels, and may have many.
-            let labels = match recorded.by.as_str() {
-                AS_IS => None,
-                _ => released_labels(table, name).await?,
+            let labels = match recorded.by == Descriptor::as_is() {
+                true => None,
+                false => released_labels(table, name).await?,
             };
             let padded = labels.as_ref().and_then(|labels| generalizer.with_label_width(labels));
             let generalizer = padded.unwrap_or(generalizer);
@@ -169,7 +165,7 @@ impl AttackerRecoding<'_> {
                 check_labels(&*generalizer, labels).map_err(|error| error.at(format!("column `{name}`")))?;
             }
             if generalizer.is_top() {
-                return Ok((None, Some(recorded.by.clone())));
+                return Ok((None, Some(recorded.by.to_string())));
             }
             level = Some(generalizer);
         }
@@ -186,7 +182,7 @@ impl AttackerRecoding<'_> {
                 names.0, names.1
             ))
         })?;
-        Ok((Some(JoinKey { name: name.to_owned(), level, form }), recorded.map(|level| level.by.clone())))
+        Ok((Some(JoinKey { name: name.to_owned(), level, form }), recorded.map(|level| level.by.to_string())))
     }
 }
 

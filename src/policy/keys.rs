@@ -8,7 +8,8 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
-use crate::method::{Effort, METHODS};
+use crate::method::METHODS;
+use crate::method::lattice::Effort;
 use crate::role::Role;
 
 /// A table of the file with its place; all of its keys are known.
@@ -209,7 +210,7 @@ pub(super) const ANYTIME: &str = "anytime";
 
 pub(super) fn method(value: Value) -> Result<String> {
     let name = string(value)?;
-    let names: Vec<&str> = std::iter::once(AUTO).chain(METHODS.iter().map(|row| row.doc().name)).collect();
+    let names: Vec<&str> = std::iter::once(AUTO).chain(METHODS.iter().map(|row| row.doc.name)).collect();
     if names.contains(&name.as_str()) {
         return Ok(name);
     }

@@ -28,7 +28,7 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result, of_file};
 use crate::generalize::Hierarchy;
 use crate::measure::LossRow;
-use crate::method::Effort;
+use crate::method::lattice::Effort;
 use crate::model::{Needs, Requirement};
 use crate::role::Role;
 

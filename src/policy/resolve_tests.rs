@@ -70,7 +70,8 @@ fn a_policy_is_resolved() {
     assert_eq!(policy.suppression_limit.to_string(), "0.05");
     assert!(policy.rows_are_individuals);
     let Some(zip) = policy.quasi_index("zip").and_then(|at| policy.quasi.get(at)) else { panic!("no zip") };
-    let labels: Vec<String> = zip.hierarchy.levels().iter().map(|level| level.descriptor()).collect();
+    let labels: Vec<String> =
+        zip.hierarchy.levels().iter().map(|level| level.descriptor().to_string()).collect();
     assert_eq!(labels, ["as_is", "prefix:4", "prefix:3", "suppress"]);
 }
 
@@ -384,7 +385,7 @@ fn what_is_clipped() {
     let text = "k = 5\nothers = \"drop\"\n[columns]\nage = { role = \"quasi\", clip = [0, 90], hierarchy = { range = [20] } }";
     let policy = resolve(text).unwrap();
     let labels: Vec<String> =
-        policy.quasi[0].hierarchy.levels().iter().map(|level| level.descriptor()).collect();
+        policy.quasi[0].hierarchy.levels().iter().map(|level| level.descriptor().to_string()).collect();
     assert_eq!(labels, ["clip:0,90", "range:20 clip:0,90", "suppress"]);
 }
 

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
 use crate::generalize::{Argument, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
-use crate::method::Effort;
+use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
 use crate::role::Role;
 

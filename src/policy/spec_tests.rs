@@ -345,7 +345,7 @@ fn options_stand_beside_their_own_key() {
                 zip = { role = \"quasi\", hierarchy = { prefix = [3], width = 5, side = \"right\" } }";
     let spec = PolicySpec::parse(spec).unwrap();
     let labels = |name: &str| match &spec.column(name).unwrap().hierarchy.as_ref().unwrap().levels {
-        LevelsSpec::Made(levels) => levels[0].descriptor(),
+        LevelsSpec::Made(levels) => levels[0].descriptor().to_string(),
         LevelsSpec::File(_) => String::new(),
     };
     assert_eq!(
@@ -380,7 +380,7 @@ fn ends_of_a_clip() {
     let label = |spec: &str| {
         let spec =
             PolicySpec::parse(&format!("k = 5\n[columns]\nage = {{ role = \"quasi\", clip = {spec} }}"));
-        spec.map(|spec| spec.column("age").unwrap().clip.unwrap().descriptor())
+        spec.map(|spec| spec.column("age").unwrap().clip.unwrap().descriptor().to_string())
             .map_err(|error| error.to_string())
     };
     for (spec, meant) in [

@@ -15,7 +15,7 @@ use datafusion::prelude::DataFrame;
 
 use crate::class::ClassSizes;
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Generalizer, clip, of_label, suppress::Suppress};
+use crate::generalize::{AsIs, Descriptor, Generalizer, clip, suppress::Suppress};
 use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
@@ -55,9 +55,12 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
 /// # Errors
 /// An unmet error that names the column.
 pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
-    for column in &public.columns {
-        let is_text = column.data_type == DataType::Utf8.to_string();
-        if column.generalized.as_ref().is_some_and(|level| !is_level(level, is_text)) {
+    let quasi: Vec<_> = public.columns().filter(|column| column.role == Role::Quasi.word()).collect();
+    if !quasi.iter().map(|column| &column.name).eq(public.levels().iter().map(|level| &level.column)) {
+        return Err(refused("the record contradicts itself on the role of a column"));
+    }
+    for (column, level) in quasi.iter().zip(public.levels()) {
+        if !is_level(level, column.data_type == DataType::Utf8.to_string()) {
             return Err(refused(format!("the record contradicts itself on the level of `{}`", column.name)));
         }
     }
@@ -66,16 +69,17 @@ pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
 
 /// Returns whether kanon gives this descriptor to the level with this number.
 fn is_level(level: &LevelRecord, is_text: bool) -> bool {
-    let LevelRecord { level, of, by } = level;
-    let is_top = level == of;
-    let is_clip = by.split_once(':').is_some_and(|(name, _)| name == clip::ROW.doc.name);
-    let is_known = match by.as_str() {
-        "as_is" => *level == 0,
-        "suppress" => is_top,
-        by if by.starts_with("hierarchy:") => is_text && *by == format!("hierarchy:{level}"),
-        by => of_label(by, is_text).is_some() && is_clip == (*level == 0),
+    let LevelRecord { level, of, by, .. } = level;
+    let (is_top, is_suppressed) = (level == of, *by == Descriptor::suppress());
+    let is_known = if by.is_of_file() {
+        is_text && *by == Descriptor::of_file(*level)
+    } else if *by == Descriptor::as_is() {
+        *level == 0
+    } else {
+        let is_clip = by.generalizer == clip::ROW.doc.name;
+        is_suppressed || (by.restore(is_text).is_some() && is_clip == (*level == 0))
     };
-    *of > 0 && level <= of && is_known && is_top == (by == "suppress")
+    *of > 0 && level <= of && is_known && is_top == is_suppressed
 }
 
 /// Rebuilds the generalizer of each released column's level from its descriptor, if possible; for a
@@ -91,37 +95,31 @@ pub(super) async fn generalizers(
     output: &DataFrame,
 ) -> Result<Vec<Option<Arc<dyn Generalizer>>>> {
     let mut all: Vec<Option<Arc<dyn Generalizer>>> = Vec::new();
-    for (column, field) in public.columns.iter().zip(schema.fields()) {
-        let by = match (&column.generalized, column.role == Role::Quasi.word()) {
-            (Some(level), true) => level.by.as_str(),
-            _ => {
-                all.push(None);
-                continue;
-            }
+    for (column, field) in public.columns().zip(schema.fields()) {
+        let Some(LevelRecord { by, .. }) = public.level(&column.name) else {
+            all.push(None);
+            continue;
         };
         let (name, data_type) = (&column.name, field.data_type());
         let is_text = *data_type == DataType::Utf8;
-        all.push(Some(match by {
-            "suppress" => {
-                let labels = released_labels(output, name).await?;
-                if labels.is_some_and(|labels| labels.len() > 1) {
-                    return Err(refused(format!(
-                        "`{name}` is recorded as suppressed but holds several values"
-                    )));
-                }
-                // The top level of a hierarchy file has the file's own label.
-                if is_text { Arc::new(AsIs { text: true }) } else { Arc::new(Suppress::null()) }
+        if *by == Descriptor::suppress() {
+            let labels = released_labels(output, name).await?;
+            if labels.is_some_and(|labels| labels.len() > 1) {
+                return Err(refused(format!("`{name}` is recorded as suppressed but holds several values")));
             }
-            by => match of_label(by, is_text) {
-                None => Arc::new(AsIs { text: is_text }),
-                Some(made) if !makes(&*made, data_type) => {
-                    return Err(refused(format!("`{name}` has a type that its level does not produce")));
-                }
-                Some(made) => {
-                    let labels = released_labels(output, name).await?;
-                    labels.and_then(|labels| made.with_label_width(&labels)).unwrap_or(made)
-                }
-            },
+            // The top level of a hierarchy file has the file's own label.
+            all.push(Some(if is_text { Arc::new(AsIs { text: true }) } else { Arc::new(Suppress::null()) }));
+            continue;
+        }
+        all.push(Some(match by.restore(is_text) {
+            None => Arc::new(AsIs { text: is_text }),
+            Some(made) if !makes(&*made, data_type) => {
+                return Err(refused(format!("`{name}` has a type that its level does not produce")));
+            }
+            Some(made) => {
+                let labels = released_labels(output, name).await?;
+                labels.and_then(|labels| made.with_label_width(&labels)).unwrap_or(made)
+            }
         }));
     }
     Ok(all)
@@ -141,8 +139,7 @@ fn makes(level: &dyn Generalizer, labels: &DataType) -> bool {
 fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
     let unique = &public.unique;
     let as_is: Vec<&str> = public
-        .columns
-        .iter()
+        .columns()
         .filter(|column| column.role != Role::Quasi.word())
         .map(|column| column.name.as_str())
         .collect();
@@ -150,7 +147,7 @@ fn check_unique(public: &PublicRecord, individuals: u64) -> Result<()> {
     let are_named = names.len() == unique.columns.len() && names.iter().all(|name| as_is.contains(name));
     let must_be_named = unique.is_alarming() && !as_is.is_empty();
     // Each row without an individual counts as one, and every individual has a row.
-    if !(individuals..=public.rows).contains(&unique.of)
+    if !(individuals..=public.rows()).contains(&unique.of)
         || unique.count > unique.of
         || !are_named
         || must_be_named == names.is_empty()
@@ -173,7 +170,7 @@ pub(super) fn check_individuals(
     let Some(individuals) = public.individuals else { return Ok(()) };
     let least = check_risks(public, individuals)?;
     let fewest_rows = verified.sizes.min().unwrap_or(0);
-    if individuals > public.rows || least > individuals || least > fewest_rows {
+    if individuals > public.rows() || least > individuals || least > fewest_rows {
         return Err(refused("the record counts more individuals than there are rows for"));
     }
     check_unique(public, individuals)?;

@@ -7,11 +7,14 @@ use super::*;
 use crate::decimal::Decimal;
 use crate::engine::Resources;
 use crate::model::{MODELS, Parameters, make};
-use crate::release::publish::record::ColumnRecord;
+use crate::release::publish::record::{ColumnRecord, FORMAT, RecodingRecord, TableRecord};
 
 #[test]
 fn levels_are_those_that_kanon_writes() {
-    let level = |level, of, by: &str, text| is_level(&LevelRecord { level, of, by: by.into() }, text);
+    let level = |level, of, by: &str, text| {
+        let record = |by| LevelRecord { column: "x".to_owned(), level, of, by };
+        by.parse().is_ok_and(|by| is_level(&record(by), text))
+    };
     for (number, of, by, text) in [
         (0, 3, "as_is", true),
         (0, 3, "clip:0,90", true),
@@ -45,6 +48,35 @@ fn levels_are_those_that_kanon_writes() {
         (1, 3, "", true),
     ] {
         assert!(!level(number, of, by, text), "{number} of {of} by {by}");
+    }
+}
+
+/// Texts that the text of a descriptor cannot hold.
+#[test]
+fn a_descriptor_holds_nothing_else() {
+    let is_right = |by: serde_json::Value| {
+        let by: Descriptor = serde_json::from_value(by).unwrap();
+        let level = |level| LevelRecord { column: "x".to_owned(), level, of: 3, by: by.clone() };
+        (0..4).any(|number| is_level(&level(number), true))
+    };
+    assert!(is_right(serde_json::json!({ "generalizer": "as_is" })));
+    assert!(is_right(serde_json::json!({ "generalizer": "range", "argument": ["10"], "clip": ["0", null] })));
+    for by in [
+        serde_json::json!({ "generalizer": "as_is", "argument": ["Bob has HIV"] }),
+        serde_json::json!({ "generalizer": "as_is", "clip": ["0", "90"] }),
+        serde_json::json!({ "generalizer": "suppress", "options": { "Bob": "HIV" } }),
+        serde_json::json!({ "generalizer": "suppress", "clip": ["Bob", "HIV"] }),
+        serde_json::json!({ "generalizer": "hierarchy", "argument": ["1", "Bob"] }),
+        serde_json::json!({ "generalizer": "hierarchy", "argument": ["1"], "options": { "Bob": "HIV" } }),
+        serde_json::json!({ "generalizer": "clip", "argument": ["Bob"], "clip": ["0", "90"] }),
+        serde_json::json!({ "generalizer": "clip", "argument": ["0", "90"] }),
+        serde_json::json!({ "generalizer": "range", "argument": ["10", "20"] }),
+        serde_json::json!({ "generalizer": "range", "argument": ["10"], "options": { "origin": "0" } }),
+        serde_json::json!({ "generalizer": "date", "argument": ["year", "Bob"] }),
+        serde_json::json!({ "generalizer": "bands", "argument": ["18,25"] }),
+        serde_json::json!({ "generalizer": "range", "argument": ["10"], "clip": [null, null] }),
+    ] {
+        assert!(!is_right(by.clone()), "{by}");
     }
 }
 
@@ -139,20 +171,19 @@ fn entropy_is_bounded_by_the_diversity_of_rows() {
 }
 
 /// A record of ten classes and a hundred individuals.
-fn public(columns: Vec<ColumnRecord>, models: Vec<ModelRecord>) -> PublicRecord {
+fn public(columns: Vec<ColumnRecord>, levels: Vec<LevelRecord>, models: Vec<ModelRecord>) -> PublicRecord {
     PublicRecord {
-        format: 1,
+        format: FORMAT,
         tool: String::new(),
         models,
         counted_in: "individuals".into(),
-        columns,
-        rows: 200,
+        recoding: RecodingRecord::Levels(levels),
+        tables: vec![TableRecord { columns, rows: 200, files: Vec::new() }],
         individuals: Some(100),
         classes: 10,
         unique: Default::default(),
         homogeneous: Vec::new(),
         risk: Default::default(),
-        files: Vec::new(),
         digest: String::new(),
     }
 }
@@ -162,7 +193,7 @@ fn public(columns: Vec<ColumnRecord>, models: Vec<ModelRecord>) -> PublicRecord 
 fn risks_are_possible() {
     let sizes: ClassSizes = [4, 4, 4, 4, 4, 16, 16, 16, 16, 16].into_iter().collect();
     let value = |row: &RiskRow| recorded((row.make)(row.defaults).unwrap().value(&sizes).unwrap());
-    let mut public = public(Vec::new(), Vec::new());
+    let mut public = public(Vec::new(), Vec::new(), Vec::new());
     public.risk = RISKS.iter().map(|row| (row.doc.name.to_owned(), value(row))).collect();
     let mut least = |share: f64| {
         public.risk.insert("share_at_risk".into(), share);
@@ -177,7 +208,7 @@ fn risks_are_possible() {
 fn homogeneous_classes_are_bounded() {
     let is_right = |models: &[ModelRecord], column: &str, by_rows, (classes, individuals)| {
         let of = |classes, individuals| Homogeneous { column: column.into(), classes, individuals };
-        let mut public = public(Vec::new(), models.to_vec());
+        let mut public = public(Vec::new(), Vec::new(), models.to_vec());
         public.homogeneous.push(of(classes, individuals));
         let verified = Verified {
             rows: 200,
@@ -224,11 +255,11 @@ async fn generalized(numbers: &[i64], by: &str) -> String {
         role: Role::Quasi.word().into(),
         data_type: "Int64".into(),
         days_since: None,
-        generalized: Some(LevelRecord { level: 1, of: 2, by: by.into() }),
     };
     let session = Resources { threads: 1, memory: 1 << 26, spill: None }.session().unwrap();
     let (schema, output) = (rows.schema(), session.read_batch(rows).unwrap());
-    match generalizers(&public(vec![column], Vec::new()), &schema, &output).await {
+    let level = LevelRecord { column: "x".into(), level: 1, of: 2, by: by.parse().unwrap() };
+    match generalizers(&public(vec![column], vec![level], Vec::new()), &schema, &output).await {
         Ok(made) => format!("{} made", made.iter().flatten().count()),
         Err(error) => error.to_string(),
     }

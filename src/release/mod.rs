@@ -59,8 +59,8 @@ pub struct Released {
     /// covers, on average over the rows of the input; 0 for a value as it is, 1 for a suppressed
     /// row.
     pub costs: Vec<f64>,
-    /// The quasi-identifiers in policy order: name, level, top level, generalizer.
-    pub chosen: Vec<(String, LevelRecord)>,
+    /// The levels of the quasi-identifiers in policy order.
+    pub chosen: Vec<LevelRecord>,
     /// q, the greatest of the requirements' smallest class sizes, at least 2: a value with fewer
     /// holders identifies individuals.
     pub least_holders: u64,
@@ -97,10 +97,11 @@ pub async fn release(
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, before.limit, &outcome))?;
-    if !best.levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
+    let levels = best.recoding.levels();
+    if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
         return Err(Error::internal("release: the method chose a level that the policy does not allow"));
     }
-    let (chosen, kept, costs) = concrete(policy, loaded.schema(), &classes, &best.levels)?;
+    let (chosen, kept, costs) = concrete(policy, loaded.schema(), &classes, levels)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     memory.grow(kept.bytes())?;
     let numbers = ClassNumbers::new(&classes, &chosen.levels, &kept, &memory)?;
@@ -117,7 +118,7 @@ pub async fn release(
 
     run.progress.begin(Phase::Verify, 0);
     let expected = expected(policy, &chosen.generalizers);
-    verify_folder::check_files(&staging.release(), &parts, &chosen.schema, &footer)?;
+    verify_folder::check_files(&staging.release(), &parts, &chosen.schema, &footer, write::CREATED_BY)?;
     let (verified, unique, as_is) = {
         let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain).await?;
         crate::verify::same_types(loaded.schema(), again.schema())?;
@@ -144,8 +145,7 @@ pub async fn release(
     run.progress.begin(Phase::Publish, 0);
     let warnings = staging.publish(&private)?;
 
-    let levels = public_levels(policy, &chosen);
-    let chosen = policy.quasi.iter().map(|q| q.name.clone()).zip(levels).collect();
+    let chosen = public_levels(policy, &chosen);
     let least_holders = least_holders(&policy.requirements);
     Ok(Released {
         public,

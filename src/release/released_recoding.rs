@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use crate::class::{ClassSizes, ClassTable, EncodedColumn, EvaluatedNode};
 use crate::engine::Context;
 use crate::error::{Error, Result};
-use crate::generalize::{Generalizer, apply};
+use crate::generalize::{Descriptor, Generalizer, apply};
 use crate::input::canonical_type;
 use crate::measure::granularity;
 use crate::policy::Policy;
@@ -136,10 +136,11 @@ fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
 
 /// Describes the values of a released field: `days_since:admission`, the descriptor of its level,
 /// or both; `None` for a column written as it was.
-pub(super) fn field_label(days_since: Option<&str>, by: Option<&str>) -> Option<String> {
+pub(super) fn field_label(days_since: Option<&str>, by: Option<&Descriptor>) -> Option<String> {
+    let by = by.map(Descriptor::to_string);
     match (days_since.map(|other| format!("days_since:{other}")), by) {
         (Some(days), Some(by)) => Some(format!("{days} {by}")),
-        (days, by) => days.or(by.map(str::to_owned)),
+        (days, by) => days.or(by),
     }
 }
 
@@ -169,7 +170,7 @@ pub fn released_schema(
                 (policy.quasi[index].hierarchy.output_type(), Some(generalizers[index].descriptor()))
             }
         };
-        let label = field_label(policy.days_since.get(name).map(String::as_str), by.as_deref());
+        let label = field_label(policy.days_since.get(name).map(String::as_str), by.as_ref());
         Ok(labelled_field(name, released_type(data_type), label))
     });
     Ok(Schema::new(fields.collect::<Result<Vec<_>>>()?))

@@ -5,7 +5,8 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::lattice::minimal::minimal;
-use crate::method::{self, Found, Outcome, Problem};
+use crate::method::lattice::{Found, Lattice, Options};
+use crate::method::{self, Outcome, Problem};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::Policy;
@@ -91,9 +92,9 @@ pub fn search(
         "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
          policy; it may not be proven best",
     );
-    ask(run, policy, classes, top, advice, |problem| {
-        let method = method::choose(&policy.method, problem)?;
-        Ok((method.doc().name, method.search(problem)?))
+    ask(run, policy, classes, top, advice, |Lattice { problem, options }| {
+        let row = method::choose(&policy.method, options)?;
+        Ok((row.doc.name, (row.make)(options.clone()).search(problem)?))
     })
 }
 
@@ -105,7 +106,7 @@ pub fn search_minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> R
     ask(run, policy, classes, 1, Some("Fewer levels (`min_level`, `max_level`) are searched faster"), minimal)
 }
 
-/// Runs a search on the problem of a policy and its class table; if it takes long, a notice shows
+/// Runs a search on the lattice of a policy and its class table; if it takes long, a notice shows
 /// the `advice`.
 pub(crate) fn ask<T>(
     run: &Run<'_>,
@@ -113,24 +114,21 @@ pub(crate) fn ask<T>(
     classes: &ClassTable,
     top: usize,
     advice: Option<&'static str>,
-    answer: impl FnOnce(&Problem<'_>) -> Result<T>,
+    answer: impl FnOnce(Lattice<'_>) -> Result<T>,
 ) -> Result<T> {
-    let ranges = policy.ranges();
-    let nodes = ranges.iter().map(|range| range.clone().count() as u64).fold(1, u64::saturating_mul);
+    let options = Options { ranges: policy.ranges(), top, effort: policy.effort };
+    let nodes = options.nodes();
     let problem = Problem {
         table: classes,
         requirements: &policy.requirements,
         objective: policy.objective,
         limit: limit(policy, classes),
-        ranges: &ranges,
-        top,
-        effort: policy.effort,
         threads: run.resources.threads,
         progress: &SearchProgress::new(run, nodes, advice),
         stop: run.stop,
     };
     run.progress.begin(Phase::Search, nodes);
-    answer(&problem)
+    answer(Lattice { problem: &problem, options: &options })
 }
 
 /// Returns L, the number of individuals that may be suppressed; rows where none are counted.

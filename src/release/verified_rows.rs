@@ -112,7 +112,7 @@ pub(crate) async fn anonymize(
     let (_, outcome) = outcome?;
     let best = outcome.best.first();
     let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), &outcome))?;
-    let (chosen, kept, _) = concrete(policy, loaded.schema(), &classes, &best.levels)?;
+    let (chosen, kept, _) = concrete(policy, loaded.schema(), &classes, best.recoding.levels())?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     memory.grow(kept.bytes())?;
     let numbers = ClassNumbers::new(&classes, &chosen.levels, &kept, &memory)?;

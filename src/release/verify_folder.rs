@@ -47,6 +47,9 @@ pub struct Checked {
     pub unique: UniqueTogether,
     /// Whether the release was compared with the input.
     pub with_input: bool,
+    /// Whether the files were compared, byte for byte, with what this version writes for their
+    /// rows: it cannot for a release of another version.
+    pub with_bytes: bool,
 }
 
 /// Checks the release in `out`: its record, files and rows; with `input` also that the rows are
@@ -65,9 +68,9 @@ pub async fn check_release(
     }
     let public = PublicRecord::read(out)?;
     check_words(&public)?;
-    let parts: Vec<Part> = public.files.iter().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
+    let parts: Vec<Part> = public.files().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
     check_listing(out, &parts)?;
-    for file in &public.files {
+    for file in public.files() {
         if FileRecord::of(out, &file.name, file.rows)? != *file {
             return Err(refused(format!("{} is not the file that the record describes", file.name)));
         }
@@ -90,7 +93,7 @@ pub async fn check_release(
             checked
         }
     };
-    if (verified.rows, verified.sizes.classes()) != (public.rows, public.classes) {
+    if (verified.rows, verified.sizes.classes()) != (public.rows(), public.classes) {
         return Err(refused("the number of rows or classes differs from the record"));
     }
     // The rows alone do not name their individuals.
@@ -102,7 +105,8 @@ pub async fn check_release(
     } else {
         check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
     }
-    Ok(Checked { public, verified, unique, with_input: input.is_some() })
+    let with_bytes = is_of_this_version(&public);
+    Ok(Checked { public, verified, unique, with_input: input.is_some(), with_bytes })
 }
 
 /// Checks the record's sizes against the counts.
@@ -128,20 +132,20 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
 
 /// Checks the words of a record that no count confirms, so that they cannot carry anything else.
 fn check_words(public: &PublicRecord) -> Result<()> {
-    if public.format != 1 || public.tool != write::CREATED_BY {
-        return Err(refused(format!("the record is not one of {}", write::CREATED_BY)));
+    if !write::is_of_kanon(&public.tool) {
+        return Err(refused("the record is not one of kanon"));
     }
     if public.counted_in != counted_in(public.individuals.is_some()) {
         return Err(refused("the record contradicts itself on what is counted"));
     }
-    check_record::check_levels(public)?;
-    for column in &public.columns {
-        let role = Role::parse(&column.role).ok().filter(|role| role.is_released());
-        if role.map(|role| role == Role::Quasi) != Some(column.generalized.is_some()) {
-            return Err(refused("the record contradicts itself on the role of a column"));
-        }
+    if public.tables.len() != 1 {
+        return Err(refused("a release by levels has one table"));
     }
-    Ok(())
+    let is_released = |column: &ColumnRecord| Role::parse(&column.role).is_ok_and(Role::is_released);
+    if !public.columns().all(is_released) {
+        return Err(refused("the record contradicts itself on the role of a column"));
+    }
+    check_record::check_levels(public)
 }
 
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
@@ -155,12 +159,12 @@ async fn alone(
 ) -> Result<(Verified, UniqueTogether)> {
     let models = recorded_models(public)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
-    check_files(out, parts, &schema, &footer)?;
+    check_files(out, parts, &schema, &footer, &public.tool)?;
     check_bytes(run, out, public, schema.clone(), &footer)?;
     let session = run.resources.session()?;
     let output = read_parts(&session, out, parts)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
-    let columns = public.columns.iter().map(|column| column.name.clone()).zip(generalizers);
+    let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
         let model = match public.individuals {
             None => Some(requirement.model),
@@ -171,7 +175,7 @@ async fn alone(
     let models: Vec<Option<Requirement>> = models.into_iter().map(bounding).collect();
     let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
     let models: Vec<Requirement> = models.into_iter().flatten().collect();
-    let sensitive = public.columns.iter().filter(|column| column.role == Role::Sensitive.word());
+    let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
     let expected = Expected {
         columns: columns.collect(),
         requirements: &models,
@@ -185,7 +189,7 @@ async fn alone(
     verified.reached = judged.into_iter().map(of_model).collect();
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
     let unique = rows.unique_together().await?;
-    let quasi = public.columns.iter().filter(|column| column.role == Role::Quasi.word());
+    let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
     let quasi = quasi.map(|column| column.name.as_str()).collect();
     order::check(out, parts, &order::Classes::Together(quasi), run.stop)?;
     Ok((verified, unique))
@@ -212,7 +216,7 @@ async fn against(
     let generalizers = recorded_generalizers(policy, public, &output).await?;
     let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
     let footer = write::footer(&models_text(&models));
-    check_files(out, parts, &schema, &footer)?;
+    check_files(out, parts, &schema, &footer, &public.tool)?;
     check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
     if policy.individual().is_some() != public.individuals.is_some() {
@@ -240,8 +244,7 @@ async fn recorded_generalizers(
 ) -> Result<Vec<Arc<dyn Generalizer>>> {
     let mut generalizers = Vec::new();
     for quasi in &policy.quasi {
-        let recorded = public.columns.iter().find(|column| column.name == quasi.name);
-        let level = recorded.and_then(|column| column.generalized.as_ref()).map(|g| g.level);
+        let level = public.level(&quasi.name).map(|recorded| recorded.level);
         let level = level.filter(|level| quasi.levels.contains(level)).ok_or_else(|| {
             refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
         })?;
@@ -267,8 +270,8 @@ fn check_columns(
         let days_since = policy.days_since.get(name).cloned();
         (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since, by)
     });
-    let recorded = public.columns.iter().map(|column| {
-        let by = column.generalized.as_ref().map(|g| (g.by.clone(), g.of));
+    let recorded = public.columns().map(|column| {
+        let by = public.level(&column.name).map(|level| (level.by.clone(), level.of));
         (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone(), by)
     });
     if planned.eq(recorded) {
@@ -309,15 +312,15 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
         (field.name().clone(), field.data_type().to_string(), label)
     });
     let label = |column: &ColumnRecord| {
-        let by = column.generalized.as_ref().map(|level| level.by.as_str());
+        let by = public.level(&column.name).map(|level| &level.by);
         field_label(column.days_since.as_deref(), by)
     };
     let recorded =
-        public.columns.iter().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));
+        public.columns().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));
     if !columns.eq(recorded) {
         return Err(refused("the columns are not those of the record"));
     }
-    let fields = schema.fields().iter().zip(&public.columns);
+    let fields = schema.fields().iter().zip(public.columns());
     let fields =
         fields.map(|(field, column)| labelled_field(field.name(), field.data_type().clone(), label(column)));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
@@ -357,6 +360,7 @@ pub(super) fn check_files(
     parts: &[Part],
     schema: &Schema,
     footer: &[(String, String)],
+    tool: &str,
 ) -> Result<()> {
     check_listing(folder, parts)?;
     let mut keys = footer.to_vec();
@@ -369,7 +373,7 @@ pub(super) fn check_files(
         if facts.rows != part.rows {
             return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
         }
-        if facts.keys != keys || facts.created_by.as_deref() != Some(write::CREATED_BY) {
+        if facts.keys != keys || facts.created_by.as_deref() != Some(tool) {
             return Err(refused(format!(
                 "{}: the footer holds metadata that kanon did not write",
                 part.name
@@ -379,8 +383,14 @@ pub(super) fn check_files(
     Ok(())
 }
 
+/// Returns whether this version wrote a release.
+fn is_of_this_version(public: &PublicRecord) -> bool {
+    public.tool == write::CREATED_BY
+}
+
 /// Checks that each file is, byte for byte, our writer's output for its rows: nothing is hidden
-/// between its pages, in statistics or in unused dictionary entries.
+/// between its pages, in statistics or in unused dictionary entries. Another version's writer may
+/// write other bytes for the same rows.
 fn check_bytes(
     run: &Run<'_>,
     out: &Path,
@@ -388,9 +398,13 @@ fn check_bytes(
     schema: Schema,
     footer: &[(String, String)],
 ) -> Result<()> {
+    if !is_of_this_version(public) {
+        return Ok(());
+    }
     let schema = Arc::new(schema);
-    for (number, file) in public.files.iter().enumerate() {
-        let is_last = number + 1 == public.files.len();
+    let files: Vec<&FileRecord> = public.files().collect();
+    for (number, file) in files.iter().enumerate() {
+        let is_last = number + 1 == files.len();
         match write::digest_again(&out.join(&file.name), &schema, footer, is_last, run.stop)? {
             Some(digest) if digest == file.sha256 => {}
             Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),

@@ -34,7 +34,7 @@ use crate::class::{Budget, Held};
 use crate::engine::functions::{counted, random_keys, row_hash};
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
-use crate::generalize::Generalizer;
+use crate::generalize::{Descriptor, Generalizer};
 use crate::progress::CancelToken;
 
 /// One in `FEW_IN` of the individuals may hold a value that fewer than q hold.
@@ -88,8 +88,8 @@ pub struct AsIsColumn {
 pub struct Reveal {
     /// The quasi-identifier.
     pub column: String,
-    /// The descriptor of the finer level, as in `kanon.generalized`.
-    pub by: String,
+    /// The descriptor of the finer level.
+    pub by: Descriptor,
     /// The released rows whose value occurs at least q times, always with the same label of that
     /// level.
     pub rows: u64,

@@ -19,6 +19,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, TimeUnit};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use datafusion_kanon::generalize::Descriptor;
 use serde_json::Value;
 
 use crate::command::{Place, program, table, texts};
@@ -163,11 +164,11 @@ fn json_for_programs() {
     let release = place.run(&format!("{RELEASE} --format json")).exit(0).json();
     let record: Value = serde_json::from_slice(&place.files("out")["_kanon.json"]).unwrap();
     assert_eq!(release, record);
-    keys(&release, &["models", "columns", "rows", "classes", "risk", "files", "digest"]);
+    keys(&release, &["models", "recoding", "tables", "classes", "risk", "digest"]);
     assert_eq!(release["classes"], best["classes"]);
 
     let verify = place.run("verify out --input in.parquet --format json").exit(0).json();
-    keys(&verify, &["holds", "with_input", "rows", "classes", "suppressed_rows", "models"]);
+    keys(&verify, &["holds", "with_input", "with_bytes", "rows", "classes", "suppressed_rows", "models"]);
     assert_eq!(verify["rows"].as_u64().unwrap() + verify["suppressed_rows"].as_u64().unwrap(), 40);
     assert_eq!(verify["suppressed_rows"], best["suppressed_rows"]);
 
@@ -903,13 +904,15 @@ fn plain_datafusion_reads_a_release() {
             .iter()
             .map(|field| (field.name().clone(), field.metadata().get("kanon.generalized").cloned()))
             .collect();
-        let recorded = record["columns"].as_array().unwrap().iter().map(|column| {
-            let by = column["generalized"]["by"].as_str().map(str::to_owned);
-            (column["name"].as_str().unwrap().to_owned(), by)
+        let levels = record["recoding"]["levels"].as_array().unwrap();
+        let recorded = record["tables"][0]["columns"].as_array().unwrap().iter().map(|column| {
+            let level = levels.iter().find(|level| level["column"] == column["name"]);
+            let by = level.map(|level| serde_json::from_value::<Descriptor>(level["by"].clone()).unwrap());
+            (column["name"].as_str().unwrap().to_owned(), by.map(|by| by.to_string()))
         });
         assert_eq!(meanings, recorded.collect::<Vec<_>>());
         assert_eq!(meanings.iter().filter(|(_, by)| by.is_some()).count(), 3);
-        assert_eq!(table.count().await.unwrap() as u64, record["rows"].as_u64().unwrap());
+        assert_eq!(table.count().await.unwrap() as u64, record["tables"][0]["rows"].as_u64().unwrap());
     });
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use arrow::array::{
     ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
 };
+use datafusion_kanon::release::publish::record::PublicRecord;
 
 use crate::command::{Place, table, texts};
 
@@ -159,8 +160,8 @@ fn the_labels_of_every_hierarchy_are_released_and_verified() {
                 labels.iter().map(|label| (*label).to_owned()).collect(),
                 "{said} of {input}"
             );
-            let record = String::from_utf8(place.files(&out)["_kanon.json"].clone()).unwrap();
-            assert!(record.contains(&format!("\"by\": \"{by}\"")), "{record}");
+            let record = PublicRecord::read(&place.path(&out)).unwrap();
+            assert_eq!(record.level(column).unwrap().by.to_string(), *by);
             place.run(&format!("verify {out}")).exit(0);
             place.run(&format!("verify {out} --input {input}")).exit(0);
         }

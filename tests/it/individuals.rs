@@ -10,8 +10,9 @@ use arrow::datatypes::Int64Type;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{Input, open};
+use datafusion_kanon::method::Problem;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::{Effort, Problem};
+use datafusion_kanon::method::lattice::{Effort, Lattice, Options};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release::load;
@@ -58,7 +59,7 @@ fn six_rows_of_three_people_are_three() {
     place.run("release in.parquet --policy four.toml --to out").exit(1).says(refused);
     let released = place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json();
     assert_eq!(
-        (&released["rows"], &released["individuals"], &released["classes"]),
+        (&released["tables"][0]["rows"], &released["individuals"], &released["classes"]),
         (&6.into(), &3.into(), &1.into())
     );
     assert_eq!(
@@ -66,7 +67,7 @@ fn six_rows_of_three_people_are_three() {
         (&"individuals".into(), &3.into())
     );
     assert_eq!(released["risk"]["prosecutor_risk_max"].as_f64().unwrap(), 0.333_333_333_333);
-    let names: Vec<&str> = released["columns"]
+    let names: Vec<&str> = released["tables"][0]["columns"]
         .as_array()
         .unwrap()
         .iter()
@@ -175,7 +176,7 @@ fn the_limit_counts_people_and_nobody_is_free() {
     assert_eq!((&best["min_class"], &best["classes"]), (&6.into(), &1.into()));
     let released = place.run("release in.parquet --policy some.toml --to out --format json").exit(0).json();
     // The row of nobody in a class that holds is released; the people of the release are six.
-    assert_eq!((&released["rows"], &released["individuals"]), (&7.into(), &6.into()));
+    assert_eq!((&released["tables"][0]["rows"], &released["individuals"]), (&7.into(), &6.into()));
     let text = place.run("release in.parquet --policy some.toml --to out --overwrite").exit(0).out;
     assert!(text.contains("suppressed 3 rows of 1 individual (17 %, limit 17 %)"), "{text}");
     place.run("verify out --input in.parquet").exit(0);
@@ -202,9 +203,9 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
     let by_rows = policy.replace("role = \"individual\"", "role = \"identifier\"");
     place.write("rows.toml", by_rows.replace("k = 5", "k = 5\nrows_are_individuals = true"));
     let released = place.run("release in.parquet --policy p.toml --to out --format json").exit(0).json();
-    assert_eq!((&released["rows"], &released["classes"]), (&10.into(), &1.into()));
+    assert_eq!((&released["tables"][0]["rows"], &released["classes"]), (&10.into(), &1.into()));
     let weak = place.run("release in.parquet --policy rows.toml --to weak --format json").exit(0).json();
-    assert_eq!((&weak["rows"], &weak["classes"]), (&15.into(), &2.into()));
+    assert_eq!((&weak["tables"][0]["rows"], &weak["classes"]), (&15.into(), &2.into()));
     // The rows of the weak release under the name and with the record of a release that counts people.
     let mut record: PublicRecord =
         serde_json::from_slice(&fs::read(place.path("weak/_kanon.json")).unwrap()).unwrap();
@@ -278,21 +279,18 @@ async fn nodes_are_what_count_distinct_says() {
         let loaded = open(&resources, &input, &said, &Folder(".".into())).await.unwrap();
         let Ok(classes) = load(&run, &loaded).await else { continue };
         let policy = &loaded.policy;
-        let ranges = policy.ranges();
+        let options = Options { ranges: policy.ranges(), top: 1, effort: Effort::Nodes(1) };
         let problem = Problem {
             table: &classes,
             requirements: &policy.requirements,
             objective: policy.objective,
             limit: u64::MAX,
-            ranges: &ranges,
-            top: 1,
-            effort: Effort::Nodes(1),
             threads: 1,
             progress: &Silent,
             stop: &CancelToken::default(),
         };
         let mut nodes = Vec::new();
-        for_every_node(&problem, &mut |node| {
+        for_every_node(Lattice { problem: &problem, options: &options }, &mut |node| {
             nodes.push((
                 node.levels().to_vec(),
                 node.suppressed_rows(),

@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{
-    Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply, of_label,
+    Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply,
 };
 use datafusion_kanon::model::{Class, Counted, MODELS, Merge, Needs, Parameters, ValueCount};
 use proptest::prelude::*;
@@ -113,8 +113,9 @@ proptest! {
                 let mut finer: Option<ArrayRef> = None;
                 for (number, level) in hierarchy.levels().iter().enumerate() {
                     let said = level.descriptor();
-                    let named = of_label(&said, hierarchy.output_type() == &DataType::Utf8View);
-                    let nameless = level.is_top() || said == "as_is" || said.starts_with("hierarchy:");
+                    prop_assert_eq!(said.to_string().parse(), Ok(said.clone()));
+                    let named = said.restore(hierarchy.output_type() == &DataType::Utf8View);
+                    let nameless = level.is_top() || ["as_is", "hierarchy"].contains(&said.generalizer.as_str());
                     prop_assert_eq!(named.as_ref().map(|level| level.descriptor()), (!nameless).then_some(said));
                     let Ok(labels) = apply(&**level, &values) else { continue };
                     tried.insert(row.doc.name);

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::command::{Place, table, texts};
 use crate::house::root;
+use crate::releases::levels;
 use crate::shared::with_run;
 
 /// Health and voters of the papers, and a policy for two alike.
@@ -101,9 +102,8 @@ fn forge(place: &Place, recoded: &[(&str, &str)]) {
     place.parquet("safe/part-00000.parquet", &table(columns));
     let mut public = PublicRecord::read(&place.path("safe")).unwrap();
     for (name, by) in recoded {
-        let column = public.columns.iter_mut().find(|column| column.name == *name).unwrap();
-        let level = column.generalized.as_mut().unwrap();
-        (level.level, level.by) = (0, (*by).to_owned());
+        let level = levels(&mut public).iter_mut().find(|level| level.column == *name).unwrap();
+        (level.level, level.by) = (0, by.parse().unwrap());
     }
     place.write("safe/_kanon.json", public.sealed().unwrap().to_json().unwrap());
 }
@@ -155,11 +155,7 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
     place.run(&format!("{line} --policy other.toml")).exit(2).says("the policy is not that of the release");
 
     let mut public = PublicRecord::read(&place.path("safe")).unwrap();
-    public
-        .columns
-        .iter_mut()
-        .filter_map(|c| c.generalized.as_mut())
-        .for_each(|g| g.by = "range:10 later:5".into());
+    levels(&mut public).iter_mut().for_each(|level| level.by = "range:10 later:5".parse().unwrap());
     place.write("safe/_kanon.json", public.sealed().unwrap().to_json().unwrap());
     place.run(line).exit(2).says("is `range:10 later:5`, which cannot be rebuilt from its name");
 }
@@ -469,8 +465,7 @@ proptest! {
         let labels = names.map(|name| texts(&rows, name));
         let record = released.unwrap().public;
         let level = |name: &str| {
-            let column = record.columns.iter().find(|column| column.name == name).unwrap();
-            column.generalized.clone().unwrap().by
+            record.level(name).unwrap().by.to_string()
         };
         let by = names.map(level);
         let sensitive = texts(&rows, "sensitive").into_iter();

@@ -19,6 +19,7 @@ mod canary;
 mod cli;
 mod command;
 mod damaged;
+mod earlier_releases;
 mod formats;
 mod fuzz;
 mod hierarchies;

@@ -277,7 +277,7 @@ fn case(seed: u64, seen: &mut Seen) {
         return;
     }
     let levels: BTreeMap<String, usize> =
-        base.chosen.iter().map(|(name, chosen)| (name.clone(), chosen.level)).collect();
+        base.chosen.iter().map(|chosen| (chosen.column.clone(), chosen.level)).collect();
     let pinned = policy.text(&levels);
     let whole =
         released(&place, "in.parquet", &pinned).unwrap_or_else(|error| panic!("{}: {error}", told("pinned")));
@@ -286,7 +286,7 @@ fn case(seed: u64, seen: &mut Seen) {
     let names = texts(&rows, "row");
     let order: Vec<u32> =
         (0..).zip(&names).filter(|(_, name)| kept.contains(*name)).map(|(at, _)| at).collect();
-    assert_eq!(order.len() as u64, base.public.rows);
+    assert_eq!(order.len() as u64, base.public.rows());
     place.parquet("kept.parquet", &in_order(&rows, &order));
     match released(&place, "kept.parquet", &pinned) {
         Ok((found, _)) => assert!(found == whole.0, "{}", told("kept rows alone")),

@@ -26,8 +26,8 @@ use datafusion_kanon::release::{apply, load};
 use datafusion_kanon::verify::{self, Expected};
 
 use crate::releases::{
-    FOOTER, Lab, MARITAL, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, forge, people,
-    picked, read_parquet, record, reseal, shuffled, texts, unique_together, with, write_parquet,
+    FOOTER, Lab, MARITAL, OUT, PART, POLICY, SUPPRESSED, as_kanon_writes, classes, edited, forge, levels,
+    people, picked, read_parquet, record, reseal, shuffled, texts, unique_together, with, write_parquet,
 };
 
 /// Whether a release is refused, and the words that say why.
@@ -335,9 +335,10 @@ fn identifiers_under_other_names() {
         Refuse("the schema is not the planned one"),
     );
     reseal(&rows.lab, |record| {
-        let mut column = record.columns.last().unwrap().clone();
+        let columns = &mut record.tables[0].columns;
+        let mut column = columns.last().unwrap().clone();
         (column.name, column.data_type) = ("ssn".into(), "Utf8".into());
-        record.columns.push(column);
+        columns.push(column);
         record.unique = unique_together(&longer, record);
     });
     verify(&rows.lab, "a column more, in the record too", Pass, Refuse("the schema is not the planned one"));
@@ -601,8 +602,9 @@ fn files_that_came_or_went() {
 
     // The record lists the one file twice: classes of 3 would count as 6.
     reseal(lab, |record| {
-        record.files.push(record.files[0].clone());
-        record.rows *= 2;
+        let table = &mut record.tables[0];
+        table.files.push(table.files[0].clone());
+        table.rows *= 2;
         let sizes = classes(&rows.rows, record);
         let sizes = (0..=26).map(|class| 2 * sizes.iter().filter(|c| **c == class).count() as u64);
         let sizes = sizes.filter(|size| *size > 0).collect();
@@ -639,16 +641,15 @@ fn edited_records() {
         ("classes", swap("\"classes\": ", "\"classes\": 1")),
         ("risk", swap("\"prosecutor_risk_max\": 0.2", "\"prosecutor_risk_max\": 0.1")),
         ("level", swap("\"level\": 2", "\"level\": 3")),
-        ("label", swap("date:year", "date:decade")),
+        ("label", swap("\"year\"", "\"decade\"")),
         ("role", swap("\"insensitive\"", "\"sensitive\"")),
         ("file digest", swap("\"sha256\": \"", "\"sha256\": \"0")),
         ("own digest", swap("\"digest\": \"", "\"digest\": \"0")),
-        ("format", swap("\"format\": 1", "\"format\": 2")),
         ("a space", text.replacen(": ", ":  ", 1)),
         ("a space in the end", format!("{text} ")),
         ("no last newline", text.trim_end().to_owned()),
         ("an unknown key", text.replacen("{\n", "{\n  \"note\": \"999-00000007\",\n", 1)),
-        ("a key twice", text.replacen("{\n", "{\n  \"format\": 1,\n", 1)),
+        ("a key twice", text.replacen("{\n", "{\n  \"format\": 2,\n", 1)),
         ("nothing", String::new()),
         ("no JSON", "x".into()),
         ("another number of the same value", swap("\"required\": 5", "\"required\": 5.0")),
@@ -677,7 +678,7 @@ fn resealed_records() {
     let edits: &[(&str, Edit, Must, Must)] = &[
         ("unique", |r| r.unique.count += 1, UNIQUE, UNIQUE),
         ("unique in other columns", |r| r.unique.columns.push("999-00000007".into()), UNIQUE, UNIQUE),
-        ("rows", |r| r.rows += 1, ROWS, ROWS),
+        ("rows", |r| r.tables[0].rows += 1, ROWS, ROWS),
         ("classes", |r| r.classes -= 1, ROWS, ROWS),
         ("risk", |r| _ = r.risk.insert("prosecutor_risk_max".into(), 0.1), COUNTED, COUNTED),
         ("a risk more", |r| _ = r.risk.insert("of 999-00000007".into(), 0.1), COUNTED, COUNTED),
@@ -712,44 +713,62 @@ fn resealed_records() {
         ("a k with a tail", |r| drop(r.models[0].parameters.insert("k".into(), "5.000".into())), FORM, FORM),
         ("no model", |r| r.models.clear(), Refuse("names no model"), Refuse("names no model")),
         ("the model twice", |r| r.models.push(r.models[0].clone()), FORM, FORM),
-        ("file digest", |r| r.files[0].sha256 = "0".repeat(64), OTHER, OTHER),
-        ("file length", |r| r.files[0].bytes += 1, OTHER, OTHER),
-        ("file rows", |r| r.files[0].rows += 1, Refuse("counts other rows"), Refuse("counts other rows")),
-        ("file name", |r| r.files[0].name = "../people.parquet".into(), FORM, FORM),
-        ("no file", |r| r.files.clear(), FORM, FORM),
-        ("column name", |r| r.columns[1].name = "ssn".into(), COLUMNS, Refuse("names no level of `zip`")),
-        ("column type", |r| r.columns[0].data_type = "Utf8".into(), COLUMNS, POLICYS),
-        ("label", |r| r.columns[0].generalized.as_mut().unwrap().by = "date:decade".into(), COLUMNS, POLICYS),
+        ("file digest", |r| r.tables[0].files[0].sha256 = "0".repeat(64), OTHER, OTHER),
+        ("file length", |r| r.tables[0].files[0].bytes += 1, OTHER, OTHER),
+        (
+            "file rows",
+            |r| r.tables[0].files[0].rows += 1,
+            Refuse("counts other rows"),
+            Refuse("counts other rows"),
+        ),
+        ("file name", |r| r.tables[0].files[0].name = "../people.parquet".into(), FORM, FORM),
+        ("no file", |r| r.tables[0].files.clear(), FORM, FORM),
+        ("column name", |r| r.tables[0].columns[1].name = "ssn".into(), FORM, FORM),
+        (
+            "column name, in its level too",
+            |r| {
+                r.tables[0].columns[1].name = "ssn".into();
+                levels(r)[1].column = "ssn".into();
+            },
+            COLUMNS,
+            Refuse("names no level of `zip`"),
+        ),
+        ("column type", |r| r.tables[0].columns[0].data_type = "Utf8".into(), COLUMNS, POLICYS),
+        ("label", |r| levels(r)[0].by = "date:decade".parse().unwrap(), COLUMNS, POLICYS),
         (
             "a level that the policy forbids",
-            |r| r.columns[0].generalized.as_mut().unwrap().level = 1,
+            |r| levels(r)[0].level = 1,
             Pass,
             Refuse("names no level of `dob`"),
         ),
-        ("height", |r| r.columns[0].generalized.as_mut().unwrap().of = 9, Pass, POLICYS),
+        ("height", |r| levels(r)[0].of = 9, Pass, POLICYS),
         (
             "role of a column released as it is",
-            |r| r.columns[5].role = "insensitive".into(),
+            |r| r.tables[0].columns[5].role = "insensitive".into(),
             COUNTED,
             POLICYS,
         ),
         // A quasi-identifier that is called otherwise is not counted.
-        ("role of a quasi-identifier", |r| r.columns[4].role = "insensitive".into(), FORM, FORM),
-        ("a role of no name", |r| r.columns[5].role = "999-00000007".into(), FORM, FORM),
-        ("a role that is not released", |r| r.columns[5].role = "identifier".into(), FORM, FORM),
+        ("role of a quasi-identifier", |r| r.tables[0].columns[4].role = "insensitive".into(), FORM, FORM),
+        ("a role of no name", |r| r.tables[0].columns[5].role = "999-00000007".into(), FORM, FORM),
+        ("a role that is not released", |r| r.tables[0].columns[5].role = "identifier".into(), FORM, FORM),
         // Texts that nothing counts, in which anything could be written.
         ("tool", |r| r.tool = "kanon 999-00000007".into(), FORM, FORM),
         ("counted in", |r| r.counted_in = "individuals".into(), FORM, FORM),
         ("individuals", |r| r.individuals = Some(9), FORM, FORM),
         (
             "individuals that are counted",
-            |r| (r.individuals, r.counted_in) = (Some(r.rows), "individuals".into()),
+            |r| (r.individuals, r.counted_in) = (Some(r.rows()), "individuals".into()),
             Pass,
             Refuse("the record counts another unit than the policy"),
         ),
         ("no homogeneous classes", |r| r.homogeneous.clear(), COUNTED, COUNTED),
         ("fewer homogeneous classes", |r| r.homogeneous[0].classes += 1, COUNTED, COUNTED),
-        ("format", |r| r.format = 2, FORM, FORM),
+        ("two tables", |r| r.tables.push(r.tables[0].clone()), FORM, FORM),
+        ("no table", |r| r.tables.clear(), FORM, FORM),
+        ("a level less", |r| drop(levels(r).pop()), FORM, FORM),
+        ("a level twice", |r| levels(r)[1] = levels(r)[0].clone(), FORM, FORM),
+        ("levels in another order", |r| levels(r).swap(0, 1), FORM, FORM),
     ];
     for (what, edit, alone, against) in edits {
         reseal(&lab, edit);

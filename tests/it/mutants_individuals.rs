@@ -6,12 +6,12 @@
 use std::fs;
 
 use arrow::compute::concat_batches;
-use datafusion_kanon::release::publish::record::{LevelRecord, PublicRecord, recorded};
+use datafusion_kanon::release::publish::record::{PublicRecord, recorded};
 use datafusion_kanon::verify::homogeneous::Homogeneous;
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
-use crate::releases::{Lab, OUT, POLICY, people, record, seal};
+use crate::releases::{Lab, OUT, POLICY, levels, people, record, seal};
 
 /// The small release of people with two rows each.
 fn released() -> Lab {
@@ -114,35 +114,26 @@ fn what_cannot_be_is_refused_without_the_input() {
             |r| r.homogeneous[0] = homogeneous("diagnosis", r.classes, 9),
             CLASSES,
         ),
-        ("a role", |r| r.columns[6].role = "sensitive".into(), COLUMNS),
+        ("a role", |r| r.tables[0].columns[6].role = "sensitive".into(), COLUMNS),
         (
             "a level above the top",
-            |r| r.columns[0].generalized = Some(LevelRecord { level: 77, of: 3, by: "suppress".into() }),
+            |r| (levels(r)[0].level, levels(r)[0].of, levels(r)[0].by) = (77, 3, "suppress".parse().unwrap()),
             LEVEL,
         ),
         (
             "suppressed below the top",
-            |r| r.columns[0].generalized = Some(LevelRecord { level: 2, of: 4, by: "suppress".into() }),
+            |r| (levels(r)[0].level, levels(r)[0].of, levels(r)[0].by) = (2, 4, "suppress".parse().unwrap()),
             LEVEL,
         ),
-        ("the top that is not suppressed", |r| r.columns[0].generalized.as_mut().unwrap().level = 4, LEVEL),
-        ("level 0 that is not as is", |r| r.columns[0].generalized.as_mut().unwrap().level = 0, LEVEL),
-        ("a text as level", |r| r.columns[0].generalized.as_mut().unwrap().by = "Bob has HIV".into(), LEVEL),
-        (
-            "a text in a level",
-            |r| r.columns[4].generalized.as_mut().unwrap().by = "hierarchy:1 Bob".into(),
-            LEVEL,
-        ),
-        (
-            "another level of a file",
-            |r| r.columns[4].generalized.as_mut().unwrap().by = "hierarchy:2".into(),
-            LEVEL,
-        ),
-        (
-            "another name of a level",
-            |r| r.columns[1].generalized.as_mut().unwrap().by = "prefix:03".into(),
-            LEVEL,
-        ),
+        ("the top that is not suppressed", |r| levels(r)[0].level = 4, LEVEL),
+        ("level 0 that is not as is", |r| levels(r)[0].level = 0, LEVEL),
+        ("a text as level", |r| levels(r)[0].by.generalizer = "Bob has HIV".into(), LEVEL),
+        ("a text as argument", |r| levels(r)[0].by.argument.push("Bob has HIV".into()), LEVEL),
+        ("a text as option", |r| drop(levels(r)[0].by.options.insert("Bob".into(), "HIV".into())), LEVEL),
+        ("a text as clip", |r| levels(r)[0].by.clip = Some([None, Some("Bob has HIV".into())]), LEVEL),
+        ("a text in a level", |r| levels(r)[4].by = "hierarchy:1 Bob".parse().unwrap(), LEVEL),
+        ("another level of a file", |r| levels(r)[4].by = "hierarchy:2".parse().unwrap(), LEVEL),
+        ("another name of a level", |r| levels(r)[1].by = "prefix:03".parse().unwrap(), LEVEL),
     ];
     for (what, edit, alone) in edits {
         reseal(&lab, edit);

@@ -66,8 +66,9 @@ fn both_methods_agree(opened: &Opened, lines: &str, quasi: &[&str], minimal: &BT
         let policy = said.resolve(&opened.schema, &Folder(papers())).unwrap();
         let (method, outcome) = opened.search(&policy, 1);
         assert_eq!((method, outcome.proven, outcome.best.len()), (name, true, 1));
-        assert!(minimal.contains(&outcome.best[0].levels), "{name}: {:?} of {minimal:?}", outcome.best[0]);
-        assert_eq!(outcome.best[0].levels.iter().sum::<usize>(), least, "{name}");
+        let levels = outcome.best[0].recoding.levels();
+        assert!(minimal.contains(levels), "{name}: {:?} of {minimal:?}", outcome.best[0]);
+        assert_eq!(levels.iter().sum::<usize>(), least, "{name}");
     }
 }
 
@@ -212,7 +213,7 @@ fn de_capitani_di_vimercati_2023_patients_released() {
         let released =
             shared::with_run(async |run| release::release(run, &input, &source, &out, false).await);
         let released = released.unwrap();
-        assert_eq!((released.public.rows, released.public.classes), (9, 3));
+        assert_eq!((released.public.rows(), released.public.classes), (9, 3));
         let private = &released.private;
         assert_eq!((private.input_rows, private.suppressed_rows, private.suppression_limit), (10, 1, 1));
         assert_eq!(released.before, std::iter::repeat_n(1, 10).collect::<ClassSizes>());
@@ -226,13 +227,13 @@ fn de_capitani_di_vimercati_2023_patients_released() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort_unstable();
-        let mut recorded: Vec<String> = released.public.files.iter().map(|file| file.name.clone()).collect();
+        let mut recorded: Vec<String> = released.public.files().map(|file| file.name.clone()).collect();
         recorded.push("_kanon.json".to_owned());
         recorded.sort_unstable();
         assert_eq!(names, recorded);
 
         let mut rows: Vec<Vec<String>> = Vec::new();
-        for file in &released.public.files {
+        for file in released.public.files() {
             let file = std::fs::File::open(out.join(&file.name)).unwrap();
             let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
             let columns: Vec<(&str, Option<&str>)> = reader

@@ -22,7 +22,9 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use datafusion_kanon::class::ClassSizes;
-use datafusion_kanon::release::publish::record::{FileRecord, PrivateRecord, PublicRecord, RECORD};
+use datafusion_kanon::release::publish::record::{
+    FileRecord, LevelRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord,
+};
 use datafusion_kanon::release::publish::write;
 use datafusion_kanon::release::risks;
 use datafusion_kanon::verify::as_is::UniqueTogether;
@@ -329,7 +331,7 @@ pub(crate) const FOOTER: [(&str, &str); 1] = [("kanon.models", "k_anonymity(5)")
 
 /// The rows as kanon orders them: by class, then by a hash of what else is released.
 pub(crate) fn ordered(rows: &RecordBatch, record: &PublicRecord) -> RecordBatch {
-    let is_quasi = |name: &str| record.columns.iter().any(|c| c.name == name && c.role == "quasi");
+    let is_quasi = |name: &str| record.columns().any(|c| c.name == name && c.role == "quasi");
     let in_rows = |quasi: bool| -> Vec<Vec<u8>> {
         let schema = rows.schema();
         let columns = schema.fields().iter().zip(rows.columns());
@@ -356,6 +358,12 @@ pub(crate) fn forge(lab: &Lab, rows: &RecordBatch) {
     reseal(lab, |_| {});
 }
 
+/// The levels of a record.
+pub(crate) fn levels(record: &mut PublicRecord) -> &mut Vec<LevelRecord> {
+    let RecodingRecord::Levels(levels) = &mut record.recoding;
+    levels
+}
+
 /// The public record as it lies there.
 pub(crate) fn record(lab: &Lab) -> PublicRecord {
     serde_json::from_slice(&fs::read(lab.out().join(RECORD)).unwrap()).unwrap()
@@ -365,7 +373,7 @@ pub(crate) fn record(lab: &Lab) -> PublicRecord {
 pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
     let mut record = record(lab);
     let sizes: Vec<RecordBatch> = parts(lab).iter().map(|part| read_parquet(&lab.out().join(part))).collect();
-    record.files = parts(lab)
+    record.tables[0].files = parts(lab)
         .iter()
         .zip(&sizes)
         .map(|(part, rows)| FileRecord::of(&lab.out(), part, rows.num_rows() as u64).unwrap())
@@ -374,7 +382,7 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
     record.homogeneous = homogeneous(&all, &record);
     record.unique = unique_together(&all, &record);
     let sizes = class_sizes(&all, &record);
-    record.rows = sizes.individuals();
+    record.tables[0].rows = sizes.individuals();
     record.classes = sizes.classes();
     record.risk = risks(&sizes).unwrap();
     record.models[0].reached = u32::try_from(sizes.min().unwrap_or(0)).unwrap().into();
@@ -397,7 +405,7 @@ pub(crate) fn seal(lab: &Lab, record: PublicRecord) {
 /// The rows that are unique on all columns, and the columns that do it: those with the most values first.
 pub(crate) fn unique_together(rows: &RecordBatch, record: &PublicRecord) -> UniqueTogether {
     // As rows of bytes, which tell one NaN from another; a forged schema may have lost a column.
-    let cells = record.columns.iter().map(|column| {
+    let cells = record.columns().map(|column| {
         let column = rows.column_by_name(&column.name)?;
         let field = SortField::new(column.data_type().clone());
         let bytes = RowConverter::new(vec![field]).unwrap().convert_columns(std::slice::from_ref(column));
@@ -415,8 +423,9 @@ pub(crate) fn unique_together(rows: &RecordBatch, record: &PublicRecord) -> Uniq
         }
         seen.values().filter(|rows| **rows == 1).count() as u64
     };
+    let columns = &record.tables[0].columns;
     let (quasi, mut others): (Vec<usize>, Vec<usize>) =
-        (0..record.columns.len()).partition(|column| record.columns[*column].generalized.is_some());
+        (0..columns.len()).partition(|column| record.level(&columns[*column].name).is_some());
     let all = |others: &[usize]| unique(&[quasi.as_slice(), others].concat());
     let of = rows.num_rows() as u64;
     let mut found = UniqueTogether { count: all(&others), of, columns: Vec::new() };
@@ -426,7 +435,7 @@ pub(crate) fn unique_together(rows: &RecordBatch, record: &PublicRecord) -> Uniq
         };
         others.sort_by_key(|column| std::cmp::Reverse(values(column).len()));
         let enough = (1..=others.len()).find(|first| all(&others[..*first]) * 10 > of).unwrap();
-        found.columns = others[..enough].iter().map(|column| record.columns[*column].name.clone()).collect();
+        found.columns = others[..enough].iter().map(|column| columns[*column].name.clone()).collect();
     }
     found
 }
@@ -452,7 +461,7 @@ fn class_sizes(rows: &RecordBatch, record: &PublicRecord) -> ClassSizes {
 /// For each sensitive column, which holds texts, the classes whose rows all have one.
 fn homogeneous(rows: &RecordBatch, record: &PublicRecord) -> Vec<Homogeneous> {
     let class = classes(rows, record);
-    let sensitive = record.columns.iter().filter(|column| column.role == "sensitive");
+    let sensitive = record.columns().filter(|column| column.role == "sensitive");
     let of_column = |column: &String| {
         let mut known: HashMap<usize, Vec<Option<String>>> = HashMap::new();
         class.iter().zip(texts(rows, column)).for_each(|(class, text)| {
@@ -469,8 +478,7 @@ fn homogeneous(rows: &RecordBatch, record: &PublicRecord) -> Vec<Homogeneous> {
 /// The class of every row, counted from the first row on.
 pub(crate) fn classes(rows: &RecordBatch, record: &PublicRecord) -> Vec<usize> {
     let quasi: Vec<ArrayRef> = record
-        .columns
-        .iter()
+        .columns()
         .filter(|column| column.role == "quasi")
         .filter_map(|column| rows.column_by_name(&column.name).cloned())
         .collect();

@@ -335,7 +335,7 @@ fn a_column_that_gives_a_quasi_identifier_away_is_shown() {
     assert!(released.out.contains(line) && !released.out.contains("`ward`"), "{}", released.out);
     let private: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();
-    let reveals = serde_json::json!([{ "column": "zip", "by": "prefix:4", "rows": 80 }]);
+    let reveals = serde_json::json!([{ "column": "zip", "by": { "generalizer": "prefix", "argument": ["4"] }, "rows": 80 }]);
     assert_eq!(private["as_is"][0]["reveals"], reveals);
     assert_eq!(private["as_is"][1]["reveals"], serde_json::json!([]));
 }

@@ -210,7 +210,7 @@ fn the_comparison_sees_one_row() {
 
 fn record_rows(files: &Files) -> u64 {
     let record: serde_json::Value = serde_json::from_slice(&files["_kanon.json"]).unwrap();
-    record["rows"].as_u64().unwrap()
+    record["tables"][0]["rows"].as_u64().unwrap()
 }
 
 #[test]

@@ -12,11 +12,12 @@ use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::{Argument, Hierarchy, Options, range};
 use datafusion_kanon::measure::{Grows, Interval, LOSSES, LossMeasure};
-use datafusion_kanon::method::lattice::anytime::Anytime;
-use datafusion_kanon::method::lattice::exhaustive::{Exhaustive, for_every_node};
+use datafusion_kanon::method::lattice::anytime;
+use datafusion_kanon::method::lattice::exhaustive::{self, for_every_node};
 use datafusion_kanon::method::lattice::minimal::minimal;
-use datafusion_kanon::method::lattice::optimal::Optimal;
-use datafusion_kanon::method::{Effort, Found, Method, Outcome, Problem};
+use datafusion_kanon::method::lattice::optimal;
+use datafusion_kanon::method::lattice::{Effort, Found, Lattice, Options as LatticeOptions};
+use datafusion_kanon::method::{MethodRow, Outcome, Problem};
 use datafusion_kanon::model::{Counted, Merge, Needs, Requirement};
 use datafusion_kanon::progress::{CancelToken, Silent};
 use proptest::prelude::*;
@@ -24,6 +25,7 @@ use proptest::sample::Index;
 
 use super::row_oracle::{Node, Oracle, Rows, table_and_oracle, tables};
 use super::test_models::{Rule, rule_sets};
+use crate::shared::found;
 
 static NEVER_STOPPED: LazyLock<CancelToken> = LazyLock::new(CancelToken::default);
 
@@ -96,15 +98,16 @@ impl Asked {
         Self { table, oracle, rules: case.rules.clone(), requirements, ranges, nodes }
     }
 
+    fn options(&self, top: usize) -> LatticeOptions {
+        LatticeOptions { ranges: self.ranges.clone(), top, effort: Effort::Nodes(1_000) }
+    }
+
     fn problem<'a>(&'a self, objective: &'a dyn LossMeasure, limit: u64) -> Problem<'a> {
         Problem {
             table: &self.table,
             requirements: &self.requirements,
             objective,
             limit,
-            ranges: &self.ranges,
-            top: 1,
-            effort: Effort::Nodes(1_000),
             threads: 1,
             progress: &Silent,
             stop: &NEVER_STOPPED,
@@ -148,9 +151,13 @@ impl Asked {
     /// The losses of all nodes, as the library says them.
     fn losses(&self, objectives: &[&dyn LossMeasure]) -> BTreeMap<Vec<usize>, Vec<f64>> {
         let mut losses = BTreeMap::new();
-        for_every_node(&self.problem(objectives[0], 0), &mut |node| {
-            losses.insert(node.levels().to_vec(), objectives.iter().map(|loss| loss.value(node)).collect());
-        })
+        for_every_node(
+            Lattice { problem: &self.problem(objectives[0], 0), options: &self.options(1) },
+            &mut |node| {
+                losses
+                    .insert(node.levels().to_vec(), objectives.iter().map(|loss| loss.value(node)).collect());
+            },
+        )
         .unwrap();
         losses
     }
@@ -235,64 +242,67 @@ fn nodes_are_right(asked: &Asked) -> Result<(), TestCaseError> {
     let all = (0..asked.oracle.rows()).collect::<Vec<_>>();
     let values: Vec<u8> = asked.oracle.histogram(&all).into_keys().flatten().collect();
     let number = |value: u8| values.iter().position(|known| *known == value).unwrap() as u32;
-    let visited = for_every_node(&asked.problem(objectives[0], 0), &mut |node| {
-        let said = &asked.nodes[node.levels()];
-        assert_eq!(node.suppressed_rows(), said.suppressed(), "{:?}", said.levels);
-        assert_eq!(node.kept_rows(), asked.oracle.rows() as u64 - said.suppressed(), "{:?}", said.levels);
-        assert_eq!(node.surely_suppressed_rows(), said.surely_suppressed(), "{:?}", said.levels);
-        assert_eq!(node.suppressed_individuals(), said.suppressed_people(), "{:?}", said.levels);
-        assert_eq!(
-            node.surely_suppressed_individuals(),
-            said.surely_suppressed_people(),
-            "{:?}",
-            said.levels
-        );
-        assert_eq!(node.min_class(), said.kept_sizes().min(), "{:?}", said.levels);
-        assert_eq!(node.kept_classes(), said.kept_sizes().count() as u64, "{:?}", said.levels);
-        assert_eq!(node.squares(), said.squares(), "{:?}", said.levels);
-        // Every class: its size, its verdict and its sensitive values.
-        let mut classes: Vec<(u64, bool, Vec<(Option<u32>, u64)>)> = node
-            .all()
-            .map(|(class, rows, kept)| {
-                let counts = node.sensitive(class, 0).unwrap_or_default();
-                (rows, kept, counts.iter().map(|count| (count.value, count.count)).collect())
-            })
-            .collect();
-        let histogram = |rows: &[usize]| {
-            let counts = asked.oracle.histogram(rows).into_iter().filter(|_| counted);
-            counts.map(|(value, count)| (value.map(number), count)).collect()
-        };
-        let members = said.classes.iter();
-        let mut expected: Vec<_> =
-            members.map(|class| (class.rows.len() as u64, class.kept, histogram(&class.rows))).collect();
-        classes.sort();
-        expected.sort();
-        assert_eq!(classes, expected, "{:?}", said.levels);
-        // Every class: its people, and how many of them have each value.
-        let mut people: Vec<(u64, Vec<(Option<u32>, u64)>)> = node
-            .all()
-            .map(|(class, rows, _)| {
-                let by_value = node.by_value(class, 0).iter().map(|count| (count.value, count.count));
-                (node.size(class, rows), by_value.collect())
-            })
-            .collect();
-        let having = |rows: &[usize]| {
-            let counts = asked.oracle.having(rows).into_iter().filter(|_| counted);
-            counts.map(|(value, count)| (value.map(number), count)).collect()
-        };
-        let members = said.classes.iter();
-        let mut expected: Vec<_> =
-            members.map(|class| (class.people.len() as u64, having(&class.rows))).collect();
-        people.sort();
-        expected.sort();
-        assert_eq!(people, expected, "{:?}", said.levels);
-        for objective in &objectives {
-            let (name, value) = (objective.doc().name, objective.value(node));
-            let formula = asked.oracle.loss(name, said);
-            assert!(close(value, formula), "{name} at {:?}: {value}, by rows {formula}", said.levels);
-        }
-        seen.push(node.levels().to_vec());
-    });
+    let visited = for_every_node(
+        Lattice { problem: &asked.problem(objectives[0], 0), options: &asked.options(1) },
+        &mut |node| {
+            let said = &asked.nodes[node.levels()];
+            assert_eq!(node.suppressed_rows(), said.suppressed(), "{:?}", said.levels);
+            assert_eq!(node.kept_rows(), asked.oracle.rows() as u64 - said.suppressed(), "{:?}", said.levels);
+            assert_eq!(node.surely_suppressed_rows(), said.surely_suppressed(), "{:?}", said.levels);
+            assert_eq!(node.suppressed_individuals(), said.suppressed_people(), "{:?}", said.levels);
+            assert_eq!(
+                node.surely_suppressed_individuals(),
+                said.surely_suppressed_people(),
+                "{:?}",
+                said.levels
+            );
+            assert_eq!(node.min_class(), said.kept_sizes().min(), "{:?}", said.levels);
+            assert_eq!(node.kept_classes(), said.kept_sizes().count() as u64, "{:?}", said.levels);
+            assert_eq!(node.squares(), said.squares(), "{:?}", said.levels);
+            // Every class: its size, its verdict and its sensitive values.
+            let mut classes: Vec<(u64, bool, Vec<(Option<u32>, u64)>)> = node
+                .all()
+                .map(|(class, rows, kept)| {
+                    let counts = node.sensitive(class, 0).unwrap_or_default();
+                    (rows, kept, counts.iter().map(|count| (count.value, count.count)).collect())
+                })
+                .collect();
+            let histogram = |rows: &[usize]| {
+                let counts = asked.oracle.histogram(rows).into_iter().filter(|_| counted);
+                counts.map(|(value, count)| (value.map(number), count)).collect()
+            };
+            let members = said.classes.iter();
+            let mut expected: Vec<_> =
+                members.map(|class| (class.rows.len() as u64, class.kept, histogram(&class.rows))).collect();
+            classes.sort();
+            expected.sort();
+            assert_eq!(classes, expected, "{:?}", said.levels);
+            // Every class: its people, and how many of them have each value.
+            let mut people: Vec<(u64, Vec<(Option<u32>, u64)>)> = node
+                .all()
+                .map(|(class, rows, _)| {
+                    let by_value = node.by_value(class, 0).iter().map(|count| (count.value, count.count));
+                    (node.size(class, rows), by_value.collect())
+                })
+                .collect();
+            let having = |rows: &[usize]| {
+                let counts = asked.oracle.having(rows).into_iter().filter(|_| counted);
+                counts.map(|(value, count)| (value.map(number), count)).collect()
+            };
+            let members = said.classes.iter();
+            let mut expected: Vec<_> =
+                members.map(|class| (class.people.len() as u64, having(&class.rows))).collect();
+            people.sort();
+            expected.sort();
+            assert_eq!(people, expected, "{:?}", said.levels);
+            for objective in &objectives {
+                let (name, value) = (objective.doc().name, objective.value(node));
+                let formula = asked.oracle.loss(name, said);
+                assert!(close(value, formula), "{name} at {:?}: {value}, by rows {formula}", said.levels);
+            }
+            seen.push(node.levels().to_vec());
+        },
+    );
     prop_assert_eq!(visited.unwrap(), seen.len() as u64);
     seen.sort();
     prop_assert!(seen.iter().eq(asked.nodes.keys()), "not every node was visited once");
@@ -412,7 +422,7 @@ fn bounds_hold(asked: &Asked, limit: u64, picks: &[(Index, Index)]) -> Result<()
 fn minimal_is_right(asked: &Asked, limit: u64, picks: &[(Index, Index)]) -> Result<(), TestCaseError> {
     let objective = *picks[0].0.get(&asked.objectives());
     let problem = asked.problem(objective, limit);
-    let (found, evaluated) = minimal(&problem).unwrap();
+    let (found, evaluated) = minimal(Lattice { problem: &problem, options: &asked.options(1) }).unwrap();
     let is_minimal = |node: &&Node| {
         asked.anonymous(limit).all(|low| low.levels == node.levels || !is_below(&low.levels, &node.levels))
     };
@@ -451,19 +461,21 @@ fn search_is_right(
     top: usize,
 ) -> Result<(), TestCaseError> {
     let said = format!("{}, limit {limit}, top {top}", objective.doc().name);
-    let search = |method: &dyn Method, threads| -> Outcome {
-        method.search(&Problem { top, threads, ..asked.problem(objective, limit) }).unwrap()
+    let search = |row: &MethodRow, threads| -> Outcome {
+        let method = (row.make)(asked.options(top));
+        method.search(&Problem { threads, ..asked.problem(objective, limit) }).unwrap()
     };
-    let (exhaustive, optimal) = (search(&Exhaustive, 1), search(&Optimal, 1));
-    prop_assert_eq!(&exhaustive, &search(&Exhaustive, 2), "{}", said);
-    prop_assert_eq!(&optimal, &search(&Optimal, 2), "{}", said);
-    prop_assert_eq!(bits(&exhaustive.best), bits(&optimal.best), "{}", said);
+    let (exhaustive, optimal) = (search(&exhaustive::ROW, 1), search(&optimal::ROW, 1));
+    prop_assert_eq!(&exhaustive, &search(&exhaustive::ROW, 2), "{}", said);
+    prop_assert_eq!(&optimal, &search(&optimal::ROW, 2), "{}", said);
+    let (best, every) = (found(&optimal), found(&exhaustive));
+    prop_assert_eq!(bits(&every), bits(&best), "{}", said);
     let nodes = asked.nodes.len() as u64;
     prop_assert_eq!((exhaustive.nodes, exhaustive.evaluated, exhaustive.proven), (nodes, nodes, true));
     prop_assert_eq!((optimal.nodes, optimal.proven), (nodes, true), "{}", said);
     prop_assert!(optimal.evaluated <= nodes, "{} evaluates {} of {nodes}", said, optimal.evaluated);
-    let best = optimal.best.first().map(|found| found.loss);
-    prop_assert_eq!((exhaustive.bound, optimal.bound), (best, best), "{}", said);
+    let least = best.first().map(|found| found.loss);
+    prop_assert_eq!((exhaustive.bound, optimal.bound), (least, least), "{}", said);
 
     let name = objective.doc().name;
     let mut expected: Vec<(f64, usize, &Node)> = asked
@@ -472,9 +484,9 @@ fn search_is_right(
         .collect();
     expected
         .sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.levels.cmp(&b.2.levels)));
-    prop_assert_eq!(optimal.best.len(), expected.len().min(top), "{}", said);
-    prop_assert!(optimal.best.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt()), "{} unsorted", said);
-    for (place, found) in optimal.best.iter().enumerate() {
+    prop_assert_eq!(best.len(), expected.len().min(top), "{}", said);
+    prop_assert!(best.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt()), "{} unsorted", said);
+    for (place, found) in best.iter().enumerate() {
         found_is_right(asked, objective, found)?;
         let loss = expected[place].0;
         prop_assert!(close(found.loss, loss), "{said}, place {place}: {} for {loss}", found.loss);
@@ -495,19 +507,20 @@ fn anytime_is_right(
     limit: u64,
     top: usize,
 ) -> Result<(), TestCaseError> {
-    let search = |method: &dyn Method, effort, threads| -> Outcome {
-        let effort = Effort::Nodes(effort);
-        method.search(&Problem { top, threads, effort, ..asked.problem(objective, limit) }).unwrap()
+    let search = |row: &MethodRow, effort, threads| -> Outcome {
+        let method = (row.make)(LatticeOptions { effort: Effort::Nodes(effort), ..asked.options(top) });
+        method.search(&Problem { threads, ..asked.problem(objective, limit) }).unwrap()
     };
-    let truth = search(&Exhaustive, 0, 1);
+    let truth = search(&exhaustive::ROW, 0, 1);
     let nodes = asked.nodes.len() as u64;
     for effort in [1, 5, 20, 1_000, nodes, nodes.saturating_sub(1).max(1)] {
         let said = format!("{}, limit {limit}, top {top}, effort {effort}", objective.doc().name);
-        let outcome = search(&Anytime, effort, 1);
-        prop_assert_eq!(&outcome, &search(&Anytime, effort, 1), "{}", said);
-        prop_assert_eq!(&outcome, &search(&Anytime, effort, 2), "{}", said);
-        prop_assert!(outcome.best.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt()), "{}", said);
-        for found in &outcome.best {
+        let outcome = search(&anytime::ROW, effort, 1);
+        prop_assert_eq!(&outcome, &search(&anytime::ROW, effort, 1), "{}", said);
+        prop_assert_eq!(&outcome, &search(&anytime::ROW, effort, 2), "{}", said);
+        let best = found(&outcome);
+        prop_assert!(best.windows(2).all(|pair| pair[0].compare(&pair[1]).is_lt()), "{}", said);
+        for found in &best {
             prop_assert!(found.suppressed_individuals <= limit, "{}", said);
             found_is_right(asked, objective, found)?;
         }
@@ -516,7 +529,8 @@ fn anytime_is_right(
             prop_assert!(honest, "{said}: {:?} is no bound of {}", outcome.bound, optimum.loss);
         }
         if outcome.proven {
-            prop_assert_eq!(bits(&outcome.best), bits(&truth.best), "{}", said);
+            let best_of_all = found(&truth);
+            prop_assert_eq!(bits(&best), bits(&best_of_all), "{}", said);
             prop_assert_eq!(outcome.bound, truth.bound, "{}", said);
         }
         prop_assert!(outcome.proven || effort < nodes, "{said}: {nodes} nodes, and nothing proven");
@@ -548,38 +562,36 @@ fn threads_change_nothing_in_a_large_table() {
     let mut builder = ClassTableBuilder::new(quasi.collect(), vec![], &budget).unwrap();
     builder.add(&values, &(0..CLASSES).map(|at| 1 + (at % 3) as u64).collect::<Vec<_>>()).unwrap();
     let table = builder.finish().unwrap();
-    let ranges: Vec<_> = table.heights().into_iter().map(|height| 0..=height).collect();
+    let ranges = table.heights().into_iter().map(|height| 0..=height).collect();
+    let options = LatticeOptions { ranges, top: 5, effort: Effort::Nodes(12) };
     let names = ["granularity", "discernibility", "non_uniform_entropy"];
     for objective in LOSSES.iter().filter(|loss| names.contains(&loss.doc().name)) {
         for (requirements, limit) in [([Rule::Size(5)], 3_000), ([Rule::Odd], 40_000)] {
             let requirements = requirements.map(Rule::requirement);
-            let search = |method: &dyn Method, threads| {
+            let search = |row: &MethodRow, threads| {
                 let problem = Problem {
                     table: &table,
                     requirements: &requirements,
                     objective: *objective,
                     limit,
-                    ranges: &ranges,
-                    top: 5,
-                    effort: Effort::Nodes(12),
                     threads,
                     progress: &Silent,
                     stop: &CancelToken::default(),
                 };
-                method.search(&problem).unwrap()
+                (row.make)(options.clone()).search(&problem).unwrap()
             };
             let said = format!("{}, {requirements:?}", objective.doc().name);
-            let exhaustive = search(&Exhaustive, 2);
+            let exhaustive = search(&exhaustive::ROW, 2);
             assert!(!exhaustive.best.is_empty(), "{said}");
-            for method in [&Optimal as &dyn Method, &Anytime] {
-                let alone = search(method, 1);
+            for row in [&optimal::ROW, &anytime::ROW] {
+                let alone = search(row, 1);
                 for threads in [2, 3] {
-                    assert_eq!(alone, search(method, threads), "{said}");
+                    assert_eq!(alone, search(row, threads), "{said}");
                 }
-                assert!(!alone.proven || bits(&alone.best) == bits(&exhaustive.best), "{said}");
+                assert!(!alone.proven || bits(&found(&alone)) == bits(&found(&exhaustive)), "{said}");
                 assert!(alone.bound.unwrap() <= exhaustive.best[0].loss, "{said}");
             }
-            assert!(search(&Optimal, 2).proven, "{said}");
+            assert!(search(&optimal::ROW, 2).proven, "{said}");
         }
     }
 }

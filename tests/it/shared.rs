@@ -15,7 +15,8 @@ use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::{Effort, Outcome, Problem};
+use datafusion_kanon::method::lattice::{Effort, Found, Lattice, Options};
+use datafusion_kanon::method::{Outcome, Problem};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, PolicySpec};
 use datafusion_kanon::progress::{CancelToken, Silent};
@@ -88,6 +89,19 @@ impl Node {
     }
 }
 
+/// The nodes that a search found, best first.
+pub(crate) fn found(outcome: &Outcome) -> Vec<Found> {
+    let nodes = outcome.best.iter().map(|best| Found {
+        levels: best.recoding.levels().to_vec(),
+        loss: best.loss,
+        suppressed_rows: best.suppressed_rows,
+        suppressed_individuals: best.suppressed_individuals,
+        classes: best.classes,
+        min_class: best.min_class,
+    });
+    nodes.collect()
+}
+
 impl Opened {
     /// Judges every node by k-anonymity with this k, which need not be the policy's: a policy cannot ask
     /// for k = 1 alone, but only under k = 1 are all classes kept, as they are.
@@ -98,14 +112,12 @@ impl Opened {
             requirements: &requirements,
             objective: &Height,
             limit: self.limit(),
-            ranges: &self.policy.ranges(),
-            top: 1,
-            effort: Effort::default(),
             threads: 2,
             progress: &Silent,
             stop: &CancelToken::default(),
         };
-        for_every_node(&problem, see).unwrap()
+        let options = Options { ranges: self.policy.ranges(), top: 1, effort: Effort::default() };
+        for_every_node(Lattice { problem: &problem, options: &options }, see).unwrap()
     }
 
     /// All nodes of a small lattice by their levels, judged by this k.

@@ -16,36 +16,43 @@ use std::time::{Duration, Instant};
 
 use super::branch_and_bound::Search;
 use super::evaluate::Purpose;
+use super::{Effort, Lattice, Options};
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::method::{Effort, Method, Outcome, Problem};
+use crate::method::{Method, MethodRow, Outcome, Problem};
 use crate::papers;
 
+/// The row of [`METHODS`](crate::method::METHODS) for this method.
+pub const ROW: MethodRow = MethodRow {
+    doc: &Doc {
+        name: "anytime",
+        summary: "the best node found within an effort of seconds or nodes, with a bound",
+        parameters: "",
+        example: "method = \"anytime\"",
+        paper: Some(papers::SWEENEY_1998),
+    },
+    make: |options| Box::new(Anytime { options }),
+};
+
 /// The method that the [module](self) describes.
-#[derive(Debug, Clone, Copy)]
-pub struct Anytime;
+#[derive(Debug, Clone)]
+pub struct Anytime {
+    /// The part of the lattice to search.
+    pub options: Options,
+}
 
 impl Method for Anytime {
-    fn doc(&self) -> &'static Doc {
-        &Doc {
-            name: "anytime",
-            summary: "the best node found within an effort of seconds or nodes, with a bound",
-            parameters: "",
-            example: "method = \"anytime\"",
-            paper: Some(papers::SWEENEY_1998),
-        }
-    }
-
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
         let begun = Instant::now();
-        let mut enough = |evaluated: u64| match problem.effort {
+        let mut enough = |evaluated: u64| match self.options.effort {
             Effort::Seconds(seconds) => begun.elapsed() >= Duration::from_secs(seconds),
             Effort::Nodes(nodes) => evaluated >= nodes,
         };
-        let mut search = Search::new(problem);
-        greedy(problem, &mut search, &mut enough)?;
+        let lattice = Lattice { problem, options: &self.options };
+        let mut search = Search::new(lattice);
+        greedy(lattice, &mut search, &mut enough)?;
         loop {
-            descend(problem, &mut search, &mut enough)?;
+            descend(lattice, &mut search, &mut enough)?;
             let before = search.best.found.first().cloned();
             search.run(true, &mut enough)?;
             if search.best.found.first() == before.as_ref() || enough(search.evaluated()) {
@@ -56,15 +63,17 @@ impl Method for Anytime {
 }
 
 /// Goes up to the first anonymous node, always generalizing the column with the most labels.
-fn greedy(problem: &Problem<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
-    let mut levels: Vec<usize> = problem.ranges.iter().map(|range| *range.start()).collect();
+fn greedy(lattice: Lattice<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
+    let mut levels: Vec<usize> = lattice.options.ranges.iter().map(|range| *range.start()).collect();
     loop {
         search.evaluate(std::slice::from_ref(&levels), Purpose::Verdict)?;
         if search.is_anonymous(&levels) || enough(search.evaluated()) {
             return Ok(());
         }
-        let labels = |column: usize| problem.table.columns()[column].level(levels[column]).leaves().len();
-        let below_top = (0..levels.len()).filter(|column| levels[*column] < *problem.ranges[*column].end());
+        let labels =
+            |column: usize| lattice.problem.table.columns()[column].level(levels[column]).leaves().len();
+        let below_top =
+            (0..levels.len()).filter(|column| levels[*column] < *lattice.options.ranges[*column].end());
         // Takes the first of the widest columns: `max_by_key` returns the last maximum.
         let Some(widest) = below_top.rev().max_by_key(|column| labels(*column)) else { return Ok(()) };
         levels[widest] += 1;
@@ -72,13 +81,9 @@ fn greedy(problem: &Problem<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut
 }
 
 /// Goes from the best node to better neighbours as long as there are any.
-fn descend(
-    problem: &Problem<'_>,
-    search: &mut Search<'_>,
-    enough: &mut dyn FnMut(u64) -> bool,
-) -> Result<()> {
+fn descend(lattice: Lattice<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
     while let Some(best) = search.best.found.first().cloned() {
-        for neighbour in neighbours(problem, &best.levels) {
+        for neighbour in neighbours(lattice.options, &best.levels) {
             if enough(search.evaluated()) {
                 return Ok(());
             }
@@ -98,10 +103,10 @@ fn descend(
 
 /// Returns the nodes with one column one level lower, then those with another column one level
 /// higher as well.
-fn neighbours(problem: &Problem<'_>, levels: &[usize]) -> Vec<Vec<usize>> {
+fn neighbours(options: &Options, levels: &[usize]) -> Vec<Vec<usize>> {
     let columns = || 0..levels.len();
     let lower: Vec<Vec<usize>> = columns()
-        .filter(|column| levels[*column] > *problem.ranges[*column].start())
+        .filter(|column| levels[*column] > *options.ranges[*column].start())
         .map(|column| {
             let mut lower = levels.to_vec();
             lower[column] -= 1;
@@ -111,7 +116,7 @@ fn neighbours(problem: &Problem<'_>, levels: &[usize]) -> Vec<Vec<usize>> {
     let mut all = lower.clone();
     for lower in lower {
         let higher = columns().filter(|column| {
-            lower[*column] == levels[*column] && levels[*column] < *problem.ranges[*column].end()
+            lower[*column] == levels[*column] && levels[*column] < *options.ranges[*column].end()
         });
         all.extend(higher.map(|column| {
             let mut swapped = lower.clone();

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::evaluate::{Evaluator, NodeFacts, Purpose};
-use super::{Best, count_nodes, height, is_below};
+use super::{Best, Lattice, height, is_below};
 use crate::error::Result;
 use crate::measure::Interval;
 use crate::method::{Outcome, Problem};
@@ -91,17 +91,18 @@ impl Open {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(problem: &'a Problem<'a>) -> Self {
+    pub(super) fn new(lattice: Lattice<'a>) -> Self {
+        let Lattice { problem, options } = lattice;
         let (low, high): (Vec<usize>, Vec<usize>) =
-            problem.ranges.iter().map(|range| (*range.start(), *range.end())).unzip();
+            options.ranges.iter().map(|range| (*range.start(), *range.end())).unzip();
         let mut search = Self {
             problem,
             evaluator: Evaluator::new(problem),
-            best: Best::new(problem.top),
+            best: Best::new(options.top),
             refused: Vec::new(),
             open: BinaryHeap::new(),
             cuts: 0,
-            nodes: count_nodes(problem),
+            nodes: options.nodes(),
             undecided: 0.0,
         };
         let classes = (problem.table.base().len() as u64, 0);
@@ -331,7 +332,7 @@ impl<'a> Search<'a> {
             proven: open.is_none(),
             // An open interval can only hold a second best node, above the best.
             bound: open.into_iter().chain(best).min_by(f64::total_cmp),
-            best: self.best.found,
+            best: self.best.candidates(),
         }
     }
 }

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::Found;
 use super::class_cache::Finer;
 use crate::class::{Classes, EvaluatedNode, Scratch};
 use crate::error::{Error, Result};
 use crate::measure::Grows;
-use crate::method::{Found, Problem};
+use crate::method::Problem;
 use crate::model::{Class, Counted, Merge, Needs};
 
 /// The facts remembered about an evaluated node.

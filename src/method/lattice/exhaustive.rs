@@ -12,36 +12,42 @@ use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Best, count_all_nodes};
+use super::{Best, Found, Lattice, Options};
 use crate::class::{Classes, EvaluatedNode, Scratch};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
-use crate::method::{Found, Method, Outcome, Problem};
+use crate::method::{Method, MethodRow, Outcome, Problem};
+
+/// The row of [`METHODS`](crate::method::METHODS) for this method.
+pub const ROW: MethodRow = MethodRow {
+    doc: &Doc {
+        name: "exhaustive",
+        summary: "evaluates every node; proven best for every model and measure",
+        parameters: "",
+        example: "method = \"exhaustive\"",
+        paper: None,
+    },
+    make: |options| Box::new(Exhaustive { options }),
+};
 
 /// The method that the [module](self) describes.
-#[derive(Debug, Clone, Copy)]
-pub struct Exhaustive;
+#[derive(Debug, Clone)]
+pub struct Exhaustive {
+    /// The part of the lattice to search.
+    pub options: Options,
+}
 
 impl Method for Exhaustive {
-    fn doc(&self) -> &'static Doc {
-        &Doc {
-            name: "exhaustive",
-            summary: "evaluates every node; proven best for every model and measure",
-            parameters: "",
-            example: "method = \"exhaustive\"",
-            paper: None,
-        }
-    }
-
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let nodes = count_all_nodes(problem)?;
-        let first = problem.ranges.first().cloned().unwrap_or(0..=0);
+        let options = &self.options;
+        let nodes = options.all_nodes()?;
+        let first = options.ranges.first().cloned().unwrap_or(0..=0);
         let (levels, seen) = (Mutex::new(first), AtomicU64::new(0));
         let next = || levels.lock().ok().and_then(|mut levels| levels.next());
         let search = || -> Result<Best> {
-            let mut best = Best::new(problem.top);
+            let mut best = Best::new(options.top);
             while let Some(level) = next() {
-                let mut ranges: Vec<RangeInclusive<usize>> = problem.ranges.to_vec();
+                let mut ranges: Vec<RangeInclusive<usize>> = options.ranges.clone();
                 ranges[0] = level..=level;
                 walk(problem, &ranges, &mut |node| {
                     if node.suppressed_individuals() <= problem.limit {
@@ -58,13 +64,13 @@ impl Method for Exhaustive {
             let failed = || Err(Error::internal("exhaustive search: a thread panicked"));
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
         });
-        let mut best = Best::new(problem.top);
+        let mut best = Best::new(options.top);
         for one in found {
             one?.found.into_iter().for_each(|node| best.offer(node));
         }
         let bound = best.found.first().map(|found| found.loss);
         let evaluated = seen.into_inner();
-        Ok(Outcome { best: best.found, nodes, evaluated, proven: true, bound })
+        Ok(Outcome { best: best.candidates(), nodes, evaluated, proven: true, bound })
     }
 }
 
@@ -73,9 +79,9 @@ impl Method for Exhaustive {
 ///
 /// # Errors
 /// The errors of [`Method::search`]; a policy error for more than two million nodes.
-pub fn for_every_node(problem: &Problem<'_>, see: &mut dyn FnMut(&EvaluatedNode<'_>)) -> Result<u64> {
-    let nodes = count_all_nodes(problem)?;
-    walk(problem, problem.ranges, see)?;
+pub fn for_every_node(lattice: Lattice<'_>, see: &mut dyn FnMut(&EvaluatedNode<'_>)) -> Result<u64> {
+    let nodes = lattice.options.all_nodes()?;
+    walk(lattice.problem, &lattice.options.ranges, see)?;
     Ok(nodes)
 }
 

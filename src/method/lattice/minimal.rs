@@ -7,9 +7,8 @@
 
 use super::evaluate::{Evaluator, Purpose};
 use super::exhaustive::for_every_node;
-use super::is_below;
+use super::{Found, Lattice, is_below};
 use crate::error::Result;
-use crate::method::{Found, Problem};
 use crate::model::Merge;
 
 /// Returns the minimal nodes in order of preference, and how many nodes were evaluated.
@@ -17,7 +16,8 @@ use crate::model::Merge;
 /// # Errors
 /// A data error when memory runs out, an interruption; a policy error when more than two million
 /// nodes would all have to be visited.
-pub fn minimal(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
+pub fn minimal(lattice: Lattice<'_>) -> Result<(Vec<Found>, u64)> {
+    let problem = lattice.problem;
     let counted = problem.table.counted();
     let survive = |merge: Merge| match merge {
         Merge::Any => true,
@@ -25,8 +25,8 @@ pub fn minimal(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
         Merge::None => false,
     };
     let (mut found, evaluated) = match problem.requirements.iter().all(|r| survive(r.model.merge(counted))) {
-        true => by_halves(problem)?,
-        false => by_visiting(problem)?,
+        true => by_halves(lattice)?,
+        false => by_visiting(lattice)?,
     };
     found.sort_by(Found::compare);
     Ok((found, evaluated))
@@ -40,9 +40,10 @@ fn offer(found: &mut Vec<Found>, node: Found) {
     }
 }
 
-fn by_visiting(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
+fn by_visiting(lattice: Lattice<'_>) -> Result<(Vec<Found>, u64)> {
+    let problem = lattice.problem;
     let (mut found, mut seen) = (Vec::new(), 0);
-    let evaluated = for_every_node(problem, &mut |node| {
+    let evaluated = for_every_node(lattice, &mut |node| {
         seen += 1;
         problem.progress.done(seen);
         if node.suppressed_individuals() <= problem.limit {
@@ -52,11 +53,12 @@ fn by_visiting(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
     Ok((found, evaluated))
 }
 
-fn by_halves(problem: &Problem<'_>) -> Result<(Vec<Found>, u64)> {
+fn by_halves(lattice: Lattice<'_>) -> Result<(Vec<Found>, u64)> {
+    let problem = lattice.problem;
     let mut evaluator = Evaluator::new(problem);
     let mut refused: Vec<Vec<usize>> = Vec::new();
     let mut found: Vec<Found> = Vec::new();
-    let ends = problem.ranges.iter().map(|range| (*range.start(), *range.end()));
+    let ends = lattice.options.ranges.iter().map(|range| (*range.start(), *range.end()));
     let mut open: Vec<(Vec<usize>, Vec<usize>)> = vec![ends.unzip()];
     while let Some((low, high)) = open.pop() {
         problem.progress.done(evaluator.evaluated());

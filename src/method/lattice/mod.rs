@@ -10,29 +10,121 @@ mod class_cache;
 mod evaluate;
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
-use super::{Found, Problem};
+use super::{Candidate, Problem, Recoding};
+use crate::class::EvaluatedNode;
 use crate::error::{Error, Result};
+use crate::measure::LossMeasure;
 
 /// The most nodes that are visited one by one.
 const MAX_NODES: u64 = 2_000_000;
 
-/// Counts the nodes within the allowed levels; returns `u64::MAX` if the number does not fit.
-fn count_nodes(problem: &Problem<'_>) -> u64 {
-    problem.ranges.iter().fold(1, |product, range| product.saturating_mul(range.clone().count() as u64))
+/// The part of a lattice to search, and how far.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The allowed levels of each quasi-identifier.
+    pub ranges: Vec<RangeInclusive<usize>>,
+    /// How many of the best nodes to return, at least 1.
+    pub top: usize,
+    /// The effort after which a method that need not finish gives up.
+    pub effort: Effort,
 }
 
-/// Counts the nodes for a search that visits all of them.
-///
-/// # Errors
-/// A policy error when there are too many.
-fn count_all_nodes(problem: &Problem<'_>) -> Result<u64> {
-    match count_nodes(problem) {
-        nodes @ ..=MAX_NODES => Ok(nodes),
-        _ => Err(Error::policy(format!(
-            "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
-             max_level"
-        ))),
+impl Options {
+    /// Counts the nodes within the allowed levels; returns `u64::MAX` if the number does not fit.
+    pub fn nodes(&self) -> u64 {
+        self.ranges.iter().fold(1, |product, range| product.saturating_mul(range.clone().count() as u64))
+    }
+
+    /// Counts the nodes for a search that visits all of them.
+    ///
+    /// # Errors
+    /// A policy error when there are too many.
+    fn all_nodes(&self) -> Result<u64> {
+        match self.nodes() {
+            nodes @ ..=MAX_NODES => Ok(nodes),
+            _ => Err(Error::policy(format!(
+                "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
+                 max_level"
+            ))),
+        }
+    }
+}
+
+/// The effort that a method which need not finish may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Seconds of wall time.
+    Seconds(u64),
+    /// Evaluated nodes. A large table is searched four nodes at a time, so up to three more are
+    /// evaluated; the answer is the same each time.
+    Nodes(u64),
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self::Seconds(30)
+    }
+}
+
+/// A problem and the lattice to search for its answer.
+#[derive(Clone, Copy)]
+pub struct Lattice<'a> {
+    /// The problem.
+    pub problem: &'a Problem<'a>,
+    /// The part of the lattice to search.
+    pub options: &'a Options,
+}
+
+/// An anonymous node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// One level per quasi-identifier, in policy order.
+    pub levels: Vec<usize>,
+    /// The objective's value at the node.
+    pub loss: f64,
+    /// S, the number of rows in failing classes.
+    pub suppressed_rows: u64,
+    /// The number of individuals with a row in a failing class; rows if none are counted.
+    pub suppressed_individuals: u64,
+    /// The number of kept classes.
+    pub classes: u64,
+    /// The size of the smallest kept class; `None` if no class is kept.
+    pub min_class: Option<u64>,
+}
+
+impl Found {
+    /// Summarizes an evaluated node.
+    pub fn new(node: &EvaluatedNode<'_>, objective: &dyn LossMeasure) -> Self {
+        Self {
+            levels: node.levels().to_vec(),
+            loss: objective.value(node),
+            suppressed_rows: node.suppressed_rows(),
+            suppressed_individuals: node.suppressed_individuals(),
+            classes: node.kept_classes(),
+            min_class: node.min_class(),
+        }
+    }
+
+    /// Compares by preference: loss, then the sum of levels, then the levels in policy order.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        (self.loss.total_cmp(&other.loss))
+            .then_with(|| height(&self.levels).cmp(&height(&other.levels)))
+            .then_with(|| self.levels.cmp(&other.levels))
+    }
+}
+
+impl From<Found> for Candidate {
+    fn from(node: Found) -> Self {
+        Self {
+            recoding: Recoding::Levels(node.levels),
+            loss: node.loss,
+            suppressed_rows: node.suppressed_rows,
+            suppressed_individuals: node.suppressed_individuals,
+            classes: node.classes,
+            min_class: node.min_class,
+        }
     }
 }
 
@@ -65,6 +157,10 @@ impl Best {
         }
     }
 
+    fn candidates(self) -> Vec<Candidate> {
+        self.found.into_iter().map(Candidate::from).collect()
+    }
+
     /// Returns whether a node can still enter that loses at least `bound` and is nowhere below
     /// `low`.
     fn can_enter(&self, bound: f64, low: &[usize]) -> bool {
@@ -84,14 +180,15 @@ mod tests {
     use super::*;
     use crate::class::tests::samarati;
     use crate::measure::LOSSES;
-    use crate::method::{Effort, METHODS, Outcome};
+    use crate::method::{METHODS, Outcome};
     use crate::model::{Needs, Requirement, k_anonymity::KAnonymity};
     use crate::progress::{CancelToken, Silent};
 
     fn search_all(k: u64, limit: u64, top: usize) -> Vec<(&'static str, Vec<Outcome>)> {
         let table = samarati();
         let requirements = [Requirement::of_sizes(KAnonymity::new(k).unwrap())];
-        let ranges: Vec<_> = table.heights().into_iter().map(|h| 0..=h).collect();
+        let ranges = table.heights().into_iter().map(|h| 0..=h).collect();
+        let options = Options { ranges, top, effort: Effort::Nodes(1_000) };
         LOSSES
             .iter()
             .filter(|objective| objective.needs() == Needs::Size)
@@ -101,14 +198,12 @@ mod tests {
                     requirements: &requirements,
                     objective: *objective,
                     limit,
-                    ranges: &ranges,
-                    top,
-                    effort: Effort::Nodes(1_000),
                     threads: 2,
                     progress: &Silent,
                     stop: &CancelToken::default(),
                 };
-                (objective.doc().name, METHODS.iter().map(|m| m.search(&problem).unwrap()).collect())
+                let all = METHODS.iter().map(|row| (row.make)(options.clone()).search(&problem).unwrap());
+                (objective.doc().name, all.collect())
             })
             .collect()
     }

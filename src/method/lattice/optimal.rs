@@ -13,28 +13,34 @@
 //! threads.
 
 use super::branch_and_bound::Search;
+use super::{Lattice, Options};
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::method::{Method, Outcome, Problem};
+use crate::method::{Method, MethodRow, Outcome, Problem};
 use crate::papers;
 
+/// The row of [`METHODS`](crate::method::METHODS) for this method.
+pub const ROW: MethodRow = MethodRow {
+    doc: &Doc {
+        name: "optimal",
+        summary: "proven best from few evaluated nodes, by bounds and monotonicity",
+        parameters: "",
+        example: "method = \"optimal\"",
+        paper: Some(papers::KOHLMAYER_2015),
+    },
+    make: |options| Box::new(Optimal { options }),
+};
+
 /// The method that the [module](self) describes.
-#[derive(Debug, Clone, Copy)]
-pub struct Optimal;
+#[derive(Debug, Clone)]
+pub struct Optimal {
+    /// The part of the lattice to search.
+    pub options: Options,
+}
 
 impl Method for Optimal {
-    fn doc(&self) -> &'static Doc {
-        &Doc {
-            name: "optimal",
-            summary: "proven best from few evaluated nodes, by bounds and monotonicity",
-            parameters: "",
-            example: "method = \"optimal\"",
-            paper: Some(papers::KOHLMAYER_2015),
-        }
-    }
-
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let mut search = Search::new(problem);
+        let mut search = Search::new(Lattice { problem, options: &self.options });
         search.run(false, &mut |_| false)?;
         Ok(search.outcome())
     }

@@ -6,13 +6,14 @@ use std::path::Path;
 use crate::class::ClassSizes;
 use crate::engine::Context;
 use crate::error::{Error, Result};
+use crate::generalize::Generalizer;
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
 use crate::method::Outcome;
-use crate::policy::Policy;
+use crate::policy::{Policy, Quasi};
 use crate::release::publish::record::{
-    ColumnRecord, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord,
-    SearchRecord, parameters_text,
+    CandidateRecord, ColumnRecord, FORMAT, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord,
+    PublicRecord, RecodingRecord, SearchRecord, TableRecord, parameters_text,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::Chosen;
@@ -47,16 +48,16 @@ pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
     Ok(all)
 }
 
+/// Returns the record of a level of a quasi-identifier.
+pub(crate) fn level_record(quasi: &Quasi, level: usize, generalizer: &dyn Generalizer) -> LevelRecord {
+    let of = quasi.hierarchy.height();
+    LevelRecord { column: quasi.name.clone(), level, of, by: generalizer.descriptor() }
+}
+
 /// Returns the chosen level of each quasi-identifier, in policy order.
 pub(crate) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
     let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
-    levels
-        .map(|((quasi, level), generalizer)| LevelRecord {
-            level: *level,
-            of: quasi.hierarchy.height(),
-            by: generalizer.descriptor(),
-        })
-        .collect()
+    levels.map(|((quasi, level), generalizer)| level_record(quasi, *level, &**generalizer)).collect()
 }
 
 /// Returns the unit that models and risks count, in the words of a record.
@@ -87,21 +88,26 @@ pub(crate) fn public_record(
         role: role.word().to_owned(),
         data_type: field.data_type().to_string(),
         days_since: policy.days_since.get(name).cloned(),
-        generalized: policy.quasi_index(name).map(|index| levels[index].clone()),
     });
+    let levels =
+        policy.released().filter_map(|(name, _)| policy.quasi_index(name).map(|index| levels[index].clone()));
+    let table = TableRecord {
+        columns: columns.collect(),
+        rows: verified.rows,
+        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
+    };
     PublicRecord {
-        format: 1,
+        format: FORMAT,
         tool: write::CREATED_BY.to_owned(),
         models: models.collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
-        columns: columns.collect(),
-        rows: verified.rows,
+        recoding: RecodingRecord::Levels(levels.collect()),
+        tables: vec![table],
         individuals: policy.individual().map(|_| verified.sizes.individuals()),
         classes: verified.sizes.classes(),
         unique,
         homogeneous: verified.homogeneous.clone(),
         risk: risks(&verified.sizes)?,
-        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
         digest: String::new(),
     }
     .sealed()
@@ -131,7 +137,7 @@ pub(crate) fn private_record(
         Ok(InputRecord { hmac_sha256: digest::keyed(&path, &key)?, path, bytes: file.bytes })
     });
     Ok(PrivateRecord {
-        format: 1,
+        format: FORMAT,
         release: public.digest.clone(),
         policy: source.text.to_owned(),
         hierarchies: hierarchies.collect::<Result<_>>()?,
@@ -153,7 +159,11 @@ pub(crate) fn private_record(
             evaluated: outcome.evaluated,
             proven: outcome.proven,
             bound: outcome.bound,
-            best: outcome.best.iter().map(|found| (found.levels.clone(), found.loss)).collect(),
+            best: outcome
+                .best
+                .iter()
+                .map(|best| CandidateRecord { recoding: best.recoding.clone(), loss: best.loss })
+                .collect(),
         },
     })
 }

@@ -12,11 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
+use crate::generalize::Descriptor;
+use crate::method::Recoding;
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
+
+/// The version of the format of both records. Releases of format 1, by versions before the first
+/// published one, cannot be verified any more; from 2 on, every version verifies earlier formats.
+pub const FORMAT: u32 = 2;
 
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
@@ -32,11 +38,17 @@ pub fn name_of(out: &Path) -> Result<String> {
     }
 }
 
+/// The part of a record that every version reads.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
 /// The public record of how a release was made: `OUT/_kanon.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicRecord {
-    /// The version of the record's format.
+    /// The version of the record's format, [`FORMAT`].
     pub format: u32,
     /// The program and its version.
     pub tool: String,
@@ -45,10 +57,10 @@ pub struct PublicRecord {
     /// The unit that models and risks count: `individuals`, or `rows` if the policy names no
     /// individual column.
     pub counted_in: String,
-    /// The released columns in order.
-    pub columns: Vec<ColumnRecord>,
-    /// The released rows.
-    pub rows: u64,
+    /// What the released quasi-identifiers show.
+    pub recoding: RecodingRecord,
+    /// The released tables.
+    pub tables: Vec<TableRecord>,
     /// The number of distinct individuals behind the rows, where individuals are counted. The rows
     /// do not name them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -63,8 +75,6 @@ pub struct PublicRecord {
     /// The risk measures of the release.
     #[serde(serialize_with = "all_plainly")]
     pub risk: BTreeMap<String, f64>,
-    /// The released files.
-    pub files: Vec<FileRecord>,
     /// The SHA-256 of this record with this field empty.
     pub digest: String,
 }
@@ -117,7 +127,7 @@ fn all_plainly<S: serde::Serializer>(
 }
 
 /// A released column in a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnRecord {
     /// Its name.
@@ -130,21 +140,41 @@ pub struct ColumnRecord {
     /// For days since another column's date, the name of that column.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub days_since: Option<String>,
-    /// For a quasi-identifier, its level and the meaning of the level.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub generalized: Option<LevelRecord>,
+}
+
+/// What the released quasi-identifiers show, by kind of recoding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecodingRecord {
+    /// One level for all values of a column: the level of each quasi-identifier, in the order of the
+    /// released columns.
+    Levels(Vec<LevelRecord>),
+}
+
+/// A released table in a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableRecord {
+    /// The columns in order.
+    pub columns: Vec<ColumnRecord>,
+    /// The rows.
+    pub rows: u64,
+    /// The files.
+    pub files: Vec<FileRecord>,
 }
 
 /// The level of a released quasi-identifier.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LevelRecord {
+    /// The quasi-identifier.
+    pub column: String,
     /// The level; 0 leaves values as they are.
     pub level: usize,
     /// The top level of its hierarchy.
     pub of: usize,
-    /// The descriptor of the generalizer, as at the end of the field's `kanon.generalized`.
-    pub by: String,
+    /// The descriptor of the level; its text stands at the end of the field's `kanon.generalized`.
+    pub by: Descriptor,
 }
 
 /// A released file in a record.
@@ -174,6 +204,32 @@ impl FileRecord {
 }
 
 impl PublicRecord {
+    /// Returns the columns of all tables.
+    pub fn columns(&self) -> impl Iterator<Item = &ColumnRecord> {
+        self.tables.iter().flat_map(|table| &table.columns)
+    }
+
+    /// Returns the files of all tables.
+    pub fn files(&self) -> impl Iterator<Item = &FileRecord> {
+        self.tables.iter().flat_map(|table| &table.files)
+    }
+
+    /// Returns the number of rows in all tables.
+    pub fn rows(&self) -> u64 {
+        self.tables.iter().map(|table| table.rows).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the level of each quasi-identifier, in the order of the released columns.
+    pub fn levels(&self) -> &[LevelRecord] {
+        let RecodingRecord::Levels(levels) = &self.recoding;
+        levels
+    }
+
+    /// Returns the level of a column; `None` if it is not a quasi-identifier.
+    pub fn level(&self, column: &str) -> Option<&LevelRecord> {
+        self.levels().iter().find(|level| level.column == column)
+    }
+
     /// Returns the record with its own digest set.
     ///
     /// # Errors
@@ -216,6 +272,15 @@ impl PublicRecord {
         })?;
         let edited =
             || Error::unmet(format!("verification refused: {} was edited or damaged", path.display()));
+        let format = serde_json::from_str::<Format>(&text).map_err(|_| edited())?.format;
+        if format != FORMAT {
+            let advice =
+                if format > FORMAT { "use the version that wrote it" } else { "release the data again" };
+            return Err(Error::data(format!(
+                "{}: the record has format {format}, and this version reads format {FORMAT}; {advice}",
+                path.display()
+            )));
+        }
         let record: Self = serde_json::from_str(&text).map_err(|_| edited())?;
         // Compares the text itself, so that not even white space can carry information.
         if record.expected_digest()? != record.digest || record.to_json()? != text {
@@ -294,8 +359,18 @@ pub struct SearchRecord {
     /// A lower bound on the loss of every anonymous node; `None` if it is proven that there is no
     /// such node.
     pub bound: Option<f64>,
-    /// The levels and losses of the best nodes, at most three, best first.
-    pub best: Vec<(Vec<usize>, f64)>,
+    /// The best recodings, at most three, best first.
+    pub best: Vec<CandidateRecord>,
+}
+
+/// A recoding that a search found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub struct CandidateRecord {
+    /// The recoding: `{"levels": [2, 0, 1]}`, one level per quasi-identifier in policy order.
+    pub recoding: Recoding,
+    /// The objective's value.
+    pub loss: f64,
 }
 
 impl std::fmt::Debug for PrivateRecord {

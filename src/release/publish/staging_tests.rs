@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use super::super::disk::fault::{self, Faults};
 use super::*;
 use crate::input::Format;
-use crate::release::publish::record::{FileRecord, PublicRecord, SearchRecord};
+use crate::release::publish::record::{
+    FORMAT, FileRecord, PublicRecord, RecodingRecord, SearchRecord, TableRecord,
+};
 use crate::verify::as_is::UniqueTogether;
 
 const PART: &str = "part-00000.parquet";
@@ -49,19 +51,19 @@ pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<
     let staging = Staging::begin(out, overwrite, &nothing())?;
     fs::write(staging.release().join(PART), format!("rows of {number}")).context("writing")?;
     fs::write(staging.spill().join("rows"), "spilled").context("writing")?;
+    let files = vec![FileRecord::of(&staging.release(), PART, number)?];
     let public = PublicRecord {
-        format: 1,
+        format: FORMAT,
         tool: String::new(),
         models: Vec::new(),
         counted_in: String::new(),
-        columns: Vec::new(),
-        rows: number,
+        recoding: RecodingRecord::Levels(Vec::new()),
+        tables: vec![TableRecord { columns: Vec::new(), rows: number, files }],
         individuals: None,
         classes: 1,
         unique: UniqueTogether::default(),
         homogeneous: Vec::new(),
         risk: BTreeMap::new(),
-        files: vec![FileRecord::of(&staging.release(), PART, number)?],
         digest: String::new(),
     }
     .sealed()?;
@@ -75,9 +77,9 @@ pub(in super::super) fn there(out: &Path) -> Option<u64> {
         return None;
     }
     let public = PublicRecord::read(out).unwrap();
-    assert_eq!(public.files, [FileRecord::of(out, PART, public.rows).unwrap()]);
+    assert_eq!(public.tables[0].files, [FileRecord::of(out, PART, public.rows()).unwrap()]);
     assert_eq!(fs::read_dir(out).unwrap().count(), 2);
-    Some(public.rows)
+    Some(public.rows())
 }
 
 /// Returns whether the private record beside OUT belongs to the release there; `None` without a

@@ -111,7 +111,7 @@ fn a_lock_that_is_soon_free_is_waited_for() {
     lock.try_lock().unwrap();
     std::thread::scope(|scope| {
         let next = scope.spawn(|| run(&out, false, 1));
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
         drop(lock);
         next.join().unwrap().unwrap();
     });

@@ -33,6 +33,13 @@ const FILE_BYTES: usize = 512 << 20;
 /// The writer's name in a released file.
 pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
 
+/// Returns whether this is the name of some version of the writer.
+pub(crate) fn is_of_kanon(tool: &str) -> bool {
+    let numbers: Option<Vec<u16>> =
+        tool.strip_prefix("kanon ").and_then(|version| version.split('.').map(|n| n.parse().ok()).collect());
+    numbers.is_some_and(|numbers| matches!(numbers[..], [a, b, c] if tool == format!("kanon {a}.{b}.{c}")))
+}
+
 /// A written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {

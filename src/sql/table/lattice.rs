@@ -137,14 +137,14 @@ impl Task for Lattice {
         let nodes = tokio::task::spawn_blocking(move || {
             let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
             let mut nodes: Vec<Node> = Vec::new();
-            ask(&run, &policy, &classes, 1, None, |problem| {
-                for_every_node(problem, &mut |node| {
+            ask(&run, &policy, &classes, 1, None, |lattice| {
+                for_every_node(lattice, &mut |node| {
                     let knows = |loss: crate::measure::LossRow| {
                         loss.needs() == Needs::Size || !classes.sensitive().is_empty()
                     };
                     nodes.push(Node {
                         levels: node.levels().to_vec(),
-                        anonymous: node.suppressed_individuals() <= problem.limit,
+                        anonymous: node.suppressed_individuals() <= lattice.problem.limit,
                         suppressed_rows: node.suppressed_rows(),
                         suppressed_individuals: node.suppressed_individuals(),
                         classes: node.kept_classes(),
