@@ -325,8 +325,8 @@ def judge_people(verdict, db, release, table, policy, policy_path, record, indiv
     )[0]
     total = ask(db, f"SELECT count(*) FROM {release}")[0][0]
     known = ask(db, "SELECT coalesce(sum(size), 0) FROM kept")[0][0]
-    levels = ", ".join(f"{title} {by}" for title, by in levels(record))
-    print(f"      individuals by {individual} in the input recoded to {levels}")
+    shown = ", ".join(f"{title} {by}" for title, by in levels(record))
+    print(f"      individuals by {individual} in the input recoded to {shown}")
     print(f"      {known} of {total} rows in {classes} classes; fewest individuals of a class: {least}")
     verdict.say(known == total, f"released rows that are no label: {total - known}")
     verdict.say(lost == 0, f"released classes that the input does not have: {lost}")

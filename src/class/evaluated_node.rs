@@ -1,43 +1,25 @@
-//! A node whose classes are evaluated: which classes are kept, and what that implies.
+//! A node whose classes are evaluated.
 
-use super::individuals::Marked;
+use std::ops::Deref;
+
+use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
 use super::{ClassTable, Classes};
-use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
+use crate::model::Requirement;
 
-/// A node whose classes were checked against all class models: the input of loss measures.
+/// A node whose classes were checked against all class models.
 #[derive(Debug)]
 pub struct EvaluatedNode<'a> {
-    table: &'a ClassTable,
     levels: &'a [usize],
-    classes: &'a Classes,
-    kept: Vec<bool>,
-    kept_rows: u64,
-    kept_classes: u64,
-    min_class: Option<u64>,
-    surely_suppressed: u64,
-    individuals: Suppressed,
-    squares: u128,
+    numbers: &'a Classes,
+    classes: EvaluatedClasses<'a>,
 }
 
-/// Counts the individuals with a row in a failing class.
-#[derive(Debug, Clone, Copy)]
-struct Suppressed {
-    /// At this node.
-    here: u64,
-    /// At every node below.
-    surely: u64,
-}
+impl<'a> Deref for EvaluatedNode<'a> {
+    type Target = EvaluatedClasses<'a>;
 
-/// Verdicts on sizes below this are cached: most classes are small.
-const SMALL: usize = 64;
-
-/// The verdict of the requirements on a class.
-#[derive(Clone, Copy)]
-struct Verdict {
-    /// Whether all models hold.
-    holds: bool,
-    /// Whether all models that survive any merging hold and the class is as large as they imply.
-    may_hold_below: bool,
+    fn deref(&self) -> &Self::Target {
+        &self.classes
+    }
 }
 
 impl<'a> EvaluatedNode<'a> {
@@ -48,93 +30,8 @@ impl<'a> EvaluatedNode<'a> {
         classes: &'a Classes,
         requirements: &[Requirement],
     ) -> Self {
-        let counted = table.counted();
-        let least = requirements.iter().map(|r| r.model.min_size()).max().unwrap_or(0);
-        let of_size: Vec<&Requirement> =
-            requirements.iter().filter(|r| r.model.needs() == Needs::Size).collect();
-        let by_size = |size: u64| {
-            let class = Class::of_size(size);
-            let holds = |r: &&Requirement| r.model.holds(r.model.value(&class));
-            let survives = |r: &&&Requirement| r.model.merge(counted) == Merge::Any;
-            Verdict {
-                holds: size >= least && of_size.iter().all(holds),
-                may_hold_below: size >= least && of_size.iter().filter(survives).all(holds),
-            }
-        };
-        let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();
-        let of_values: Vec<(&Requirement, usize)> = requirements
-            .iter()
-            .filter(|r| r.model.needs() != Needs::Size)
-            .map(|r| {
-                let name = r.sensitive.as_ref();
-                let at = table.sensitive.iter().position(|column| Some(column) == name);
-                // A column that was not counted has no values, so no class holds.
-                (r, at.unwrap_or(usize::MAX))
-            })
-            .collect();
-
-        let mut node = Self {
-            table,
-            levels,
-            classes,
-            kept: Vec::with_capacity(classes.len()),
-            kept_rows: 0,
-            kept_classes: 0,
-            min_class: None,
-            surely_suppressed: 0,
-            individuals: Suppressed { here: 0, surely: 0 },
-            squares: 0,
-        };
-        let mut marked = classes.members.as_ref().map(|_| {
-            let all = table.total_individuals();
-            (Marked::none(all), Marked::none(all))
-        });
-        for (number, rows) in classes.rows().enumerate() {
-            let size = classes.size(number, rows);
-            let known = usize::try_from(size).ok().and_then(|size| small.get(size));
-            let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
-            for (requirement, column) in &of_values {
-                if !verdict.may_hold_below {
-                    break;
-                }
-                let class = Class { size, sensitive: classes.by_value(number, *column) };
-                let holds = requirement.model.holds(requirement.model.value(&class));
-                verdict.holds &= holds;
-                verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
-            }
-            if let (Some((here, surely)), Some(individuals)) = (&mut marked, classes.individuals(number)) {
-                if !verdict.holds {
-                    here.mark(individuals);
-                }
-                if !verdict.may_hold_below {
-                    surely.mark(individuals);
-                }
-            }
-            node.add(size, rows, verdict);
-        }
-        node.individuals = match marked {
-            Some((here, surely)) => Suppressed { here: here.count(), surely: surely.count() },
-            None => Suppressed { here: node.suppressed_rows(), surely: node.surely_suppressed },
-        };
-        node
-    }
-
-    fn add(&mut self, size: u64, rows: u64, verdict: Verdict) {
-        self.kept.push(verdict.holds);
-        self.squares += u128::from(rows) * u128::from(rows);
-        if verdict.holds {
-            self.kept_rows += rows;
-            self.kept_classes += 1;
-            self.min_class = Some(self.min_class.map_or(size, |least| least.min(size)));
-        }
-        if !verdict.may_hold_below {
-            self.surely_suppressed += rows;
-        }
-    }
-
-    /// Returns the table that the node belongs to.
-    pub fn table(&self) -> &'a ClassTable {
-        self.table
+        let evaluated = EvaluatedClasses::new(table, classes, classes.len(), requirements);
+        Self { levels, numbers: classes, classes: evaluated }
     }
 
     /// Returns the node's levels, one per column.
@@ -142,71 +39,17 @@ impl<'a> EvaluatedNode<'a> {
         self.levels
     }
 
-    /// Returns K, the number of rows in kept classes.
-    pub fn kept_rows(&self) -> u64 {
-        self.kept_rows
-    }
-
-    /// Returns S, the number of rows in failing classes.
-    pub fn suppressed_rows(&self) -> u64 {
-        self.table.total_rows - self.kept_rows
-    }
-
-    /// Returns the number of rows that every node below suppresses too: those of classes that fail
-    /// a model which survives any merging, or that are smaller than a model implies. At most
-    /// [`suppressed_rows`](Self::suppressed_rows).
-    pub fn surely_suppressed_rows(&self) -> u64 {
-        self.surely_suppressed
-    }
-
-    /// Returns the number of individuals with at least one row in a failing class; rows if no
-    /// individuals are counted.
-    pub fn suppressed_individuals(&self) -> u64 {
-        self.individuals.here
-    }
-
-    /// Returns the number of individuals with a row that every node below suppresses too. At most
-    /// [`suppressed_individuals`](Self::suppressed_individuals).
-    pub fn surely_suppressed_individuals(&self) -> u64 {
-        self.individuals.surely
-    }
-
-    /// Returns the number of classes, kept or not.
-    pub fn classes(&self) -> u64 {
-        self.kept.len() as u64
-    }
-
-    /// Returns the number of kept classes.
-    pub fn kept_classes(&self) -> u64 {
-        self.kept_classes
-    }
-
-    /// Returns the size of the smallest kept class, in individuals.
-    pub fn min_class(&self) -> Option<u64> {
-        self.min_class
-    }
-
-    /// Returns the sum of the squared row counts of all classes, kept or not.
-    pub fn squares(&self) -> u128 {
-        self.squares
-    }
-
-    /// Returns the number and the row count of each kept class.
-    pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.all().filter(|(_, _, kept)| *kept).map(|(class, rows, _)| (class, rows))
-    }
-
-    /// Returns the number and the row count of each failing class.
-    pub fn suppressed(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.all().filter(|(_, _, kept)| !*kept).map(|(class, rows, _)| (class, rows))
+    /// Returns the label code of `class` in `column`.
+    pub fn code(&self, class: usize, column: usize) -> u32 {
+        self.table().code(self.numbers, class, column)
     }
 
     /// Returns the suppressed rows of each column by label code.
     pub fn suppressed_by_label(&self) -> Vec<Vec<u64>> {
-        let columns = self.table.columns.iter().zip(self.levels);
+        let columns = self.table().columns.iter().zip(self.levels);
         let rows = columns.map(|(column, level)| column.level(*level).rows().to_vec());
         // Only the smaller of the two sets of classes is read.
-        if self.kept_classes * 2 > self.classes() {
+        if self.kept_classes() * 2 > self.classes() {
             return self.rows_by_label(false);
         }
         let kept = self.rows_by_label(true);
@@ -218,7 +61,7 @@ impl<'a> EvaluatedNode<'a> {
 
     /// Returns the rows of the kept or of the failing classes, per column by label code.
     fn rows_by_label(&self, of_kept: bool) -> Vec<Vec<u64>> {
-        let columns = self.table.columns.iter().zip(self.levels);
+        let columns = self.table().columns.iter().zip(self.levels);
         let mut rows: Vec<Vec<u64>> =
             columns.map(|(column, level)| vec![0; column.level(*level).leaves().len()]).collect();
         for (class, size, _) in self.all().filter(|(_, _, kept)| *kept == of_kept) {
@@ -228,32 +71,32 @@ impl<'a> EvaluatedNode<'a> {
         }
         rows
     }
+}
 
-    /// Returns each class's number, its row count and whether it is kept.
-    pub fn all(&self) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
-        self.classes.rows().zip(&self.kept).enumerate().map(|(class, (rows, kept))| (class, rows, *kept))
+impl EvaluatedRecoding for EvaluatedNode<'_> {
+    fn evaluated(&self) -> &EvaluatedClasses<'_> {
+        &self.classes
     }
 
-    /// Returns the label code of `class` in `column`.
-    pub fn code(&self, class: usize, column: usize) -> u32 {
-        self.table.code(self.classes, class, column)
-    }
-
-    /// Returns the size of a class with `rows` rows: its individuals, or `rows` if none are
-    /// counted.
-    pub fn size(&self, class: usize, rows: u64) -> u64 {
-        self.classes.size(class, rows)
-    }
-
-    /// Returns how many individuals of `class` (rows, if none are counted) have each value of a
-    /// sensitive column.
-    pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
-        self.classes.by_value(class, column)
-    }
-
-    /// Returns how many rows of `class` have each value of a sensitive column; `None` if the table
-    /// does not count that column.
-    pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {
-        (column < self.table.sensitive.len()).then(|| self.classes.sensitive(class, column))
+    fn covered(&self) -> Vec<u128> {
+        let columns = || self.table().columns().iter().zip(self.levels);
+        let missing: Vec<(&[u64], u64)> =
+            columns().map(|(c, level)| (c.level(*level).leaves(), c.leaves())).collect();
+        // Only the smaller of the two sets of classes is read.
+        let by_kept = self.kept_classes() * 2 < self.classes();
+        let mut added = vec![0u128; missing.len()];
+        for (class, rows, _) in self.all().filter(|(_, _, kept)| *kept == by_kept) {
+            for (column, (sum, (leaves, all))) in added.iter_mut().zip(&missing).enumerate() {
+                *sum += u128::from(rows)
+                    * u128::from(all.saturating_sub(leaves[self.code(class, column) as usize]));
+            }
+        }
+        let rows = u128::from(self.table().total_rows());
+        let covered = columns().zip(added).map(|((column, level), added)| match by_kept {
+            // All rows, without what the kept ones do not cover.
+            true => rows * u128::from(column.leaves()) - added,
+            false => column.covered(*level) + added,
+        });
+        covered.collect()
     }
 }

@@ -10,10 +10,14 @@ mod class_sizes;
 mod classes;
 mod encoded_column;
 mod encoder;
+mod evaluated_classes;
 mod evaluated_node;
+mod evaluated_regions;
 mod histograms;
 mod individuals;
 mod packing;
+mod region;
+mod released_classes;
 mod roll_up;
 
 use std::collections::BTreeMap;
@@ -24,14 +28,18 @@ pub use class_sizes::ClassSizes;
 pub use classes::Classes;
 pub use encoded_column::{EncodedColumn, EncodedLevel};
 pub use encoder::Encoder;
+pub use evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
 pub use evaluated_node::EvaluatedNode;
+pub use evaluated_regions::EvaluatedRegions;
+pub use region::Region;
+pub use released_classes::ReleasedClasses;
 pub use roll_up::Scratch;
 
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
 use crate::model::{Counted, ValueCount};
 use packing::Packing;
-use roll_up::{Step, roll_up};
+use roll_up::{Step, merge_to, roll_up};
 
 /// Reserves memory before it is used. Above this layer it is DataFusion's memory pool.
 pub trait Budget: Send + Sync {
@@ -256,6 +264,22 @@ impl ClassTable {
             }
         }
         roll_up(classes, &keep, &steps, at_most, scratch)
+    }
+}
+
+impl ClassTable {
+    /// Merges the base classes into released ones, in their order; the suppressed base classes, if
+    /// there are any, make one more class after them.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub fn merge(&self, released: &ReleasedClasses) -> Result<Classes> {
+        let suppressed = u32::try_from(released.shows().len()).map_err(|_| too_many_classes())?;
+        let mut held = Held::new(self.base.held.budget());
+        held.at_least(size_of_val(released.of_base()))?;
+        let target: Vec<u32> = released.of_base().iter().map(|class| class.unwrap_or(suppressed)).collect();
+        let some_suppressed = usize::from(target.contains(&suppressed));
+        merge_to(&self.base, &target, released.shows().len() + some_suppressed)
     }
 }
 

@@ -78,25 +78,47 @@ pub(super) fn roll_up(
         }
         return Ok(None);
     }
-    let classes = scratch.entries.len() / (source.words + 1);
+    let rolled = regrouped(source, &scratch.entries, source.words, &scratch.target, &mut scratch.seen)?;
+    scratch.account()?;
+    Ok(Some(rolled))
+}
+
+/// Merges the classes of `source` that have the same number in `target`, which is below `classes`.
+/// The key of a merged class is its number.
+pub(super) fn merge_to(source: &Classes, target: &[u32], classes: usize) -> Result<Classes> {
+    let mut held = Held::new(source.held.budget());
+    held.at_least(classes * 2 * size_of::<u64>())?;
+    let mut entries: Vec<u64> = (0..classes as u64).flat_map(|number| [number, 0]).collect();
+    for (class, rows) in target.iter().zip(source.rows()) {
+        entries[*class as usize * 2 + 1] += rows;
+    }
+    regrouped(source, &entries, 1, target, &mut Vec::new())
+}
+
+/// Returns the classes with these keys and rows, and what the source classes merged into them hold.
+fn regrouped(
+    source: &Classes,
+    entries: &[u64],
+    words: usize,
+    target: &[u32],
+    seen: &mut Vec<u32>,
+) -> Result<Classes> {
+    let classes = entries.len() / (words + 1);
     // The result is no larger than its source.
     let mut held = Held::new(source.held.budget());
     let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
     let of_members = source.members.as_ref().map_or(0, ClassIndividuals::bytes);
     let grouping = if of_source + of_members > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
-    held.at_least(scratch.entries.len() * size_of::<u64>() + of_source + of_members + grouping)?;
-    let entries = scratch.entries.clone();
-    let sensitive =
-        source.sensitive.iter().map(|histograms| histograms.regrouped(&scratch.target, classes)).collect();
+    held.at_least(size_of_val(entries) + of_source + of_members + grouping)?;
+    let sensitive = source.sensitive.iter().map(|histograms| histograms.regrouped(target, classes)).collect();
     let members = source.members.as_ref().map(|members| {
-        let groups = Grouping::new(&scratch.target, classes);
-        members.regrouped(&groups, &mut scratch.seen)
+        let groups = Grouping::new(target, classes);
+        members.regrouped(&groups, seen)
     });
-    scratch.account()?;
-    let mut classes = Classes { entries, words: source.words, sensitive, members, held };
+    let mut classes = Classes { entries: entries.to_vec(), words, sensitive, members, held };
     let bytes = classes.bytes();
     classes.held.exactly(bytes)?;
-    Ok(Some(classes))
+    Ok(classes)
 }
 
 impl Classes {

@@ -11,6 +11,7 @@ use super::release::{level_text, risk};
 use super::source::PolicyFile;
 use crate::engine::Run;
 use crate::error::Result;
+use crate::generalize::Descriptor;
 use crate::input::Input;
 use crate::policy::Files;
 use crate::progress::Phase;
@@ -28,7 +29,10 @@ Examples:
 
 Without --input, only the released rows are checked. With it, every row must come from the input, recoded as
 the policy says and in a class that satisfies the models. The policy is read from the private record beside the
-release unless --policy names it.")]
+release unless --policy names it.
+
+Every file must be what kanon writes for its rows, to the byte; where an earlier version wrote other bytes,
+the command says that they were not compared (`with_bytes` in JSON).")]
 pub(crate) struct Verify {
     /// The folder of the release.
     out: PathBuf,
@@ -89,8 +93,8 @@ impl Verify {
         };
         if !checked.with_bytes {
             text += &format!(
-                "bytes     not compared: {} wrote the files, and this is {CREATED_BY}; only the version that wrote them \
-                 can tell whether they hold anything beside their rows\n",
+                "bytes     not compared: {} wrote the files, and {CREATED_BY} would write other bytes for their rows; \
+                 only the version that wrote them can tell whether they hold anything else\n",
                 public.tool
             );
         }
@@ -114,9 +118,9 @@ impl Verify {
 /// Describes the most generalized quasi-identifiers, by their share of all levels.
 fn levels_text(public: &PublicRecord) -> String {
     const SHOWN: usize = 4;
-    let mut all: Vec<_> = public.levels().iter().filter(|level| level.level > 0).collect();
+    let mut all: Vec<_> = public.levels().iter().filter(|level| level.by != Descriptor::as_is()).collect();
     // In thousandths, which is as fine as hierarchies get.
-    all.sort_by_key(|level| std::cmp::Reverse(level.level * 1_000 / level.of.max(1)));
+    all.sort_by_key(|level| std::cmp::Reverse(level.level.saturating_mul(1_000) / level.of.max(1)));
     let text = all
         .iter()
         .take(SHOWN)

@@ -66,7 +66,7 @@ impl Descriptor {
     }
 
     /// Returns whether the level is one of a hierarchy file, which alone has its labels.
-    pub(crate) fn is_of_file(&self) -> bool {
+    pub fn is_of_file(&self) -> bool {
         self.generalizer == FILE
     }
 
@@ -111,34 +111,34 @@ impl fmt::Display for Descriptor {
     }
 }
 
-/// A text that is no descriptor's.
+/// The error for a text that does not describe a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a descriptor such as range:10 or date:year")]
-pub struct NoDescriptor;
+pub struct DescriptorError;
 
 impl FromStr for Descriptor {
-    type Err = NoDescriptor;
+    type Err = DescriptorError;
 
     /// Reads the text of a descriptor. It need not describe a level that exists.
-    fn from_str(text: &str) -> Result<Self, NoDescriptor> {
+    fn from_str(text: &str) -> Result<Self, DescriptorError> {
         let mut parts = text.split(' ').map(|part| part.split_once(':').unwrap_or((part, ""))).peekable();
         let mut descriptor = match parts.peek() {
             Some((name, _)) if *name == CLIP => Self::new(CLIP),
             _ => {
-                let (name, argument) = parts.next().ok_or(NoDescriptor)?;
+                let (name, argument) = parts.next().ok_or(DescriptorError)?;
                 let argument = argument.split(',').filter(|_| !argument.is_empty()).map(str::to_owned);
                 Self { argument: argument.collect(), ..Self::new(name) }
             }
         };
         for (key, setting) in parts {
             if key == CLIP {
-                let (low, high) = setting.split_once(',').ok_or(NoDescriptor)?;
+                let (low, high) = setting.split_once(',').ok_or(DescriptorError)?;
                 descriptor.clip =
                     Some([low, high].map(|end| Some(end.to_owned()).filter(|end| !end.is_empty())));
             } else {
                 descriptor = descriptor.with_option(key, setting);
             }
         }
-        if descriptor.to_string() == text { Ok(descriptor) } else { Err(NoDescriptor) }
+        if descriptor.to_string() == text { Ok(descriptor) } else { Err(DescriptorError) }
     }
 }

@@ -42,7 +42,7 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
 use clip::Clip;
-pub use descriptor::{Descriptor, NoDescriptor};
+pub use descriptor::{Descriptor, DescriptorError};
 pub use hierarchy_of_levels::{AsIs, Hierarchy};
 pub use value::Value;
 

@@ -94,7 +94,7 @@ fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>>
     by.restore(text).ok_or_else(|| {
         let what = match by.is_of_file() {
             true => "whose hierarchy file is not available",
-            false => "which cannot be rebuilt from its name",
+            false => "which describes no level",
         };
         Error::policy(format!(
             "column `{name}` of the release is `{by}`, {what}; give the policy of the release with --policy"

@@ -6,14 +6,22 @@
 //! A float in 1..=n. Grows going up when nothing is suppressed. It ignores how many rows are
 //! suppressed and only sees whether any is.
 
-use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::EvaluatedNode;
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
+use crate::class::{EvaluatedNode, EvaluatedRecoding};
 use crate::doc::Doc;
 use crate::papers;
 
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct AverageClassSize;
+
+impl Loss for AverageClassSize {
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
+        let evaluated = recoding.evaluated();
+        let classes = evaluated.kept_classes() + u64::from(evaluated.suppressed_rows() > 0);
+        ratio(u128::from(evaluated.table().total_rows()), u128::from(classes))
+    }
+}
 
 impl LossMeasure for AverageClassSize {
     fn doc(&self) -> &'static Doc {
@@ -30,9 +38,12 @@ impl LossMeasure for AverageClassSize {
         Grows::WithoutSuppression
     }
 
+    fn of_any(&self) -> Option<&dyn Loss> {
+        Some(self)
+    }
+
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        let classes = node.kept_classes() + u64::from(node.suppressed_rows() > 0);
-        ratio(u128::from(node.table().total_rows()), u128::from(classes))
+        self.of(node)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {

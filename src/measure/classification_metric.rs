@@ -8,8 +8,8 @@
 //! one. It rewards homogeneous classes, which l-diversity forbids: it is useful for training
 //! models, not for protection.
 
-use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::EvaluatedNode;
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
+use crate::class::{EvaluatedNode, EvaluatedRecoding};
 use crate::doc::Doc;
 use crate::model::Needs;
 use crate::papers;
@@ -17,6 +17,18 @@ use crate::papers;
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassificationMetric;
+
+impl Loss for ClassificationMetric {
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
+        let classes = recoding.evaluated();
+        let minority = |(class, rows): (usize, u64)| {
+            let counts = classes.sensitive(class, 0).unwrap_or_default();
+            rows - counts.iter().map(|count| count.count).max().unwrap_or(0)
+        };
+        let wrong = classes.suppressed_rows() + classes.kept().map(minority).sum::<u64>();
+        ratio(u128::from(wrong), u128::from(classes.table().total_rows()))
+    }
+}
 
 impl LossMeasure for ClassificationMetric {
     fn doc(&self) -> &'static Doc {
@@ -37,13 +49,12 @@ impl LossMeasure for ClassificationMetric {
         Needs::SensitiveCounts
     }
 
+    fn of_any(&self) -> Option<&dyn Loss> {
+        Some(self)
+    }
+
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        let minority = |(class, rows): (usize, u64)| {
-            let counts = node.sensitive(class, 0).unwrap_or_default();
-            rows - counts.iter().map(|count| count.count).max().unwrap_or(0)
-        };
-        let wrong = node.suppressed_rows() + node.kept().map(minority).sum::<u64>();
-        ratio(u128::from(wrong), u128::from(node.table().total_rows()))
+        self.of(node)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {

@@ -6,14 +6,23 @@
 //! A non-negative integer as a float, at most n^2. Grows going up when nothing is suppressed. It
 //! only sees the sizes of classes, not how coarse their labels are.
 
-use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::EvaluatedNode;
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
+use crate::class::{EvaluatedNode, EvaluatedRecoding};
 use crate::doc::Doc;
 use crate::papers;
 
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Discernibility;
+
+impl Loss for Discernibility {
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
+        let classes = recoding.evaluated();
+        let kept: u128 = classes.kept().map(|(_, rows)| u128::from(rows) * u128::from(rows)).sum();
+        let suppressed = u128::from(classes.suppressed_rows()) * u128::from(classes.table().total_rows());
+        ratio(kept + suppressed, 1)
+    }
+}
 
 impl LossMeasure for Discernibility {
     fn doc(&self) -> &'static Doc {
@@ -30,10 +39,12 @@ impl LossMeasure for Discernibility {
         Grows::WithoutSuppression
     }
 
+    fn of_any(&self) -> Option<&dyn Loss> {
+        Some(self)
+    }
+
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        let kept: u128 = node.kept().map(|(_, rows)| u128::from(rows) * u128::from(rows)).sum();
-        let suppressed = u128::from(node.suppressed_rows()) * u128::from(node.table().total_rows());
-        ratio(kept + suppressed, 1)
+        self.of(node)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {

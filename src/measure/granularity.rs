@@ -11,14 +11,20 @@
 //! A float in 0..=1: 0 for the data as is, 1 when everything is suppressed (with equal weights).
 //! Grows going up when nothing is suppressed. Unlike in ARX, X_i is not cut to ten decimals.
 
-use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
-use crate::class::{ClassTable, EvaluatedNode};
+use super::{Grows, Interval, Loss, LossMeasure, ratio, rounded_down};
+use crate::class::{ClassTable, EvaluatedNode, EvaluatedRecoding};
 use crate::doc::Doc;
 use crate::papers;
 
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct Granularity;
+
+impl Loss for Granularity {
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
+        geometric(recoding.evaluated().table(), &of_columns(recoding))
+    }
+}
 
 impl LossMeasure for Granularity {
     fn doc(&self) -> &'static Doc {
@@ -35,8 +41,12 @@ impl LossMeasure for Granularity {
         Grows::WithoutSuppression
     }
 
+    fn of_any(&self) -> Option<&dyn Loss> {
+        Some(self)
+    }
+
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        geometric(node.table(), &of_columns(node))
+        self.of(node)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {
@@ -50,32 +60,12 @@ fn geometric(table: &ClassTable, columns: &[f64]) -> f64 {
     product.powf(1.0 / ratio(columns.len() as u128, 1)) - 1.0
 }
 
-/// Returns X_i of every column at an evaluated node, a share in 0..=1. A suppressed row counts all
-/// leaves instead of those below its label.
-pub fn of_columns(node: &EvaluatedNode<'_>) -> Vec<f64> {
-    let table = node.table();
-    let missing: Vec<(&[u64], u64)> = (table.columns().iter().zip(node.levels()))
-        .map(|(c, level)| (c.level(*level).leaves(), c.leaves()))
-        .collect();
-    // Only the smaller of the two sets of classes is read.
-    let by_kept = node.kept_classes() * 2 < node.classes();
-    let mut added = vec![0u128; missing.len()];
-    for (class, rows, _) in node.all().filter(|(_, _, kept)| *kept == by_kept) {
-        for (column, (sum, (leaves, all))) in added.iter_mut().zip(&missing).enumerate() {
-            *sum +=
-                u128::from(rows) * u128::from(all.saturating_sub(leaves[node.code(class, column) as usize]));
-        }
-    }
-    if by_kept {
-        for (sum, (column, level)) in added.iter_mut().zip(table.columns().iter().zip(node.levels())) {
-            let all = u128::from(table.total_rows()) * u128::from(column.leaves());
-            *sum = (all - column.covered(*level)) - *sum;
-        }
-    }
-    let columns = table.columns().iter().zip(node.levels()).zip(added);
-    columns
-        .map(|((c, level), added)| share(c.covered(*level) + added, table.total_rows(), c.leaves()))
-        .collect()
+/// Returns X_i of every column under an evaluated recoding, a share in 0..=1. A suppressed row
+/// counts all leaves instead of those that its class shows.
+pub fn of_columns(recoding: &dyn EvaluatedRecoding) -> Vec<f64> {
+    let table = recoding.evaluated().table();
+    let columns = table.columns().iter().zip(recoding.covered());
+    columns.map(|(column, covered)| share(covered, table.total_rows(), column.leaves())).collect()
 }
 
 /// Returns a lower bound of X_i for every column: the suppressed rows have the labels with the most

@@ -8,14 +8,20 @@
 //! Grows going up when nothing is suppressed.
 
 use super::granularity::{of_columns, of_interval};
-use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::{ClassTable, EvaluatedNode};
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
+use crate::class::{ClassTable, EvaluatedNode, EvaluatedRecoding};
 use crate::doc::Doc;
 use crate::papers;
 
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct GranularityMean;
+
+impl Loss for GranularityMean {
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
+        mean(recoding.evaluated().table(), &of_columns(recoding))
+    }
+}
 
 impl LossMeasure for GranularityMean {
     fn doc(&self) -> &'static Doc {
@@ -32,8 +38,12 @@ impl LossMeasure for GranularityMean {
         Grows::WithoutSuppression
     }
 
+    fn of_any(&self) -> Option<&dyn Loss> {
+        Some(self)
+    }
+
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        mean(node.table(), &of_columns(node))
+        self.of(node)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {

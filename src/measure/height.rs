@@ -6,7 +6,7 @@
 //! A non-negative integer as a float; 0 for the data as is. Always grows going up. It sees neither
 //! data nor suppression: a level of a fine hierarchy counts as much as one of a coarse hierarchy.
 
-use super::{Grows, Interval, LossMeasure, ratio};
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
@@ -28,6 +28,10 @@ impl LossMeasure for Height {
 
     fn grows(&self) -> Grows {
         Grows::Always
+    }
+
+    fn of_any(&self) -> Option<&dyn Loss> {
+        None
     }
 
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {

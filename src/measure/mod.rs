@@ -1,8 +1,8 @@
 //! Measures: the loss and the risk of a release.
 //!
-//! There are two traits and two tables. A [`LossMeasure`] rates a node of a search by how much its
-//! release would lose ([`LOSSES`]); a [`RiskMeasure`] rates a set of classes by how easily an
-//! individual is found ([`RISKS`]). Losses count rows and are computed from integers summed in a
+//! There are two tables. A [`LossMeasure`] rates a recoding by how much its release would lose
+//! ([`LOSSES`]); a [`RiskMeasure`] rates a set of classes by how easily an individual is found
+//! ([`RISKS`]). Losses count rows and are computed from integers summed in a
 //! fixed order, so a loss has the same bits whatever the number of threads.
 
 pub mod average_class_size;
@@ -26,7 +26,7 @@ pub mod share_at_risk;
 
 use std::fmt::Debug;
 
-use crate::class::{ClassSizes, ClassTable, EvaluatedNode};
+use crate::class::{ClassSizes, ClassTable, EvaluatedNode, EvaluatedRecoding};
 pub use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::model::Needs;
@@ -42,7 +42,14 @@ pub enum Grows {
     No,
 }
 
-/// A measure of how much a release loses: smaller is better.
+/// A loss that can rate any recoding: it reads the sizes of classes and how many leaves they show.
+pub trait Loss {
+    /// Computes the loss of an evaluated recoding.
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64;
+}
+
+/// A measure of how much a release loses, with what a search of the lattice needs: smaller is
+/// better.
 pub trait LossMeasure: Debug + Send + Sync {
     /// Returns the measure's documentation.
     fn doc(&self) -> &'static Doc;
@@ -55,6 +62,9 @@ pub trait LossMeasure: Debug + Send + Sync {
     fn needs(&self) -> Needs {
         Needs::Size
     }
+
+    /// Returns the loss as one of any recoding; `None` if it rates levels only.
+    fn of_any(&self) -> Option<&dyn Loss>;
 
     /// Computes the loss of an evaluated node.
     fn value(&self, node: &EvaluatedNode<'_>) -> f64;

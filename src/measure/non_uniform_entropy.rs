@@ -10,7 +10,7 @@
 //! Bits, not below 0; 0 for the data as is. Grows going up when nothing is suppressed. NULL is a
 //! value. The loss is measured on the input and ignores other knowledge of an attacker.
 
-use super::{Grows, Interval, LossMeasure, ratio, rounded_down};
+use super::{Grows, Interval, Loss, LossMeasure, ratio, rounded_down};
 use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
@@ -32,6 +32,10 @@ impl LossMeasure for NonUniformEntropy {
 
     fn grows(&self) -> Grows {
         Grows::WithoutSuppression
+    }
+
+    fn of_any(&self) -> Option<&dyn Loss> {
+        None
     }
 
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {

@@ -9,7 +9,7 @@
 //! nothing is suppressed. It ignores how many values a level merges.
 
 use super::relative_height::{lowest_terms, sum_of_shares};
-use super::{Grows, Interval, LossMeasure, rounded_down};
+use super::{Grows, Interval, Loss, LossMeasure, rounded_down};
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
@@ -31,6 +31,10 @@ impl LossMeasure for PrecisionLoss {
 
     fn grows(&self) -> Grows {
         Grows::WithoutSuppression
+    }
+
+    fn of_any(&self) -> Option<&dyn Loss> {
+        None
     }
 
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {

@@ -8,7 +8,7 @@
 //! A float between 0 (the data as is) and the number of columns (everything suppressed). Always
 //! grows going up. It sees neither data nor suppression.
 
-use super::{Grows, Interval, LossMeasure, ratio};
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
 use crate::class::{ClassTable, EvaluatedNode};
 use crate::doc::Doc;
 use crate::papers;
@@ -30,6 +30,10 @@ impl LossMeasure for RelativeHeight {
 
     fn grows(&self) -> Grows {
         Grows::Always
+    }
+
+    fn of_any(&self) -> Option<&dyn Loss> {
+        None
     }
 
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {

@@ -4,14 +4,21 @@
 //! A non-negative integer as a float, at most the rows of the input. It ignores how coarse the
 //! other rows are.
 
-use super::{Grows, Interval, LossMeasure, ratio};
-use crate::class::EvaluatedNode;
+use super::{Grows, Interval, Loss, LossMeasure, ratio};
+use crate::class::{EvaluatedNode, EvaluatedRecoding};
 use crate::doc::Doc;
 use crate::papers;
 
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct SuppressedRows;
+
+impl Loss for SuppressedRows {
+    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
+        let classes = recoding.evaluated();
+        ratio(u128::from(classes.suppressed_rows()), 1)
+    }
+}
 
 impl LossMeasure for SuppressedRows {
     fn doc(&self) -> &'static Doc {
@@ -28,8 +35,12 @@ impl LossMeasure for SuppressedRows {
         Grows::No
     }
 
+    fn of_any(&self) -> Option<&dyn Loss> {
+        Some(self)
+    }
+
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        ratio(u128::from(node.suppressed_rows()), 1)
+        self.of(node)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {

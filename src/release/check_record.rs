@@ -56,9 +56,6 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
 /// An unmet error that names the column.
 pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
     let quasi: Vec<_> = public.columns().filter(|column| column.role == Role::Quasi.word()).collect();
-    if !quasi.iter().map(|column| &column.name).eq(public.levels().iter().map(|level| &level.column)) {
-        return Err(refused("the record contradicts itself on the role of a column"));
-    }
     for (column, level) in quasi.iter().zip(public.levels()) {
         if !is_level(level, column.data_type == DataType::Utf8.to_string()) {
             return Err(refused(format!("the record contradicts itself on the level of `{}`", column.name)));

@@ -47,8 +47,8 @@ pub struct Checked {
     pub unique: UniqueTogether,
     /// Whether the release was compared with the input.
     pub with_input: bool,
-    /// Whether the files were compared, byte for byte, with what this version writes for their
-    /// rows: it cannot for a release of another version.
+    /// Whether the files are, byte for byte, what this version writes for their rows. `false` only
+    /// for a release of an earlier version, whose writer may differ.
     pub with_bytes: bool,
 }
 
@@ -75,7 +75,7 @@ pub async fn check_release(
             return Err(refused(format!("{} is not the file that the record describes", file.name)));
         }
     }
-    let (verified, unique) = match input {
+    let (verified, unique, with_bytes) = match input {
         None => alone(run, out, &public, &parts).await?,
         Some(input) => {
             let private = PrivateRecord::read_for(out, &public)?;
@@ -85,7 +85,7 @@ pub async fn check_release(
             let (spec, files) = policy.or(own).ok_or_else(|| {
                 let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
                 Error::policy(format!(
-                    "the private record is missing beside this release; give the policy with --policy{hint}"
+                    "the private record beside this release is missing, damaged or of another release; give the policy with --policy{hint}"
                 ))
             })?;
             let checked = against(run, out, &public, &parts, input, spec, files).await?;
@@ -105,7 +105,6 @@ pub async fn check_release(
     } else {
         check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
     }
-    let with_bytes = is_of_this_version(&public);
     Ok(Checked { public, verified, unique, with_input: input.is_some(), with_bytes })
 }
 
@@ -130,16 +129,24 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     Ok(())
 }
 
+/// The first version that wrote records of format 2.
+const FIRST: &str = "kanon 0.1.0";
+
 /// Checks the words of a record that no count confirms, so that they cannot carry anything else.
 fn check_words(public: &PublicRecord) -> Result<()> {
-    if !write::is_of_kanon(&public.tool) {
+    let [own, first, version] = [write::CREATED_BY, FIRST, &public.tool].map(write::version_of);
+    if version < first {
         return Err(refused("the record is not one of kanon"));
+    }
+    if version > own {
+        return Err(Error::data(format!(
+            "{} made the release, and this is {}; verify it with that version or a later one",
+            public.tool,
+            write::CREATED_BY
+        )));
     }
     if public.counted_in != counted_in(public.individuals.is_some()) {
         return Err(refused("the record contradicts itself on what is counted"));
-    }
-    if public.tables.len() != 1 {
-        return Err(refused("a release by levels has one table"));
     }
     let is_released = |column: &ColumnRecord| Role::parse(&column.role).is_ok_and(Role::is_released);
     if !public.columns().all(is_released) {
@@ -156,11 +163,11 @@ async fn alone(
     out: &Path,
     public: &PublicRecord,
     parts: &[Part],
-) -> Result<(Verified, UniqueTogether)> {
+) -> Result<(Verified, UniqueTogether, bool)> {
     let models = recorded_models(public)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
     check_files(out, parts, &schema, &footer, &public.tool)?;
-    check_bytes(run, out, public, schema.clone(), &footer)?;
+    let with_bytes = check_bytes(run, out, public, schema.clone(), &footer)?;
     let session = run.resources.session()?;
     let output = read_parts(&session, out, parts)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
@@ -192,7 +199,7 @@ async fn alone(
     let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
     let quasi = quasi.map(|column| column.name.as_str()).collect();
     order::check(out, parts, &order::Classes::Together(quasi), run.stop)?;
-    Ok((verified, unique))
+    Ok((verified, unique, with_bytes))
 }
 
 /// Judges rows against the input's rows.
@@ -204,7 +211,7 @@ async fn against(
     input: &Input,
     spec: &PolicySpec,
     files: &dyn Files,
-) -> Result<(Verified, UniqueTogether)> {
+) -> Result<(Verified, UniqueTogether, bool)> {
     let loaded = open_typed(run.resources, input, spec, files, Typing::Plain).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
@@ -217,7 +224,7 @@ async fn against(
     let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
     let footer = write::footer(&models_text(&models));
     check_files(out, parts, &schema, &footer, &public.tool)?;
-    check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
+    let with_bytes = check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &generalizers)?;
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
@@ -233,7 +240,7 @@ async fn against(
     let unique = rows.unique_together().await?;
     let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
     order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
-    Ok((verified, unique))
+    Ok((verified, unique, with_bytes))
 }
 
 /// Returns the generalizers of the levels in the record, padded as the released labels require.
@@ -383,35 +390,30 @@ pub(super) fn check_files(
     Ok(())
 }
 
-/// Returns whether this version wrote a release.
-fn is_of_this_version(public: &PublicRecord) -> bool {
-    public.tool == write::CREATED_BY
-}
-
-/// Checks that each file is, byte for byte, our writer's output for its rows: nothing is hidden
-/// between its pages, in statistics or in unused dictionary entries. Another version's writer may
-/// write other bytes for the same rows.
+/// Compares each file, byte for byte, with our writer's output for its rows, and returns whether all
+/// are equal: nothing is hidden between their pages, in statistics or in unused dictionary entries.
+///
+/// # Errors
+/// An unmet error for other bytes of this version. The writer of an earlier one may have differed.
 fn check_bytes(
     run: &Run<'_>,
     out: &Path,
     public: &PublicRecord,
     schema: Schema,
     footer: &[(String, String)],
-) -> Result<()> {
-    if !is_of_this_version(public) {
-        return Ok(());
-    }
-    let schema = Arc::new(schema);
+) -> Result<bool> {
+    let (schema, tool) = (Arc::new(schema), public.tool.as_str());
     let files: Vec<&FileRecord> = public.files().collect();
     for (number, file) in files.iter().enumerate() {
         let is_last = number + 1 == files.len();
-        match write::digest_again(&out.join(&file.name), &schema, footer, is_last, run.stop)? {
+        match write::digest_again(&out.join(&file.name), &schema, footer, tool, is_last, run.stop)? {
             Some(digest) if digest == file.sha256 => {}
+            _ if tool != write::CREATED_BY => return Ok(false),
             Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),
             None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 struct Footer {

@@ -17,6 +17,7 @@ use crate::method::Recoding;
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
+use crate::role::Role;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
@@ -258,7 +259,8 @@ impl PublicRecord {
     /// Reads and checks the record of a release.
     ///
     /// # Errors
-    /// A data error if there is none, an unmet error if it was edited or is not a plain file.
+    /// A data error if there is none or it is of another format, an unmet error if it was edited, is
+    /// not a plain file or contradicts itself.
     pub fn read(out: &Path) -> Result<Self> {
         let path = out.join(RECORD);
         if fs::symlink_metadata(&path).is_ok_and(|facts| !facts.is_file()) {
@@ -285,6 +287,14 @@ impl PublicRecord {
         // Compares the text itself, so that not even white space can carry information.
         if record.expected_digest()? != record.digest || record.to_json()? != text {
             return Err(edited());
+        }
+        let is_quasi = |column: &&ColumnRecord| column.role == Role::Quasi.word();
+        let quasi = record.columns().filter(is_quasi).map(|column| &column.name);
+        if record.tables.len() != 1 || !quasi.eq(record.levels().iter().map(|level| &level.column)) {
+            return Err(Error::unmet(format!(
+                "verification refused: {} does not list one table, and one level for each quasi-identifier",
+                path.display()
+            )));
         }
         Ok(record)
     }
@@ -365,7 +375,7 @@ pub struct SearchRecord {
 
 /// A recoding that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct CandidateRecord {
     /// The recoding: `{"levels": [2, 0, 1]}`, one level per quasi-identifier in policy order.
     pub recoding: Recoding,

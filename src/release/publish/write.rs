@@ -33,11 +33,12 @@ const FILE_BYTES: usize = 512 << 20;
 /// The writer's name in a released file.
 pub const CREATED_BY: &str = concat!("kanon ", env!("CARGO_PKG_VERSION"));
 
-/// Returns whether this is the name of some version of the writer.
-pub(crate) fn is_of_kanon(tool: &str) -> bool {
-    let numbers: Option<Vec<u16>> =
-        tool.strip_prefix("kanon ").and_then(|version| version.split('.').map(|n| n.parse().ok()).collect());
-    numbers.is_some_and(|numbers| matches!(numbers[..], [a, b, c] if tool == format!("kanon {a}.{b}.{c}")))
+/// Returns the version in the name of a writer, such as `kanon 0.1.0`.
+pub(crate) fn version_of(tool: &str) -> Option<[u16; 3]> {
+    let mut numbers = tool.strip_prefix("kanon ")?.split('.').map(|number| number.parse().ok());
+    let version = [numbers.next()??, numbers.next()??, numbers.next()??];
+    let [major, minor, patch] = version;
+    (tool == format!("kanon {major}.{minor}.{patch}")).then_some(version)
 }
 
 /// A written file.
@@ -95,11 +96,13 @@ pub async fn write(
 }
 
 /// Returns the SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in
-/// their order; `None` if the writer would have ended the file elsewhere.
+/// their order, under the name of another version of the writer; `None` if the writer would have
+/// ended the file elsewhere.
 pub(crate) fn digest_again(
     path: &Path,
     schema: &SchemaRef,
     footer: &[(String, String)],
+    created_by: &str,
     is_last: bool,
     stop: &CancelToken,
 ) -> Result<Option<String>> {
@@ -107,8 +110,8 @@ pub(crate) fn digest_again(
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).context(doing)?).context(doing)?;
     let reader = reader.with_batch_size(BATCH_ROWS).build().context(doing)?;
     let sink = digest::Sink::default();
-    let mut writer =
-        ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer)?)).context(doing)?;
+    let mut writer = ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties(footer, created_by)?))
+        .context(doing)?;
     let mut is_full = false;
     for batch in reader {
         stop.check()?;
@@ -126,11 +129,11 @@ pub(crate) fn digest_again(
 }
 
 /// Returns the settings of every released file.
-fn properties(footer: &[(String, String)]) -> Result<WriterProperties> {
+fn properties(footer: &[(String, String)], created_by: &str) -> Result<WriterProperties> {
     let footer = footer.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
     Ok(WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_created_by(CREATED_BY.to_owned())
+        .set_created_by(created_by.to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).context("writing the release")?))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
         .set_key_value_metadata(Some(footer))
@@ -219,7 +222,7 @@ impl Parts<'_> {
     fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
         let name = format!("part-{:05}.parquet", self.done.len());
         let file = File::create_new(self.folder.join(&name)).context("writing the release")?;
-        let (schema, properties) = (Arc::clone(&self.schema.schema), properties(self.footer)?);
+        let (schema, properties) = (Arc::clone(&self.schema.schema), properties(self.footer, CREATED_BY)?);
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).context("writing the release")?;
         Ok((writer, Part { name, rows: 0 }))
     }

@@ -1,0 +1,232 @@
+//! Classes judged by the models: which are kept, and what that implies.
+
+use super::individuals::Marked;
+use super::{ClassTable, Classes};
+use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
+
+/// A recoding whose classes were checked against all class models: the input of losses.
+pub trait EvaluatedRecoding {
+    /// Returns the classes.
+    fn evaluated(&self) -> &EvaluatedClasses<'_>;
+
+    /// Returns for each column the sum over all rows of the number of leaves that the row's class
+    /// shows; a suppressed row shows all of them.
+    fn covered(&self) -> Vec<u128>;
+}
+
+/// Classes of any recoding that were checked against all class models.
+#[derive(Debug)]
+pub struct EvaluatedClasses<'a> {
+    table: &'a ClassTable,
+    classes: &'a Classes,
+    kept: Vec<bool>,
+    kept_rows: u64,
+    kept_classes: u64,
+    min_class: Option<u64>,
+    surely_suppressed: u64,
+    individuals: Suppressed,
+    squares: u128,
+}
+
+/// Counts the individuals with a row in a failing class.
+#[derive(Debug, Clone, Copy)]
+struct Suppressed {
+    /// At this node.
+    here: u64,
+    /// At every node below.
+    surely: u64,
+}
+
+/// Verdicts on sizes below this are cached: most classes are small.
+const SMALL: usize = 64;
+
+/// The verdict of the requirements on a class.
+#[derive(Clone, Copy)]
+struct Verdict {
+    /// Whether all models hold.
+    holds: bool,
+    /// Whether all models that survive any merging hold and the class is as large as they imply.
+    may_hold_below: bool,
+}
+
+impl<'a> EvaluatedClasses<'a> {
+    /// Evaluates classes: a class is kept iff every model holds, and its number is below `released`.
+    pub(super) fn new(
+        table: &'a ClassTable,
+        classes: &'a Classes,
+        released: usize,
+        requirements: &[Requirement],
+    ) -> Self {
+        let counted = table.counted();
+        let least = requirements.iter().map(|r| r.model.min_size()).max().unwrap_or(0);
+        let of_size: Vec<&Requirement> =
+            requirements.iter().filter(|r| r.model.needs() == Needs::Size).collect();
+        let by_size = |size: u64| {
+            let class = Class::of_size(size);
+            let holds = |r: &&Requirement| r.model.holds(r.model.value(&class));
+            let survives = |r: &&&Requirement| r.model.merge(counted) == Merge::Any;
+            Verdict {
+                holds: size >= least && of_size.iter().all(holds),
+                may_hold_below: size >= least && of_size.iter().filter(survives).all(holds),
+            }
+        };
+        let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();
+        let of_values: Vec<(&Requirement, usize)> = requirements
+            .iter()
+            .filter(|r| r.model.needs() != Needs::Size)
+            .map(|r| {
+                let name = r.sensitive.as_ref();
+                let at = table.sensitive.iter().position(|column| Some(column) == name);
+                // A column that was not counted has no values, so no class holds.
+                (r, at.unwrap_or(usize::MAX))
+            })
+            .collect();
+
+        let mut evaluated = Self {
+            table,
+            classes,
+            kept: Vec::with_capacity(classes.len()),
+            kept_rows: 0,
+            kept_classes: 0,
+            min_class: None,
+            surely_suppressed: 0,
+            individuals: Suppressed { here: 0, surely: 0 },
+            squares: 0,
+        };
+        let mut marked = classes.members.as_ref().map(|_| {
+            let all = table.total_individuals();
+            (Marked::none(all), Marked::none(all))
+        });
+        for (number, rows) in classes.rows().enumerate() {
+            let size = classes.size(number, rows);
+            let known = usize::try_from(size).ok().and_then(|size| small.get(size));
+            let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
+            if number >= released {
+                verdict = Verdict { holds: false, may_hold_below: false };
+            }
+            for (requirement, column) in &of_values {
+                if !verdict.may_hold_below {
+                    break;
+                }
+                let class = Class { size, sensitive: classes.by_value(number, *column) };
+                let holds = requirement.model.holds(requirement.model.value(&class));
+                verdict.holds &= holds;
+                verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
+            }
+            if let (Some((here, surely)), Some(individuals)) = (&mut marked, classes.individuals(number)) {
+                if !verdict.holds {
+                    here.mark(individuals);
+                }
+                if !verdict.may_hold_below {
+                    surely.mark(individuals);
+                }
+            }
+            evaluated.add(size, rows, verdict);
+        }
+        evaluated.individuals = match marked {
+            Some((here, surely)) => Suppressed { here: here.count(), surely: surely.count() },
+            None => Suppressed { here: evaluated.suppressed_rows(), surely: evaluated.surely_suppressed },
+        };
+        evaluated
+    }
+
+    fn add(&mut self, size: u64, rows: u64, verdict: Verdict) {
+        self.kept.push(verdict.holds);
+        self.squares += u128::from(rows) * u128::from(rows);
+        if verdict.holds {
+            self.kept_rows += rows;
+            self.kept_classes += 1;
+            self.min_class = Some(self.min_class.map_or(size, |least| least.min(size)));
+        }
+        if !verdict.may_hold_below {
+            self.surely_suppressed += rows;
+        }
+    }
+
+    /// Returns the table that the classes belong to.
+    pub fn table(&self) -> &'a ClassTable {
+        self.table
+    }
+
+    /// Returns K, the number of rows in kept classes.
+    pub fn kept_rows(&self) -> u64 {
+        self.kept_rows
+    }
+
+    /// Returns S, the number of rows in failing classes.
+    pub fn suppressed_rows(&self) -> u64 {
+        self.table.total_rows - self.kept_rows
+    }
+
+    /// Returns the number of rows that every node below suppresses too: those of classes that fail
+    /// a model which survives any merging, or that are smaller than a model implies. At most
+    /// [`suppressed_rows`](Self::suppressed_rows).
+    pub fn surely_suppressed_rows(&self) -> u64 {
+        self.surely_suppressed
+    }
+
+    /// Returns the number of individuals with at least one row in a failing class; rows if no
+    /// individuals are counted.
+    pub fn suppressed_individuals(&self) -> u64 {
+        self.individuals.here
+    }
+
+    /// Returns the number of individuals with a row that every node below suppresses too. At most
+    /// [`suppressed_individuals`](Self::suppressed_individuals).
+    pub fn surely_suppressed_individuals(&self) -> u64 {
+        self.individuals.surely
+    }
+
+    /// Returns the number of classes, kept or not.
+    pub fn classes(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
+    /// Returns the number of kept classes.
+    pub fn kept_classes(&self) -> u64 {
+        self.kept_classes
+    }
+
+    /// Returns the size of the smallest kept class, in individuals.
+    pub fn min_class(&self) -> Option<u64> {
+        self.min_class
+    }
+
+    /// Returns the sum of the squared row counts of all classes, kept or not.
+    pub fn squares(&self) -> u128 {
+        self.squares
+    }
+
+    /// Returns the number and the row count of each kept class.
+    pub fn kept(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.all().filter(|(_, _, kept)| *kept).map(|(class, rows, _)| (class, rows))
+    }
+
+    /// Returns the number and the row count of each failing class.
+    pub fn suppressed(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.all().filter(|(_, _, kept)| !*kept).map(|(class, rows, _)| (class, rows))
+    }
+
+    /// Returns each class's number, its row count and whether it is kept.
+    pub fn all(&self) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
+        self.classes.rows().zip(&self.kept).enumerate().map(|(class, (rows, kept))| (class, rows, *kept))
+    }
+
+    /// Returns the size of a class with `rows` rows: its individuals, or `rows` if none are
+    /// counted.
+    pub fn size(&self, class: usize, rows: u64) -> u64 {
+        self.classes.size(class, rows)
+    }
+
+    /// Returns how many individuals of `class` (rows, if none are counted) have each value of a
+    /// sensitive column.
+    pub fn by_value(&self, class: usize, column: usize) -> &[ValueCount] {
+        self.classes.by_value(class, column)
+    }
+
+    /// Returns how many rows of `class` have each value of a sensitive column; `None` if the table
+    /// does not count that column.
+    pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {
+        (column < self.table.sensitive.len()).then(|| self.classes.sensitive(class, column))
+    }
+}

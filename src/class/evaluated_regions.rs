@@ -1,0 +1,58 @@
+//! Released classes that are evaluated.
+
+use std::ops::Deref;
+
+use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
+use super::{ClassTable, Classes, ReleasedClasses};
+use crate::model::Requirement;
+
+/// Released classes that were checked against all class models.
+#[derive(Debug)]
+pub struct EvaluatedRegions<'a> {
+    released: &'a ReleasedClasses,
+    classes: EvaluatedClasses<'a>,
+}
+
+impl<'a> Deref for EvaluatedRegions<'a> {
+    type Target = EvaluatedClasses<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.classes
+    }
+}
+
+impl<'a> EvaluatedRegions<'a> {
+    /// Evaluates the [merged](ClassTable::merge) `classes`: a released class is kept iff every model
+    /// holds; the class of the suppressed base classes is not.
+    pub fn new(
+        table: &'a ClassTable,
+        released: &'a ReleasedClasses,
+        classes: &'a Classes,
+        requirements: &[Requirement],
+    ) -> Self {
+        let evaluated = EvaluatedClasses::new(table, classes, released.shows().len(), requirements);
+        Self { released, classes: evaluated }
+    }
+
+    /// Returns the released classes.
+    pub fn released(&self) -> &'a ReleasedClasses {
+        self.released
+    }
+}
+
+impl EvaluatedRecoding for EvaluatedRegions<'_> {
+    fn evaluated(&self) -> &EvaluatedClasses<'_> {
+        &self.classes
+    }
+
+    fn covered(&self) -> Vec<u128> {
+        let suppressed = u128::from(self.suppressed_rows());
+        let columns = self.table().columns().iter().enumerate();
+        let covered = columns.map(|(at, column)| {
+            let shown = |class: usize| self.released.shows()[class][at].leaves(column);
+            let kept = self.kept().map(|(class, rows)| u128::from(rows) * u128::from(shown(class)));
+            kept.sum::<u128>() + suppressed * u128::from(column.leaves())
+        });
+        covered.collect()
+    }
+}
