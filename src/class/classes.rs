@@ -1,4 +1,4 @@
-//! The classes of one node: packed codes, rows, and the frequency of each sensitive value.
+//! The classes of one node, or released ones: packed codes, rows, and the frequency of each sensitive value.
 
 use super::Held;
 use super::histograms::Histograms;
@@ -6,7 +6,7 @@ use super::individuals::ClassIndividuals;
 use super::packing::Packing;
 use crate::model::ValueCount;
 
-/// The classes of one node, in arbitrary order. Their memory comes out of the table's budget.
+/// The classes of one node in arbitrary order, or released classes in theirs. Their memory comes out of the table's budget.
 pub struct Classes {
     /// One run of words per class: its key, then its number of rows.
     pub(super) entries: Vec<u64>,

@@ -21,6 +21,8 @@ pub struct EncodedColumn {
     values: ArrayRef,
     levels: Vec<EncodedLevel>,
     leaves: u64,
+    /// The place of each level-0 code among all leaves.
+    places: Vec<u32>,
 }
 
 /// One level of an [`EncodedColumn`]. Its `Debug` shows no cell.
@@ -110,6 +112,7 @@ impl EncodedColumn {
         let mut leaf_rows = vec![0u64; leaf_count];
         coded[0].1.iter().zip(frequency).for_each(|(leaf, n)| leaf_rows[*leaf as usize] += n);
         let (leaf_counts, total) = leaf_counts(&hierarchy, &coded, &of_leaf);
+        let places = places(&hierarchy, &values, &coded[0].1, leaf_count)?;
         let mut levels: Vec<EncodedLevel> = Vec::new();
         for (level, leaves) in leaf_counts.into_iter().enumerate() {
             let (labels, of_value) = (ArrayRef::clone(&coded[level].0), coded[level].1.clone());
@@ -136,7 +139,7 @@ impl EncodedColumn {
                 to_coarser,
             });
         }
-        Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total })
+        Ok(Self { name, hierarchy, weight: weight / heaviest, values, levels, leaves: total, places })
     }
 
     /// Returns the column's name.
@@ -201,6 +204,12 @@ impl EncodedColumn {
         self.leaves
     }
 
+    /// Returns the number of leaves from one level-0 code to another one, both included.
+    pub(super) fn leaves_between(&self, first: u32, last: u32) -> u64 {
+        let [first, last] = [first, last].map(|code| u64::from(self.places[code as usize]));
+        last.saturating_sub(first) + 1
+    }
+
     /// Returns the bytes that the codes take.
     pub(super) fn bytes(&self) -> usize {
         let of_level = |level: &EncodedLevel| {
@@ -209,7 +218,8 @@ impl EncodedColumn {
                 level.of_value.capacity() * size_of::<u32>() + 2 * level.leaves.capacity() * size_of::<u64>();
             maps + codes + level.labels.get_array_memory_size()
         };
-        self.values.get_array_memory_size() + self.levels.iter().map(of_level).sum::<usize>()
+        let places = self.places.capacity() * size_of::<u32>();
+        self.values.get_array_memory_size() + places + self.levels.iter().map(of_level).sum::<usize>()
     }
 
     /// Returns the map of label codes at level `from` to label codes at level `to`.
@@ -249,6 +259,20 @@ fn entropy(of_leaf: &[u32], below: &[u64], frequency: &[u64]) -> f64 {
     });
     // Starts from +0.0 because an empty sum of floats is -0.0.
     bits.fold(0.0, |sum, bits| sum + bits)
+}
+
+/// Returns the place of each of the `leaves` level-0 codes among all leaves: that of the hierarchy
+/// file, after one for NULL if it occurs, else its own number.
+fn places(hierarchy: &Hierarchy, values: &ArrayRef, codes: &[u32], leaves: usize) -> Result<Vec<u32>> {
+    let Some(positions) = hierarchy.leaf_positions(values)? else {
+        return (0..leaves).map(|code| u32::try_from(code).map_err(Error::internal)).collect();
+    };
+    let nulls = u32::from(values.null_count() > 0);
+    let mut places = vec![0; leaves];
+    for (code, position) in codes.iter().zip(&positions) {
+        places[*code as usize] = position.map_or(0, |position| position + nulls);
+    }
+    Ok(places)
 }
 
 /// Counts the leaves below each label of each level, and all leaves (D): the rows of the hierarchy

@@ -4,21 +4,21 @@ use super::individuals::Marked;
 use super::{ClassTable, Classes};
 use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
 
-/// A recoding whose classes were checked against all class models: the input of losses.
+/// A recoding whose classes were checked against all class models.
 pub trait EvaluatedRecoding {
     /// Returns the classes.
     fn evaluated(&self) -> &EvaluatedClasses<'_>;
 
     /// Returns for each column the sum over all rows of the number of leaves that the row's class
     /// shows; a suppressed row shows all of them.
-    fn covered(&self) -> Vec<u128>;
+    fn leaves_shown(&self) -> Vec<u128>;
 }
 
 /// Classes of any recoding that were checked against all class models.
 #[derive(Debug)]
 pub struct EvaluatedClasses<'a> {
     table: &'a ClassTable,
-    classes: &'a Classes,
+    pub(super) classes: &'a Classes,
     kept: Vec<bool>,
     kept_rows: u64,
     kept_classes: u64,
@@ -31,9 +31,9 @@ pub struct EvaluatedClasses<'a> {
 /// Counts the individuals with a row in a failing class.
 #[derive(Debug, Clone, Copy)]
 struct Suppressed {
-    /// At this node.
+    /// In these classes.
     here: u64,
-    /// At every node below.
+    /// At every node below, of a node.
     surely: u64,
 }
 
@@ -158,7 +158,7 @@ impl<'a> EvaluatedClasses<'a> {
         self.table.total_rows - self.kept_rows
     }
 
-    /// Returns the number of rows that every node below suppresses too: those of classes that fail
+    /// For a node, returns the number of rows that every node below suppresses too: those of classes that fail
     /// a model which survives any merging, or that are smaller than a model implies. At most
     /// [`suppressed_rows`](Self::suppressed_rows).
     pub fn surely_suppressed_rows(&self) -> u64 {
@@ -171,13 +171,13 @@ impl<'a> EvaluatedClasses<'a> {
         self.individuals.here
     }
 
-    /// Returns the number of individuals with a row that every node below suppresses too. At most
+    /// For a node, returns the number of individuals with a row that every node below suppresses too. At most
     /// [`suppressed_individuals`](Self::suppressed_individuals).
     pub fn surely_suppressed_individuals(&self) -> u64 {
         self.individuals.surely
     }
 
-    /// Returns the number of classes, kept or not.
+    /// Returns the number of classes, kept or not; all suppressed base classes of released classes are one.
     pub fn classes(&self) -> u64 {
         self.kept.len() as u64
     }

@@ -10,7 +10,6 @@ use crate::model::Requirement;
 #[derive(Debug)]
 pub struct EvaluatedNode<'a> {
     levels: &'a [usize],
-    numbers: &'a Classes,
     classes: EvaluatedClasses<'a>,
 }
 
@@ -31,7 +30,7 @@ impl<'a> EvaluatedNode<'a> {
         requirements: &[Requirement],
     ) -> Self {
         let evaluated = EvaluatedClasses::new(table, classes, classes.len(), requirements);
-        Self { levels, numbers: classes, classes: evaluated }
+        Self { levels, classes: evaluated }
     }
 
     /// Returns the node's levels, one per column.
@@ -41,7 +40,7 @@ impl<'a> EvaluatedNode<'a> {
 
     /// Returns the label code of `class` in `column`.
     pub fn code(&self, class: usize, column: usize) -> u32 {
-        self.table().code(self.numbers, class, column)
+        self.table().code(self.classes.classes, class, column)
     }
 
     /// Returns the suppressed rows of each column by label code.
@@ -78,7 +77,7 @@ impl EvaluatedRecoding for EvaluatedNode<'_> {
         &self.classes
     }
 
-    fn covered(&self) -> Vec<u128> {
+    fn leaves_shown(&self) -> Vec<u128> {
         let columns = || self.table().columns().iter().zip(self.levels);
         let missing: Vec<(&[u64], u64)> =
             columns().map(|(c, level)| (c.level(*level).leaves(), c.leaves())).collect();

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
-use super::{ClassTable, Classes, ReleasedClasses};
+use super::{ClassTable, MergedClasses, ReleasedClasses};
 use crate::model::Requirement;
 
 /// Released classes that were checked against all class models.
@@ -22,15 +22,15 @@ impl<'a> Deref for EvaluatedRegions<'a> {
 }
 
 impl<'a> EvaluatedRegions<'a> {
-    /// Evaluates the [merged](ClassTable::merge) `classes`: a released class is kept iff every model
+    /// Evaluates the [merged](ClassTable::merge) classes: a released class is kept iff every model
     /// holds; the class of the suppressed base classes is not.
     pub fn new(
         table: &'a ClassTable,
         released: &'a ReleasedClasses,
-        classes: &'a Classes,
+        merged: &'a MergedClasses,
         requirements: &[Requirement],
     ) -> Self {
-        let evaluated = EvaluatedClasses::new(table, classes, released.shows().len(), requirements);
+        let evaluated = EvaluatedClasses::new(table, &merged.0, released.regions().len(), requirements);
         Self { released, classes: evaluated }
     }
 
@@ -45,11 +45,11 @@ impl EvaluatedRecoding for EvaluatedRegions<'_> {
         &self.classes
     }
 
-    fn covered(&self) -> Vec<u128> {
+    fn leaves_shown(&self) -> Vec<u128> {
         let suppressed = u128::from(self.suppressed_rows());
         let columns = self.table().columns().iter().enumerate();
         let covered = columns.map(|(at, column)| {
-            let shown = |class: usize| self.released.shows()[class][at].leaves(column);
+            let shown = |class: usize| self.released.regions()[class][at].leaves(column);
             let kept = self.kept().map(|(class, rows)| u128::from(rows) * u128::from(shown(class)));
             kept.sum::<u128>() + suppressed * u128::from(column.leaves())
         });

@@ -172,6 +172,12 @@ impl ClassIndividuals {
         Self { by_value: by_value.collect(), individuals: self.individuals.regrouped(groups, seen) }
     }
 
+    /// Returns an upper bound of the member numbers in any of the lists.
+    pub(super) fn most_members(&self) -> usize {
+        let pairs = self.by_value.iter().map(|by_value| by_value.pairs.all);
+        pairs.chain([self.individuals.all]).max().unwrap_or(0) as usize
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let by_value = self.by_value.iter().map(|by_value| by_value.pairs.bytes() + by_value.counts.bytes());
         self.individuals.bytes() + by_value.sum::<usize>()

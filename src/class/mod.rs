@@ -3,7 +3,8 @@
 //! [`ClassTable`] holds the base classes, which are the distinct tuples of the quasi-identifiers
 //! with their sizes and the counts of their sensitive values, as small integer codes.
 //! [`ClassTable::roll_up`] makes a node's [`Classes`] from those of a finer node: it maps codes to
-//! codes and merges classes that become equal.
+//! codes and merges classes that become equal. [`ClassTable::merge`] makes those of
+//! [`ReleasedClasses`], which need not show levels.
 
 mod builder;
 mod class_sizes;
@@ -39,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
 use crate::model::{Counted, ValueCount};
 use packing::Packing;
-use roll_up::{Step, merge_to, roll_up};
+use roll_up::{Step, merge_by_number, roll_up};
 
 /// Reserves memory before it is used. Above this layer it is DataFusion's memory pool.
 pub trait Budget: Send + Sync {
@@ -121,6 +122,11 @@ impl Drop for Held {
         self.budget.shrink(self.bytes);
     }
 }
+
+/// Released classes with their rows, values and individuals. If base classes are suppressed, they
+/// are one more class after the released ones.
+#[derive(Debug)]
+pub struct MergedClasses(Classes);
 
 /// The base classes of a table and the codes of its quasi-identifiers at every level.
 pub struct ClassTable {
@@ -265,21 +271,23 @@ impl ClassTable {
         }
         roll_up(classes, &keep, &steps, at_most, scratch)
     }
-}
 
-impl ClassTable {
-    /// Merges the base classes into released ones, in their order; the suppressed base classes, if
-    /// there are any, make one more class after them.
+    /// Merges the base classes into released ones, in their order.
     ///
     /// # Errors
-    /// A data error when memory runs out.
-    pub fn merge(&self, released: &ReleasedClasses) -> Result<Classes> {
-        let suppressed = u32::try_from(released.shows().len()).map_err(|_| too_many_classes())?;
+    /// An internal error for the released classes of another table, a data error when memory runs
+    /// out.
+    pub fn merge(&self, released: &ReleasedClasses) -> Result<MergedClasses> {
+        if released.class_of_base().len() != self.base.len() {
+            return Err(Error::internal("merge: the released classes are those of another table"));
+        }
+        let suppressed = u32::try_from(released.regions().len()).map_err(|_| too_many_classes())?;
         let mut held = Held::new(self.base.held.budget());
-        held.at_least(size_of_val(released.of_base()))?;
-        let target: Vec<u32> = released.of_base().iter().map(|class| class.unwrap_or(suppressed)).collect();
+        held.at_least(size_of_val(released.class_of_base()))?;
+        let classes = released.class_of_base().iter();
+        let target: Vec<u32> = classes.map(|class| class.unwrap_or(suppressed)).collect();
         let some_suppressed = usize::from(target.contains(&suppressed));
-        merge_to(&self.base, &target, released.shows().len() + some_suppressed)
+        merge_by_number(&self.base, &target, released.regions().len() + some_suppressed).map(MergedClasses)
     }
 }
 

@@ -4,78 +4,96 @@ use super::region::Region;
 use super::{ClassTable, Held};
 use crate::error::{Error, Result};
 
-/// Which released class each base class goes to, and what each released class shows.
+/// Maps each base class to a released class or to none, and holds for each released class one region
+/// per column.
 ///
 /// # Contract
-/// Every released class has a base class, and shows in each column a region that holds the values
-/// of all its base classes. No two released classes show the same regions: rows that look the same
-/// are in one class. Its memory comes out of the table's budget. `Debug` shows no cell.
+/// Every released class has a base class, and shows in each column a region that holds the values of
+/// all its base classes. No two released classes show the same: regions with the same text are one
+/// region. Its memory comes out of the table's budget. `Debug` shows no cell.
 pub struct ReleasedClasses {
-    of_base: Vec<Option<u32>>,
-    shows: Vec<Box<[Region]>>,
+    class_of_base: Vec<Option<u32>>,
+    regions: Vec<Box<[Region]>>,
     _held: Held,
 }
 
 impl std::fmt::Debug for ReleasedClasses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ReleasedClasses({} of {} base classes)", self.shows.len(), self.of_base.len())
+        write!(f, "ReleasedClasses({} of {} base classes)", self.regions.len(), self.class_of_base.len())
     }
 }
 
 impl ReleasedClasses {
-    /// Checks the classes that a method made of a table: `of_base` has the released class of each
-    /// base class, `None` for a suppressed one; `shows` has the regions of each released class, one
-    /// per column.
+    /// Checks the classes that a method made of a table: `class_of_base` has the released class of
+    /// each base class, `None` for a suppressed one; `regions` has the regions of each released
+    /// class, one per column.
     ///
     /// # Errors
     /// An internal error if the contract does not hold, a data error when memory runs out.
-    pub fn new(table: &ClassTable, of_base: Vec<Option<u32>>, shows: Vec<Box<[Region]>>) -> Result<Self> {
+    pub fn new(
+        table: &ClassTable,
+        class_of_base: Vec<Option<u32>>,
+        mut regions: Vec<Box<[Region]>>,
+    ) -> Result<Self> {
         let broken = |why: &str| Err(Error::internal(format!("released classes: {why}")));
-        let mut held = Held::new(table.base.held.budget());
-        let regions = shows.len() * (table.columns.len() * size_of::<Region>() + size_of::<Box<[Region]>>());
-        held.at_least(of_base.len() * size_of::<Option<u32>>() + 2 * regions)?;
-        let is_of = |shown: &[Region]| {
-            let mut regions = shown.iter().zip(&table.columns);
-            shown.len() == table.columns.len() && regions.all(|(region, column)| region.is_of(column))
-        };
-        if of_base.len() != table.base.len() || !shows.iter().all(|shown| is_of(shown)) {
-            return broken("not one class per base class, or not one region per column");
+        let (columns, base) = (&table.columns, &table.base);
+        let mut held = Held::new(base.held.budget());
+        held.at_least(class_of_base.len() * size_of::<Option<u32>>() + bytes(&regions))?;
+        let mut for_checks = Held::new(base.held.budget());
+        for_checks.at_least(regions.len() * (size_of::<&[Region]>() + 1))?;
+        if class_of_base.len() != base.len() {
+            return broken("not one entry per base class");
         }
-        let mut has_base = vec![false; shows.len()];
-        for class in of_base.iter().flatten() {
-            match has_base.get_mut(*class as usize) {
-                Some(has_base) => *has_base = true,
-                None => return broken("a base class goes to a class that shows nothing"),
+        if regions.iter().any(|shown| shown.len() != columns.len()) {
+            return broken("not one region per column");
+        }
+        for shown in &mut regions {
+            for (region, column) in shown.iter_mut().zip(columns) {
+                if !region.is_valid_for(column) {
+                    return broken("a region without values of its column");
+                }
+                *region = std::mem::replace(region, Region::Everything).canonical(column)?;
+            }
+        }
+        let mut has_base = vec![false; regions.len()];
+        for (number, class) in class_of_base.iter().enumerate() {
+            let Some(class) = class.map(|class| class as usize) else { continue };
+            let Some(shown) = regions.get(class) else {
+                return broken("a base class goes to a class that shows nothing");
+            };
+            has_base[class] = true;
+            let mut shown = shown.iter().zip(columns).enumerate();
+            if !shown.all(|(at, (region, column))| region.holds(column, table.code(base, number, at))) {
+                return broken("a class does not show the value of one of its base classes");
             }
         }
         if has_base.contains(&false) {
             return broken("a class without a base class");
         }
-        let mut all: Vec<&Box<[Region]>> = shows.iter().collect();
+        let mut all: Vec<&[Region]> = regions.iter().map(|shown| &**shown).collect();
         all.sort_unstable();
         if all.windows(2).any(|pair| pair[0] == pair[1]) {
             return broken("two classes show the same");
         }
-        for (base, class) in of_base.iter().enumerate() {
-            let Some(class) = class else { continue };
-            let mut regions = shows[*class as usize].iter().zip(&table.columns).enumerate();
-            if !regions.all(|(at, (region, column))| region.holds(column, table.code(&table.base, base, at)))
-            {
-                return broken("a class does not show the value of one of its base classes");
-            }
-        }
-        Ok(Self { of_base, shows, _held: held })
+        Ok(Self { class_of_base, regions, _held: held })
     }
 
     /// Returns the released class of each base class; `None` for a suppressed one.
-    pub fn of_base(&self) -> &[Option<u32>] {
-        &self.of_base
+    pub fn class_of_base(&self) -> &[Option<u32>] {
+        &self.class_of_base
     }
 
     /// Returns the regions of each released class, one per column.
-    pub fn shows(&self) -> &[Box<[Region]>] {
-        &self.shows
+    pub fn regions(&self) -> &[Box<[Region]>] {
+        &self.regions
     }
+}
+
+/// Returns the bytes that regions take.
+fn bytes(regions: &[Box<[Region]>]) -> usize {
+    let of_set = |region: &Region| if let Region::Set(codes) = region { size_of_val(&**codes) } else { 0 };
+    let of_class = |shown: &[Region]| size_of_val(shown) + shown.iter().map(of_set).sum::<usize>();
+    size_of_val(regions) + regions.iter().map(|shown| of_class(shown)).sum::<usize>()
 }
 
 #[cfg(test)]

@@ -8,8 +8,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::class::tests::quasi;
-use crate::class::{Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedRegions, Unlimited};
-use crate::generalize::Value;
+use crate::class::{
+    Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedRegions, MergedClasses, QuasiColumn,
+    Unlimited,
+};
+use crate::decimal::Decimal;
+use crate::generalize::clip::Clip;
+use crate::generalize::{Argument, Hierarchy, Options, hierarchy};
 use crate::measure::LOSSES;
 use crate::model::{Requirement, ValueCount, k_anonymity::KAnonymity, l_diversity::LDiversity};
 
@@ -26,7 +31,17 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(row, 1..40)
 }
 
+/// The columns are a number, in intervals or clipped, and a word.
 fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
+    table_within(rows, counts_individuals, None, &(Arc::new(Unlimited) as Arc<dyn Budget>)).unwrap()
+}
+
+fn table_within(
+    rows: &[Row],
+    counts_individuals: bool,
+    clip: Option<&Clip>,
+    budget: &Arc<dyn Budget>,
+) -> Result<ClassTable> {
     let mut groups: BTreeMap<Row, u64> = BTreeMap::new();
     for (a, b, value, individual) in rows {
         *groups.entry((*a, *b, *value, individual.filter(|_| counts_individuals))).or_default() += 1;
@@ -39,16 +54,19 @@ fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
     let b: ArrayRef = Arc::new(b.collect::<StringViewArray>());
     let value: ArrayRef = Arc::new(UInt8Array::from(cells(|row| row.2)));
     let individual: ArrayRef = Arc::new(UInt8Array::from(cells(|row| row.3)));
-    let columns = vec![quasi("a", &a, Some(("range", &[2, 4]))), quasi("b", &b, None)];
-    let budget: Arc<dyn Budget> = Arc::new(Unlimited);
-    let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
+    let mut columns = vec![quasi("a", &a, Some(("range", &[2, 4]))), quasi("b", &b, None)];
+    if let Some(clip) = clip {
+        columns[0].hierarchy = columns[0].hierarchy.clipped(clip).unwrap();
+    }
+    columns[1].weight = 0.5;
+    let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], budget)?;
     let mut values = vec![a, b, value];
     if counts_individuals {
         builder = builder.counting_individuals();
         values.push(individual);
     }
-    builder.add(&values, &groups.into_values().collect::<Vec<_>>()).unwrap();
-    builder.finish().unwrap()
+    builder.add(&values, &groups.into_values().collect::<Vec<_>>())?;
+    builder.finish()
 }
 
 /// The codes of a base class.
@@ -58,6 +76,11 @@ fn codes(table: &ClassTable, base: usize) -> Vec<u32> {
 
 /// Gives the base classes their regions; those that show the same are one class.
 fn released(table: &ClassTable, regions: &[Option<Box<[Region]>>]) -> ReleasedClasses {
+    let canonical = |shown: &[Region]| -> Box<[Region]> {
+        shown.iter().zip(&table.columns).map(|(region, c)| region.clone().canonical(c).unwrap()).collect()
+    };
+    let regions: Vec<Option<Box<[Region]>>> =
+        regions.iter().map(|shown| shown.as_deref().map(canonical)).collect();
     let distinct: BTreeSet<&Box<[Region]>> = regions.iter().flatten().collect();
     let numbers: BTreeMap<&Box<[Region]>, u32> = distinct.into_iter().zip(0..).collect();
     let of_base = regions.iter().map(|shown| shown.as_ref().map(|shown| numbers[shown])).collect();
@@ -109,11 +132,11 @@ proptest! {
     ) {
         let table = table(&rows, counts_individuals);
         let released = dealt(&table, &picks, kinds);
-        let merged = table.merge(&released).unwrap();
-        let suppressed = released.shows().len();
+        let MergedClasses(merged) = table.merge(&released).unwrap();
+        let suppressed = released.regions().len();
         let mut groups: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
         for row in &rows {
-            let class = released.of_base()[base_of(&table, &rows, row)];
+            let class = released.class_of_base()[base_of(&table, &rows, row)];
             groups.entry(class.map_or(suppressed, |class| class as usize)).or_default().push(row);
         }
         prop_assert_eq!(merged.len(), groups.len());
@@ -147,10 +170,10 @@ proptest! {
     ) {
         let table = table(&rows, false);
         let released = dealt(&table, &picks, kinds);
-        for (base, class) in released.of_base().iter().enumerate() {
+        for (base, class) in released.class_of_base().iter().enumerate() {
             let Some(class) = class else { continue };
             for (at, column) in table.columns().iter().enumerate() {
-                let region = &released.shows()[*class as usize][at];
+                let region = &released.regions()[*class as usize][at];
                 prop_assert!(region.holds(column, codes(&table, base)[at]));
                 let held = (0..column.distinct()).filter(|code| region.holds(column, *code as u32)).count();
                 prop_assert_eq!(region.leaves(column), held as u64);
@@ -158,10 +181,17 @@ proptest! {
         }
     }
 
-    /// The levels of any node, said once more as released classes, keep and lose the same to the bit.
+    /// The levels of any node, expressed as released classes, keep and lose the same to the bit.
     #[test]
-    fn levels_said_as_classes_lose_the_same(rows in rows(), counts_individuals in any::<bool>(), as_sets in any::<bool>()) {
-        let table = table(&rows, counts_individuals);
+    fn levels_expressed_as_released_classes_lose_the_same(
+        rows in rows(),
+        counts_individuals in any::<bool>(),
+        as_sets in any::<bool>(),
+        is_clipped in any::<bool>(),
+    ) {
+        let clip = Clip::new(Some(Decimal::integer(2)), Some(Decimal::integer(6))).unwrap();
+        let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+        let table = table_within(&rows, counts_individuals, is_clipped.then_some(&clip), &budget).unwrap();
         let requirements = [
             Requirement::of_sizes(KAnonymity::new(2).unwrap()),
             Requirement { model: Box::new(LDiversity::new(2).unwrap()), sensitive: Some("value".into()) },
@@ -188,7 +218,7 @@ proptest! {
             };
             prop_assert_eq!(facts(&node), facts(&regions), "{:?}", levels);
             for loss in LOSSES {
-                if let Some(any) = loss.of_any() {
+                if let Some(any) = loss.for_any_recoding() {
                     let (of_levels, of_regions) = (loss.value(&node), any.of(&regions));
                     prop_assert_eq!(of_levels.to_bits(), of_regions.to_bits(), "{} at {:?}", loss.doc().name, levels);
                 }
@@ -198,7 +228,7 @@ proptest! {
 }
 
 #[test]
-fn suppressed_base_classes_are_no_class() {
+fn suppressed_base_classes_are_not_released() {
     let rows: Vec<Row> = vec![
         (Some(1), Some(0), None, Some(1)),
         (Some(1), Some(0), None, Some(1)),
@@ -220,51 +250,177 @@ fn suppressed_base_classes_are_no_class() {
 
 #[test]
 fn classes_that_break_the_contract_are_refused() {
-    let rows: Vec<Row> = (0..3u8).map(|n| (Some(n), Some(0), None, None)).collect();
+    // The words are in the other order, so that the base classes are in the order of both columns.
+    let rows: Vec<Row> = (0..3u8).map(|n| (Some(n), Some(3 - n), None, None)).collect();
     let table = table(&rows, false);
     let interval = |first, last| Region::Interval { first, last };
-    let shows = |regions: &[Region]| -> Vec<Box<[Region]>> {
-        regions.iter().map(|region| vec![region.clone(), Region::Everything].into()).collect()
+    let all_words = || interval(0, 2);
+    let make = |class_of_base: &[Option<u32>], regions: &[&[Region]]| {
+        let regions = regions.iter().map(|shown| shown.to_vec().into()).collect();
+        ReleasedClasses::new(&table, class_of_base.to_vec(), regions).map_err(|error| error.to_string())
     };
-    let make = |of_base: &[Option<u32>], regions: &[Region]| {
-        ReleasedClasses::new(&table, of_base.to_vec(), shows(regions)).map_err(|error| error.to_string())
+    let (one, all) = ([Some(0); 3], Region::Everything);
+    assert!(
+        make(&[Some(0), Some(0), Some(1)], &[&[interval(0, 1), all.clone()], &[interval(2, 2), all.clone()]])
+            .is_ok()
+    );
+    assert!(make(&[Some(0), Some(0), None], &[&[Region::Set([0, 1].into()), all_words()]]).is_ok());
+    assert_eq!(format!("{:?}", make(&[None; 3], &[]).unwrap()), "ReleasedClasses(0 of 3 base classes)");
+    let of_one = |a: Region, b: Region, why: &str| {
+        let error = make(&one, &[&[a, b]]).unwrap_err();
+        assert!(error.contains(why), "{error}: not `{why}`");
     };
-    assert!(make(&[Some(0), Some(0), Some(1)], &[interval(0, 1), interval(2, 2)]).is_ok());
-    assert!(make(&[Some(0), Some(0), None], &[Region::Set([0, 1].into())]).is_ok());
-    for (of_base, regions, why) in [
-        (vec![Some(0); 2], vec![interval(0, 2)], "not one class per base class"),
-        (vec![Some(0); 3], vec![interval(0, 3)], "not one class per base class"),
-        (vec![Some(0); 3], vec![interval(2, 0)], "not one class per base class"),
-        (vec![Some(0); 3], vec![Region::Set([0, 2, 1].into())], "not one class per base class"),
-        (vec![Some(0); 3], vec![Region::Label { level: 9, code: 0 }], "not one class per base class"),
-        (vec![Some(1); 3], vec![interval(0, 2)], "shows nothing"),
-        (vec![Some(0); 3], vec![interval(0, 2), interval(0, 1)], "without a base class"),
-        (vec![Some(0), Some(1), Some(1)], vec![interval(0, 2), interval(0, 2)], "show the same"),
-        (vec![Some(0); 3], vec![interval(0, 1)], "does not show the value"),
-        (vec![Some(0); 3], vec![Region::Set([0, 2].into())], "does not show the value"),
+    let invalid = "a region without values of its column";
+    of_one(interval(0, 3), all.clone(), invalid);
+    of_one(interval(2, 0), all.clone(), invalid);
+    of_one(Region::Set([0, 2, 1].into()), all.clone(), invalid);
+    of_one(Region::Set([0, 0, 1, 2].into()), all.clone(), invalid);
+    of_one(Region::Set([].into()), all.clone(), invalid);
+    of_one(Region::Set([0, 3].into()), all.clone(), invalid);
+    of_one(Region::Label { level: 9, code: 0 }, all.clone(), invalid);
+    of_one(Region::Label { level: 0, code: 3 }, all.clone(), invalid);
+    of_one(interval(0, 1), all.clone(), "does not show the value");
+    of_one(Region::Set([0, 2].into()), all.clone(), "does not show the value");
+    of_one(all.clone(), interval(0, 1), "does not show the value");
+    for (class_of_base, regions, why) in [
+        (vec![Some(0); 2], vec![vec![all.clone(), all.clone()]], "not one entry per base class"),
+        (vec![Some(0); 3], vec![vec![all.clone()]], "not one region per column"),
+        (vec![Some(1); 3], vec![vec![all.clone(), all.clone()]], "shows nothing"),
+        (
+            vec![Some(0); 3],
+            vec![vec![all.clone(), all.clone()], vec![interval(0, 1), all.clone()]],
+            "without a base class",
+        ),
+        (
+            vec![Some(0), Some(1), Some(2)],
+            vec![
+                vec![interval(0, 2), all.clone()],
+                vec![all.clone(), all.clone()],
+                vec![interval(0, 2), all.clone()],
+            ],
+            "show the same",
+        ),
     ] {
-        let error = make(&of_base, &regions).unwrap_err();
+        let regions: Vec<&[Region]> = regions.iter().map(Vec::as_slice).collect();
+        let error = make(&class_of_base, &regions).unwrap_err();
         assert!(error.contains(why), "{error}: not `{why}`");
     }
-    assert_eq!(
-        format!("{:?}", make(&[None, None, None], &[]).unwrap()),
-        "ReleasedClasses(0 of 3 base classes)"
-    );
 }
 
 #[test]
-fn labels_of_a_file_hold_its_leaves() {
-    let file = "one;low;*\ntwo;low;*\nthree;high;*\nfour;high;*\n";
-    let rows = crate::generalize::hierarchy::parse_csv(file, "n").unwrap();
+fn regions_with_one_text_are_one_region() {
+    let rows: Vec<Row> = (0..3u8).map(|n| (Some(n), Some(0), None, None)).collect();
+    let table = table(&rows, false);
+    let column = &table.columns()[0];
+    let canonical = |region: Region| region.canonical(column).unwrap();
+    let second = Region::Label { level: 0, code: 1 };
+    assert_eq!(canonical(Region::Interval { first: 1, last: 1 }), second);
+    assert_eq!(canonical(Region::Set([1].into())), second);
+    assert_eq!(canonical(Region::Label { level: column.height(), code: 0 }), Region::Everything);
+    for region in [
+        Region::Interval { first: 0, last: 2 },
+        Region::Set([0, 2].into()),
+        Region::Label { level: 1, code: 0 },
+    ] {
+        assert_eq!(canonical(region.clone()), region);
+    }
+    // The only word shows itself, although it is all there is.
+    let word = Region::Label { level: 0, code: 0 };
+    assert_eq!(word.clone().canonical(&table.columns()[1]).unwrap(), word);
+}
+
+fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
     let levels =
-        (crate::generalize::hierarchy::ROW.levels)(&rows, &crate::generalize::Options::default()).unwrap();
-    let values: ArrayRef = Arc::new(StringViewArray::from(vec!["four", "one"]));
-    let hierarchy = crate::generalize::Hierarchy::new(values.data_type(), levels).unwrap();
-    let column = crate::class::QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 };
-    let table = crate::class::tests::table(vec![(column, Arc::clone(&values))]);
+        (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "n").unwrap(), &Options::default()).unwrap();
+    let values: ArrayRef = Arc::new(StringViewArray::from(values));
+    let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
+    crate::class::tests::table(vec![(QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }, values)])
+}
+
+/// Leaves of a file count where they do not occur, and NULL is one more.
+#[test]
+fn regions_of_a_file_have_its_leaves() {
+    let file = "one;low;*\ntwo;low;*\nthree;high;*\nfour;four;*\n";
+    assert!(matches!(hierarchy::parse_csv(file, "n").unwrap(), Argument::Table(_)));
+    let table = of_file(file, vec![Some("four"), Some("one")]);
     let column = &table.columns()[0];
     let low = Region::Label { level: 1, code: 0 };
     assert_eq!((low.leaves(column), low.holds(column, 0), low.holds(column, 1)), (2, true, false));
     assert_eq!((Region::Everything.leaves(column), Region::Set([1].into()).leaves(column)), (4, 1));
-    assert_eq!(Value::read(column.values(), 0).unwrap(), Value::Text("one".into()));
+    assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 4);
+    // Its own level repeats the last value.
+    assert_eq!(Region::Set([1].into()).canonical(column).unwrap(), Region::Label { level: 1, code: 1 });
+
+    let table = of_file(file, vec![Some("three"), None, Some("one")]);
+    let column = &table.columns()[0];
+    assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 2);
+    assert_eq!(Region::Interval { first: 1, last: 2 }.leaves(column), 3);
+    assert_eq!(
+        (Region::Interval { first: 0, last: 2 }.leaves(column), Region::Everything.leaves(column)),
+        (4, 5)
+    );
+}
+
+/// A key of several words is replaced by a number of one.
+#[test]
+fn wide_tables_merge() {
+    let columns = (0..20).map(|at| {
+        let values: ArrayRef = Arc::new(Int32Array::from_iter_values((0..40).map(|row| (row + at) % 40)));
+        (quasi(&format!("c{at}"), &values, None), values)
+    });
+    let table = crate::class::tests::table(columns.collect());
+    let half = |base: usize| (table.code(table.base(), base, 0) >= 20) as u32;
+    let mut regions = vec![vec![Region::Everything; 20]; 2];
+    regions[0][0] = Region::Interval { first: 0, last: 19 };
+    regions[1][0] = Region::Interval { first: 20, last: 39 };
+    let class_of_base = (0..table.base().len()).map(|base| Some(half(base))).collect();
+    let regions = regions.into_iter().map(Into::into).collect();
+    let released = ReleasedClasses::new(&table, class_of_base, regions).unwrap();
+    let MergedClasses(merged) = table.merge(&released).unwrap();
+    assert!(merged.rows().eq([20, 20]));
+    let other =
+        table_within(&[(Some(1), None, None, None)], false, None, &(Arc::new(Unlimited) as Arc<dyn Budget>));
+    assert!(other.unwrap().merge(&released).is_err());
+}
+
+/// Memory that merging takes is asked for, and given back.
+#[test]
+fn merging_keeps_to_the_budget() {
+    #[derive(Default)]
+    struct Counting {
+        used: std::sync::Mutex<(usize, usize)>,
+    }
+    impl Budget for Counting {
+        fn grow(&self, bytes: usize) -> Result<()> {
+            let mut used = self.used.lock().unwrap();
+            used.0 += bytes;
+            used.1 = used.1.max(used.0);
+            Ok(())
+        }
+        fn shrink(&self, bytes: usize) {
+            self.used.lock().unwrap().0 -= bytes;
+        }
+    }
+    let counting = Arc::new(Counting::default());
+    let budget: Arc<dyn Budget> = counting.clone();
+    let rows: Vec<Row> = (0..200u8).map(|n| (Some(n), Some(n % 4), Some(n % 3), Some(n))).collect();
+    let table = table_within(&rows, true, None, &budget).unwrap();
+    let before = counting.used.lock().unwrap().0;
+    counting.used.lock().unwrap().1 = before;
+    let set = |codes: std::ops::Range<u32>| -> Box<[Region]> {
+        vec![Region::Set(codes.collect()), Region::Everything].into()
+    };
+    let class = |base: usize| Some(u32::from(table.code(table.base(), base, 0) >= 100));
+    let classes = (0..table.base().len()).map(class).collect();
+    let released = ReleasedClasses::new(&table, classes, vec![set(0..100), set(100..200)]).unwrap();
+    let of_released = counting.used.lock().unwrap().0 - before;
+    assert!(of_released >= 200 * size_of::<u32>() + 200 * size_of::<Option<u32>>());
+    let merged = table.merge(&released).unwrap();
+    let (used, most) = *counting.used.lock().unwrap();
+    assert_eq!(used - before - of_released, merged.0.bytes());
+    assert!(most - used >= 200 * size_of::<u32>(), "the numbers of the classes are not accounted for");
+    drop((merged, released));
+    assert_eq!(counting.used.lock().unwrap().0, before);
+    drop(table);
+    assert_eq!(counting.used.lock().unwrap().0, 0);
 }

@@ -1,4 +1,5 @@
-//! Roll-up: merges the classes of a finer node into those of a coarser one.
+//! Roll-up: merges the classes of a finer node into those of a coarser one; or base classes into
+//! released ones, by their numbers.
 //!
 //! A roll-up maps codes to codes and adds the rows of classes that become equal; it never touches
 //! values or labels. The inner loop allocates nothing: the compiler knows the width of keys, and
@@ -85,7 +86,7 @@ pub(super) fn roll_up(
 
 /// Merges the classes of `source` that have the same number in `target`, which is below `classes`.
 /// The key of a merged class is its number.
-pub(super) fn merge_to(source: &Classes, target: &[u32], classes: usize) -> Result<Classes> {
+pub(super) fn merge_by_number(source: &Classes, target: &[u32], classes: usize) -> Result<Classes> {
     let mut held = Held::new(source.held.budget());
     held.at_least(classes * 2 * size_of::<u64>())?;
     let mut entries: Vec<u64> = (0..classes as u64).flat_map(|number| [number, 0]).collect();
@@ -109,7 +110,8 @@ fn regrouped(
     let of_source: usize = source.sensitive.iter().map(Histograms::bytes).sum();
     let of_members = source.members.as_ref().map_or(0, ClassIndividuals::bytes);
     let grouping = if of_source + of_members > 0 { source.len() * 3 * size_of::<u64>() } else { 0 };
-    held.at_least(size_of_val(entries) + of_source + of_members + grouping)?;
+    let all = source.members.as_ref().map_or(0, ClassIndividuals::most_members);
+    held.at_least(size_of_val(entries) + of_source + of_members + grouping + all * size_of::<u32>())?;
     let sensitive = source.sensitive.iter().map(|histograms| histograms.regrouped(target, classes)).collect();
     let members = source.members.as_ref().map(|members| {
         let groups = Grouping::new(target, classes);

@@ -31,8 +31,8 @@ Without --input, only the released rows are checked. With it, every row must com
 the policy says and in a class that satisfies the models. The policy is read from the private record beside the
 release unless --policy names it.
 
-Every file must be what kanon writes for its rows, to the byte; where an earlier version wrote other bytes,
-the command says that they were not compared (`with_bytes` in JSON).")]
+Every file must be what kanon writes for its rows, to the byte. Where an earlier version wrote other
+bytes, the command says so (`with_bytes` in JSON).")]
 pub(crate) struct Verify {
     /// The folder of the release.
     out: PathBuf,
@@ -93,8 +93,8 @@ impl Verify {
         };
         if !checked.with_bytes {
             text += &format!(
-                "bytes     not compared: {} wrote the files, and {CREATED_BY} would write other bytes for their rows; \
-                 only the version that wrote them can tell whether they hold anything else\n",
+                "bytes     differ from what {CREATED_BY} writes for these rows: {} wrote the files, and only that \
+                 version can tell whether they hold anything else\n",
                 public.tool
             );
         }

@@ -92,13 +92,13 @@ pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &Data
 /// Restores the level that a record describes; `text` is whether its labels are text.
 fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>> {
     by.restore(text).ok_or_else(|| {
-        let what = match by.is_of_file() {
-            true => "whose hierarchy file is not available",
-            false => "which describes no level",
-        };
-        Error::policy(format!(
-            "column `{name}` of the release is `{by}`, {what}; give the policy of the release with --policy"
-        ))
+        Error::policy(match by.is_of_file() {
+            true => format!(
+                "column `{name}` of the release is `{by}`, whose hierarchy file is not available; give the policy \
+                 of the release with --policy"
+            ),
+            false => format!("column `{name}` of the release is `{by}`, which this version cannot restore"),
+        })
     })
 }
 

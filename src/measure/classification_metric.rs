@@ -49,7 +49,7 @@ impl LossMeasure for ClassificationMetric {
         Needs::SensitiveCounts
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         Some(self)
     }
 

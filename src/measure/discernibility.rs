@@ -39,7 +39,7 @@ impl LossMeasure for Discernibility {
         Grows::WithoutSuppression
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         Some(self)
     }
 

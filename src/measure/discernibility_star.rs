@@ -6,20 +6,13 @@
 //! A non-negative integer as a float, at most n^2. Always grows going up. It ignores suppression.
 
 use super::{Grows, Interval, Loss, LossMeasure, ratio};
-use crate::class::{EvaluatedNode, EvaluatedRecoding};
+use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::papers;
 
 /// The measure that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
 pub struct DiscernibilityStar;
-
-impl Loss for DiscernibilityStar {
-    fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64 {
-        let classes = recoding.evaluated();
-        ratio(classes.squares(), 1)
-    }
-}
 
 impl LossMeasure for DiscernibilityStar {
     fn doc(&self) -> &'static Doc {
@@ -36,12 +29,12 @@ impl LossMeasure for DiscernibilityStar {
         Grows::Always
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
-        Some(self)
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
+        None
     }
 
     fn value(&self, node: &EvaluatedNode<'_>) -> f64 {
-        self.of(node)
+        ratio(node.squares(), 1)
     }
 
     fn bound(&self, interval: &Interval<'_>) -> f64 {

@@ -35,7 +35,7 @@ impl LossMeasure for DistinctTuples {
         Grows::No
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         Some(self)
     }
 

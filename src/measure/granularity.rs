@@ -41,7 +41,7 @@ impl LossMeasure for Granularity {
         Grows::WithoutSuppression
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         Some(self)
     }
 
@@ -64,7 +64,7 @@ fn geometric(table: &ClassTable, columns: &[f64]) -> f64 {
 /// counts all leaves instead of those that its class shows.
 pub fn of_columns(recoding: &dyn EvaluatedRecoding) -> Vec<f64> {
     let table = recoding.evaluated().table();
-    let columns = table.columns().iter().zip(recoding.covered());
+    let columns = table.columns().iter().zip(recoding.leaves_shown());
     columns.map(|(column, covered)| share(covered, table.total_rows(), column.leaves())).collect()
 }
 

@@ -38,7 +38,7 @@ impl LossMeasure for GranularityMean {
         Grows::WithoutSuppression
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         Some(self)
     }
 

@@ -30,7 +30,7 @@ impl LossMeasure for Height {
         Grows::Always
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         None
     }
 

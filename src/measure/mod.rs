@@ -42,7 +42,8 @@ pub enum Grows {
     No,
 }
 
-/// A loss that can rate any recoding: it reads the sizes of classes and how many leaves they show.
+/// A loss that can rate any recoding: it reads the sizes of classes, the values of the first sensitive
+/// column, and how many leaves are shown.
 pub trait Loss {
     /// Computes the loss of an evaluated recoding.
     fn of(&self, recoding: &dyn EvaluatedRecoding) -> f64;
@@ -63,8 +64,8 @@ pub trait LossMeasure: Debug + Send + Sync {
         Needs::Size
     }
 
-    /// Returns the loss as one of any recoding; `None` if it rates levels only.
-    fn of_any(&self) -> Option<&dyn Loss>;
+    /// Returns the measure as a [`Loss`]; `None` if it is defined for levels only.
+    fn for_any_recoding(&self) -> Option<&dyn Loss>;
 
     /// Computes the loss of an evaluated node.
     fn value(&self, node: &EvaluatedNode<'_>) -> f64;

@@ -34,7 +34,7 @@ impl LossMeasure for NonUniformEntropy {
         Grows::WithoutSuppression
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         None
     }
 

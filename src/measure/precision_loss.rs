@@ -33,7 +33,7 @@ impl LossMeasure for PrecisionLoss {
         Grows::WithoutSuppression
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         None
     }
 

@@ -32,7 +32,7 @@ impl LossMeasure for RelativeHeight {
         Grows::Always
     }
 
-    fn of_any(&self) -> Option<&dyn Loss> {
+    fn for_any_recoding(&self) -> Option<&dyn Loss> {
         None
     }
 

@@ -130,15 +130,15 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
 }
 
 /// The first version that wrote records of format 2.
-const FIRST: &str = "kanon 0.1.0";
+const FIRST: [u16; 3] = [0, 1, 0];
 
 /// Checks the words of a record that no count confirms, so that they cannot carry anything else.
 fn check_words(public: &PublicRecord) -> Result<()> {
-    let [own, first, version] = [write::CREATED_BY, FIRST, &public.tool].map(write::version_of);
-    if version < first {
-        return Err(refused("the record is not one of kanon"));
+    let version = write::version_of(&public.tool);
+    if version < Some(FIRST) {
+        return Err(refused("the record names no version of kanon that wrote this format"));
     }
-    if version > own {
+    if version > write::version_of(write::CREATED_BY) {
         return Err(Error::data(format!(
             "{} made the release, and this is {}; verify it with that version or a later one",
             public.tool,
@@ -380,7 +380,14 @@ pub(super) fn check_files(
         if facts.rows != part.rows {
             return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
         }
-        if facts.keys != keys || facts.created_by.as_deref() != Some(tool) {
+        let mut found_keys = facts.keys;
+        if tool != write::CREATED_BY {
+            // An earlier version may encode the schema otherwise; its fields are compared above.
+            let encoded = |key: &&mut (String, String)| key.0 == ARROW_SCHEMA_META_KEY;
+            let both = [&mut found_keys, &mut keys].map(|keys| keys.iter_mut().find(encoded));
+            both.into_iter().flatten().for_each(|key| key.1.clear());
+        }
+        if found_keys != keys || facts.created_by.as_deref() != Some(tool) {
             return Err(refused(format!(
                 "{}: the footer holds metadata that kanon did not write",
                 part.name

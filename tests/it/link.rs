@@ -157,7 +157,7 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
     let mut public = PublicRecord::read(&place.path("safe")).unwrap();
     levels(&mut public).iter_mut().for_each(|level| level.by = "range:10 later:5".parse().unwrap());
     place.write("safe/_kanon.json", public.sealed().unwrap().to_json().unwrap());
-    place.run(line).exit(2).says("is `range:10 later:5`, which describes no level");
+    place.run(line).exit(2).says("is `range:10 later:5`, which this version cannot restore");
 }
 
 #[test]

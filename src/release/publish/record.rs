@@ -4,7 +4,7 @@
 //! [`PrivateRecord`] lies beside OUT, readable by its owner alone; it holds raw facts and
 //! everything that `kanon verify --input` needs to judge the release again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -290,9 +290,14 @@ impl PublicRecord {
         }
         let is_quasi = |column: &&ColumnRecord| column.role == Role::Quasi.word();
         let quasi = record.columns().filter(is_quasi).map(|column| &column.name);
-        if record.tables.len() != 1 || !quasi.eq(record.levels().iter().map(|level| &level.column)) {
+        let names: BTreeSet<&String> = record.columns().map(|column| &column.name).collect();
+        let are_unique = names.len() == record.columns().count();
+        if record.tables.len() != 1
+            || !are_unique
+            || !quasi.eq(record.levels().iter().map(|level| &level.column))
+        {
             return Err(Error::unmet(format!(
-                "verification refused: {} does not list one table, and one level for each quasi-identifier",
+                "verification refused: {} does not list one table of distinct columns, and one level for each quasi-identifier",
                 path.display()
             )));
         }

@@ -96,7 +96,7 @@ pub async fn write(
 }
 
 /// Returns the SHA-256 of the file that [`write()`] makes of the rows of the file at `path`, in
-/// their order, under the name of another version of the writer; `None` if the writer would have
+/// their order, with `created_by` as the name of the writer; `None` if the writer would have
 /// ended the file elsewhere.
 pub(crate) fn digest_again(
     path: &Path,
@@ -240,5 +240,20 @@ impl Parts<'_> {
             self.end(writer, part)?;
         }
         Ok(self.done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise every release would be one of a later version.
+    #[test]
+    fn this_version_has_a_name() {
+        assert!(version_of(CREATED_BY) >= Some([0, 1, 0]));
+        assert_eq!(version_of("kanon 12.0.7"), Some([12, 0, 7]));
+        for other in ["kanon 0.1", "kanon 0.1.0.0", "kanon 0.01.0", "kanon 0.1.0-rc.1", "0.1.0", ""] {
+            assert_eq!(version_of(other), None, "{other}");
+        }
     }
 }
