@@ -126,6 +126,40 @@ fn a_forged_release_is_linkable_or_refused() {
     }
 }
 
+/// Every command that reads a record refuses one whose tables, columns and levels do not fit.
+#[test]
+fn records_of_another_shape_are_believed_by_no_command() {
+    let place = scene();
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    let honest = PublicRecord::read(&place.path("safe")).unwrap();
+    let edits: [fn(&mut PublicRecord); 5] = [
+        |record| record.tables.clear(),
+        |record| record.tables.push(record.tables[0].clone()),
+        |record| {
+            let first = levels(record)[0].clone();
+            levels(record).insert(0, first);
+        },
+        |record| drop(levels(record).pop()),
+        |record| {
+            let column = record.tables[0].columns[0].clone();
+            record.tables[0].columns.insert(0, column);
+            let first = levels(record)[0].clone();
+            levels(record).insert(0, first);
+        },
+    ];
+    for edit in edits {
+        let mut forged = honest.clone();
+        edit(&mut forged);
+        place.write("safe/_kanon.json", forged.sealed().unwrap().to_json().unwrap());
+        for line in ["verify safe", "verify safe --input health.csv", "link voter.csv safe", "risk safe"] {
+            place
+                .run(line)
+                .exit(1)
+                .says("does not list one table of distinct columns, and one level for each");
+        }
+    }
+}
+
 #[test]
 fn labels_that_cannot_be_made_again_need_the_policy() {
     let place = scene();
