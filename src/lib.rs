@@ -68,6 +68,11 @@
 //! error doc decimal role papers plural
 //! ```
 //!
+//! Documented here is the public API: SQL ([`sql`]), policies ([`policy`]), the release ([`release()`](release::release))
+//! and its verification ([`release::check_release`], [`verify`](verify::verify)) with what they take ([`input`],
+//! [`engine`], [`progress`], [`mod@error`]). The other modules are public for the command line, the tests and the benches,
+//! and may change with any version.
+//!
 //! # The attacker, and what is not protected
 //!
 //! The attacker knows the quasi-identifiers of a person and looks for the person's row. k-anonymity bounds
@@ -85,31 +90,42 @@
     )
 )]
 
+#[doc(hidden)]
 pub mod class;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
 pub mod decimal;
+#[doc(hidden)]
 pub mod doc;
 #[cfg(feature = "engine")]
 pub mod engine;
 pub mod error;
+#[doc(hidden)]
 pub mod generalize;
 #[cfg(feature = "engine")]
 pub mod input;
 #[cfg(feature = "engine")]
+#[doc(hidden)]
 pub mod linkage;
+#[doc(hidden)]
 pub mod measure;
+#[doc(hidden)]
 pub mod method;
+#[doc(hidden)]
 pub mod model;
+#[doc(hidden)]
 pub mod papers;
 mod plural;
 pub mod policy;
 pub mod progress;
 #[cfg(feature = "engine")]
+#[doc(hidden)]
 pub mod propose;
 #[cfg(feature = "engine")]
 pub mod release;
+#[doc(hidden)]
 pub mod role;
 #[cfg(feature = "engine")]
 pub mod sql;

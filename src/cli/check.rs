@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, homogeneous_lines, plural, reached, rows, warning_line};
+use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
 use super::source::{Columns, parse_requirement};
 use crate::engine::Run;
 use crate::error::{Error, Result, nearest};
@@ -28,7 +28,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     columns: Columns,
     /// Require k-anonymity with this k, instead of the policy's models.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = integer::<u64>(0..=u64::MAX))]
     k: Option<u64>,
     /// Require a model, such as 'k_anonymity(5)' or 'l_diversity(2, diagnosis)'; may be repeated.
     #[arg(long, value_name = "MODEL")]

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, percent_of, plural, rows};
+use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
 use super::source::PolicyFile;
 use crate::engine::Run;
@@ -59,7 +59,7 @@ pub(crate) struct Link {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sensitive: Vec<String>,
     /// Exit with code 1 if a person has any matches, but fewer than K.
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", value_parser = integer::<u64>(1..=u64::MAX))]
     k: Option<u64>,
     /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
     #[arg(long, value_name = "FILE")]

@@ -40,8 +40,8 @@ Examples:
   kanon release patients.parquet --policy patients.toml --to patients_safe
   kanon verify patients_safe --input patients.parquet
 
-Exit codes: 0 success, 1 a requirement does not hold or nothing was found, 2 usage or policy,
-3 data, I/O or limits, 4 internal error, 130 interrupted."
+Exit codes: 0 success, 1 a requirement does not hold or nothing was found,
+2 usage or policy, 3 data, I/O or limits, 4 internal error, 130 interrupted."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -56,7 +56,7 @@ struct Everywhere {
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Number of worker threads; defaults to the number of cores.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = numbers::integer::<u16>(1..=65_535))]
     threads: Option<u16>,
     /// Memory limit, such as 800M or 16G.
     #[arg(long, global = true, value_name = "BYTES", default_value = "4G", value_parser = numbers::parse_bytes)]

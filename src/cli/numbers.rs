@@ -1,5 +1,7 @@
 //! Formats and parses numbers for people.
 
+use std::ops::RangeInclusive;
+
 use crate::generalize::Descriptor;
 pub(crate) use crate::plural::{grouped, plural};
 pub(crate) use crate::release::nodes_of;
@@ -40,6 +42,19 @@ pub(crate) fn percent_of(a: u64, b: u64) -> String {
 /// Formats a number of rows: `1 row`, `2 rows`.
 pub(crate) fn rows(n: u64) -> String {
     plural(n, "row", "rows")
+}
+
+/// Makes a parser of whole numbers in `range`.
+pub(crate) fn integer<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match *range.end() {
+            u64::MAX => format!("expected an integer of at least {}", range.start()),
+            most => format!("expected an integer from {} to {most}", range.start()),
+        })
+    }
 }
 
 /// Reads `1048576`, `512K`, `800M`, `16G`, `1T` (powers of 1024; `B` and `iB` may follow).

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, nodes_of, percent_of, plural, rows, warning_line};
+use super::numbers::{grouped, integer, nodes_of, percent_of, plural, rows, warning_line};
 use super::release::level_text;
 use super::source::PolicyFile;
 use crate::class::{ClassTable, EvaluatedNode};
@@ -37,7 +37,7 @@ pub(crate) struct Search {
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// Number of best nodes to show.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = integer::<u16>(1..=65_535))]
     top: u16,
     /// Show all minimal nodes instead: nodes that satisfy the policy while no node below them does, each with its
     /// distance vector (the levels of the columns in policy order).

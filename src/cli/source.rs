@@ -94,8 +94,13 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let row = row.map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")).at(place()))?;
     let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);
-    let pairs =
-        pairs.map(|(name, value)| Ok(((*name).to_owned(), Decimal::parse(value).map_err(|e| e.at(name))?)));
+    let pairs = pairs.map(|(parameter, value)| match Decimal::parse(value) {
+        Ok(value) => Ok(((*parameter).to_owned(), value)),
+        Err(_) => Err(Error::policy(format!(
+            "{parameter}: expected a number, found `{value}`; parameters come first: {name}({}, ...)",
+            row.parameters.join(", ")
+        ))),
+    });
     let parameters = Parameters::new(pairs.collect::<Result<_>>().map_err(|e| e.at(place()))?);
     let model = (row.make)(parameters).map_err(|e| e.at(place()))?;
     let column = (model.needs() != Needs::Size).then_some("sensitive column");
@@ -132,5 +137,10 @@ mod tests {
         ] {
             assert!(parse_requirement(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(
+            parse_requirement("l_diversity(diagnosis)").unwrap_err().to_string(),
+            "--require l_diversity(diagnosis): l: expected a number, found `diagnosis`; parameters come first: \
+             l_diversity(l, ...)"
+        );
     }
 }

@@ -114,7 +114,10 @@ impl Input {
         let raw = self.raw(session, csv, &schema)?;
         if self.format == Format::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
-            self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))?;
+            if self.checked_with.get() != Some(&delimiter) {
+                self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))?;
+                let _ = self.checked_with.set(delimiter);
+            }
             return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type, typing).await;
         }
         let is_text = |field: &Field| match canonical_type(field.data_type()) {

@@ -467,7 +467,5 @@ pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]
         let bytes = fs::metadata(&path).context("reading the release")?.len();
         Ok(PinnedFile { path, bytes, modified: None })
     });
-    let input =
-        Input { argument: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
-    input.as_written(session)
+    Input::new(String::new(), files.collect::<Result<_>>()?, Format::Parquet).as_written(session)
 }

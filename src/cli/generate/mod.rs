@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::rows;
+use super::numbers::{integer, rows};
 use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::progress::Phase;
@@ -24,10 +24,10 @@ Example:
 The same rows and seed give the same bytes. Memory does not grow with the rows.")]
 pub(crate) struct Generate {
     /// Number of visits.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = integer::<u64>(1..=u64::MAX))]
     rows: u64,
     /// Seed of the random numbers.
-    #[arg(long, value_name = "S", default_value_t = 7)]
+    #[arg(long, value_name = "S", default_value_t = 7, value_parser = integer::<u64>(0..=u64::MAX))]
     seed: u64,
     /// The file to write; must not exist.
     #[arg(long, value_name = "FILE")]
