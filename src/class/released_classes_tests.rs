@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int32Array, StringViewArray, UInt8Array};
+use arrow::array::{ArrayRef, Int32Array, StringViewArray, UInt8Array};
 use proptest::prelude::*;
 
 use super::*;
 use crate::class::tests::quasi;
 use crate::class::{
-    Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedRegions, MergedClasses, QuasiColumn,
-    Unlimited,
+    Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedRegions, MergedClasses, Unlimited,
 };
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, Hierarchy, Options, hierarchy};
 use crate::measure::LOSSES;
 use crate::model::{Requirement, ValueCount, k_anonymity::KAnonymity, l_diversity::LDiversity};
 
@@ -181,6 +179,14 @@ proptest! {
         }
     }
 
+    #[test]
+    fn labels_cover_what_their_regions_hold(rows in rows(), is_clipped in any::<bool>()) {
+        let clip = Clip::new(Some(Decimal::integer(2)), Some(Decimal::integer(6))).unwrap();
+        let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+        let table = table_within(&rows, false, is_clipped.then_some(&clip), &budget).unwrap();
+        table.columns().iter().for_each(crate::class::region::tests::labels_cover);
+    }
+
     /// The levels of any node, expressed as released classes, keep and lose the same to the bit.
     #[test]
     fn levels_expressed_as_released_classes_lose_the_same(
@@ -327,38 +333,6 @@ fn regions_with_one_text_are_one_region() {
     // The only word shows itself, although it is all there is.
     let word = Region::Label { level: 0, code: 0 };
     assert_eq!(word.clone().canonical(&table.columns()[1]).unwrap(), word);
-}
-
-fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
-    let levels =
-        (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "n").unwrap(), &Options::default()).unwrap();
-    let values: ArrayRef = Arc::new(StringViewArray::from(values));
-    let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
-    crate::class::tests::table(vec![(QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }, values)])
-}
-
-/// Leaves of a file count where they do not occur, and NULL is one more.
-#[test]
-fn regions_of_a_file_have_its_leaves() {
-    let file = "one;low;*\ntwo;low;*\nthree;high;*\nfour;four;*\n";
-    assert!(matches!(hierarchy::parse_csv(file, "n").unwrap(), Argument::Table(_)));
-    let table = of_file(file, vec![Some("four"), Some("one")]);
-    let column = &table.columns()[0];
-    let low = Region::Label { level: 1, code: 0 };
-    assert_eq!((low.leaves(column), low.holds(column, 0), low.holds(column, 1)), (2, true, false));
-    assert_eq!((Region::Everything.leaves(column), Region::Set([1].into()).leaves(column)), (4, 1));
-    assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 4);
-    // Its own level repeats the last value.
-    assert_eq!(Region::Set([1].into()).canonical(column).unwrap(), Region::Label { level: 1, code: 1 });
-
-    let table = of_file(file, vec![Some("three"), None, Some("one")]);
-    let column = &table.columns()[0];
-    assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 2);
-    assert_eq!(Region::Interval { first: 1, last: 2 }.leaves(column), 3);
-    assert_eq!(
-        (Region::Interval { first: 0, last: 2 }.leaves(column), Region::Everything.leaves(column)),
-        (4, 5)
-    );
 }
 
 /// A key of several words is replaced by a number of one.

@@ -20,6 +20,7 @@ mod hierarchy_of_levels;
 #[cfg(test)]
 mod laws_tests;
 mod naive_bounds;
+pub mod region_label;
 mod restore;
 pub mod value;
 mod zone;
@@ -44,6 +45,7 @@ use arrow::datatypes::DataType;
 use clip::Clip;
 pub use descriptor::{Descriptor, DescriptorError};
 pub use hierarchy_of_levels::{AsIs, Hierarchy};
+pub use region_label::RegionLabel;
 pub use value::Value;
 
 use crate::decimal::Decimal;

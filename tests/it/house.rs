@@ -145,6 +145,8 @@ fn tables() -> Vec<Table> {
                 "hierarchy_of_levels",
                 "laws_tests",
                 "naive_bounds",
+                "region_label",
+                "region_label_tests",
                 "restore",
                 "value",
                 "zone",

@@ -1,0 +1,131 @@
+//! The regions of all kinds of columns: what they hold, and what their text says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, StringViewArray};
+
+use super::*;
+use crate::class::tests::{quasi, table};
+use crate::class::{ClassTable, QuasiColumn};
+use crate::decimal::Decimal;
+use crate::generalize::clip::Clip;
+use crate::generalize::{Argument, Hierarchy, Options, date, hierarchy};
+
+/// The labels of all levels, the intervals, some sets, and everything.
+fn all_regions(column: &EncodedColumn) -> Vec<Region> {
+    let values = column.distinct() as u32;
+    let labels = (0..=column.height()).flat_map(|level| {
+        let labels = column.level(level).labels().len() as u32;
+        (0..labels).map(move |code| Region::Label { level, code })
+    });
+    let pairs = (0..values).flat_map(|first| (first..values).map(move |last| (first, last)));
+    let intervals = pairs.clone().map(|(first, last)| Region::Interval { first, last });
+    // A text column has no intervals: they are sets.
+    let has_intervals = !column.hierarchy().input_type().is_string();
+    let apart = pairs.filter(move |(first, last)| has_intervals && first < last);
+    let sets = apart.map(|(first, last)| Region::Set([first, last].into()));
+    labels.chain(intervals).chain(sets).chain([Region::Everything]).collect()
+}
+
+/// The text of a region covers its values and no others, and is that of no other region.
+pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
+    let mut by_text: BTreeMap<Option<String>, Region> = BTreeMap::new();
+    let data_type = column.hierarchy().input_type();
+    for region in all_regions(column) {
+        let region = region.canonical(column).unwrap();
+        let Ok(label) = region.label(column) else {
+            let stands_for_more = |code: u32| {
+                matches!(column.leaf(code).unwrap(), RegionLabel::Values { values: Values::Interval(..), .. })
+            };
+            assert!(matches!(region, Region::Set(codes) if codes.iter().any(|code| stands_for_more(*code))));
+            continue;
+        };
+        let text = label.write(data_type);
+        let read = RegionLabel::parse(text.as_deref(), data_type);
+        assert_eq!(read.write(data_type), text);
+        for (value, code) in column.level(0).of_value().iter().enumerate() {
+            let value = Value::read(column.values(), value).unwrap();
+            let covers = read.covers(column.hierarchy(), &value).unwrap();
+            assert_eq!(covers, region.holds(column, *code), "{text:?} {:?}", value.text_form());
+        }
+        assert_eq!(by_text.entry(text).or_insert_with(|| region.clone()), &region);
+    }
+}
+
+#[test]
+fn labels_of_every_kind_of_column() {
+    let numbers: ArrayRef =
+        Arc::new(Int32Array::from(vec![None, Some(-7), Some(0), Some(3), Some(12), Some(95)]));
+    let floats = Float64Array::from(vec![
+        None,
+        Some(-7.5),
+        Some(0.0),
+        Some(18.5),
+        Some(f64::INFINITY),
+        Some(f64::NAN),
+    ]);
+    let floats: ArrayRef = Arc::new(floats);
+    let dates: ArrayRef =
+        Arc::new(Date32Array::from(vec![None, Some(-4_000), Some(0), Some(31), Some(9_000), Some(9_001)]));
+    let answers: ArrayRef =
+        Arc::new(BooleanArray::from(vec![None, Some(true), Some(false), Some(true), None, Some(false)]));
+    let words = [None, Some("*"), Some("{a; b}"), Some("other"), Some("rest"), Some("x or missing")];
+    let words: ArrayRef = Arc::new(StringViewArray::from(words.to_vec()));
+    let file = [["*", "m"], ["{a; b}", "\\m"], ["other", "other"], ["rest", "other"], ["x or missing", "m"]];
+    let file = Argument::Table(file.iter().map(|row| row.map(str::to_owned).to_vec()).collect());
+    let by_file = (hierarchy::ROW.levels)(&file, &Options::default()).unwrap();
+    let clip = Clip::new(Some(Decimal::integer(0)), Some(Decimal::integer(90))).unwrap();
+    let mut clipped = quasi("clipped", &numbers, Some(("floor", &[10])));
+    clipped.hierarchy = clipped.hierarchy.clipped(&clip).unwrap();
+    let mut of_file = quasi("file", &words, None);
+    of_file.hierarchy = Hierarchy::new(&DataType::Utf8View, by_file).unwrap();
+    let years =
+        (date::ROW.levels)(&Argument::Words(vec!["month".into(), "decade".into()]), &Options::default());
+    let mut dated = quasi("date", &dates, None);
+    dated.hierarchy = Hierarchy::new(&DataType::Date32, years.unwrap()).unwrap();
+    let table = table(vec![
+        (quasi("floor", &numbers, Some(("floor", &[10, 20]))), Arc::clone(&numbers)),
+        (quasi("prefix", &numbers, Some(("prefix", &[1]))), Arc::clone(&numbers)),
+        (quasi("range", &floats, Some(("range", &[10]))), Arc::clone(&floats)),
+        (quasi("plain", &floats, None), floats),
+        (clipped, numbers),
+        (dated, dates),
+        (quasi("answer", &answers, None), answers),
+        (quasi("word", &words, Some(("prefix", &[2]))), Arc::clone(&words)),
+        (of_file, words),
+    ]);
+    table.columns().iter().for_each(labels_cover);
+}
+
+fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
+    let levels =
+        (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "n").unwrap(), &Options::default()).unwrap();
+    let values: ArrayRef = Arc::new(StringViewArray::from(values));
+    let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
+    table(vec![(QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }, values)])
+}
+
+/// Leaves of a file count where they do not occur, and NULL is one more.
+#[test]
+fn regions_of_a_file_have_its_leaves() {
+    let file = "one;low;*\ntwo;low;*\nthree;high;*\nfour;four;*\n";
+    assert!(matches!(hierarchy::parse_csv(file, "n").unwrap(), Argument::Table(_)));
+    let table = of_file(file, vec![Some("four"), Some("one")]);
+    let column = &table.columns()[0];
+    let low = Region::Label { level: 1, code: 0 };
+    assert_eq!((low.leaves(column), low.holds(column, 0), low.holds(column, 1)), (2, true, false));
+    assert_eq!((Region::Everything.leaves(column), Region::Set([1].into()).leaves(column)), (4, 1));
+    assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 4);
+    // Its own level repeats the last value.
+    assert_eq!(Region::Set([1].into()).canonical(column).unwrap(), Region::Label { level: 1, code: 1 });
+
+    let table = of_file(file, vec![Some("three"), None, Some("one")]);
+    let column = &table.columns()[0];
+    assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 2);
+    assert_eq!(Region::Interval { first: 1, last: 2 }.leaves(column), 3);
+    assert_eq!(
+        (Region::Interval { first: 0, last: 2 }.leaves(column), Region::Everything.leaves(column)),
+        (4, 5)
+    );
+}

@@ -1,0 +1,342 @@
+//! The text of a region: what a class shows in one column where classes need not share a level.
+//!
+//! ```text
+//! 34             one value, as hierarchy files match it
+//! [30,35]        the values from 30 to 35; (30,35] has no 30, [30,35) no 35
+//! <=23  >70      the values up to 23, the values above 70
+//! {cold; flu}    these values, in their order
+//! 9413*          the values with this label at a level of the column's hierarchy
+//! *              every value, and a missing one
+//! ```
+//! Only columns of numbers, dates and timestamps have intervals. `34 or missing` and the like also hold NULL; a region of
+//! NULL alone is NULL. A label that would be read as something else has a `\` before it. So has a `\`, `;` or `}` in a value
+//! between braces.
+//!
+//! ```
+//! use arrow::datatypes::DataType;
+//! use datafusion_kanon::generalize::{Hierarchy, RegionLabel, Value};
+//! let ages = Hierarchy::new(&DataType::Int32, vec![])?;
+//! let thirties = RegionLabel::parse(Some("[30,39]"), ages.input_type());
+//! assert!(thirties.covers(&ages, &Value::Int(35))? && !thirties.covers(&ages, &Value::Int(40))?);
+//! assert_eq!(thirties.write(ages.input_type()).as_deref(), Some("[30,39]"));
+//! # Ok::<(), datafusion_kanon::error::Error>(())
+//! ```
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::DataType;
+
+use super::clip::Clip;
+use super::{Hierarchy, Value};
+use crate::error::Result;
+
+const EVERYTHING: &str = "*";
+const OR_MISSING: &str = " or missing";
+
+/// What a class shows in one column, as its text says it. Its `Debug` shows no cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RegionLabel {
+    /// Every value, and NULL.
+    Everything,
+    /// NULL alone.
+    Missing,
+    /// Values, and NULL as well if it `or_missing`.
+    Values {
+        /// The values.
+        values: Values,
+        /// Whether NULL is in the region.
+        or_missing: bool,
+    },
+}
+
+/// The values of a region without NULL.
+#[derive(Clone, PartialEq)]
+pub enum Values {
+    /// One value of a column that is not text.
+    One(Value),
+    /// The values from one end to another; without an end, all values on that side.
+    Interval(Option<End>, Option<End>),
+    /// These values.
+    Set(Vec<Value>),
+    /// The values that have this text as their label at a level below the top. At level 0, that is the text of a value.
+    Label(String),
+}
+
+/// An end of an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    /// The value at the end.
+    pub value: Value,
+    /// Whether the value is in the interval.
+    pub is_closed: bool,
+}
+
+/// Shows only the kind, because a label is a cell.
+impl std::fmt::Debug for Values {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::One(_) => "One(..)",
+            Self::Interval(..) => "Interval(..)",
+            Self::Set(_) => "Set(..)",
+            Self::Label(_) => "Label(..)",
+        })
+    }
+}
+
+impl From<Values> for RegionLabel {
+    fn from(values: Values) -> Self {
+        Self::Values { values, or_missing: false }
+    }
+}
+
+impl RegionLabel {
+    /// Returns the region of one level-0 label of a hierarchy. The value at a bound of a clipped column stands for all
+    /// values beyond it.
+    pub fn of_leaf(hierarchy: &Hierarchy, label: &Value) -> Self {
+        let text = match label {
+            Value::Null => return Self::Missing,
+            Value::Text(text) => text,
+            number => {
+                let clip = hierarchy
+                    .levels()
+                    .first()
+                    .and_then(|level| (&**level as &dyn Any).downcast_ref::<Clip>());
+                let [low, high] = clip.map_or([None, None], Clip::ends);
+                let is_end = |side, end: Option<_>| {
+                    end.is_some() && clip.is_some_and(|clip| clip.coded(side, number) == *number)
+                };
+                let end = || Some(End { value: number.clone(), is_closed: true });
+                return Self::from(match () {
+                    () if is_end(Ordering::Less, low) => Values::Interval(None, end()),
+                    () if is_end(Ordering::Greater, high) => Values::Interval(end(), None),
+                    () => Values::One(number.clone()),
+                });
+            }
+        };
+        match Self::parse(Some(text), hierarchy.input_type()) {
+            read @ Self::Values { values: Values::One(_) | Values::Interval(..), or_missing: false } => read,
+            _ => Self::from(Values::Label(text.clone())),
+        }
+    }
+
+    /// Returns the region of a text label of a level between level 0 and the top.
+    pub fn of_label(hierarchy: &Hierarchy, label: &str) -> Self {
+        match Self::parse(Some(label), hierarchy.input_type()) {
+            read @ Self::Values { values: Values::Interval(..), or_missing: false } => read,
+            _ => Self::from(Values::Label(label.to_owned())),
+        }
+    }
+
+    /// Returns the values from the first region's to the last one's: leaves of a column that has intervals, in order. NULL
+    /// is below all values. Without an end on either side, it is everything. `None` for other regions.
+    pub fn interval(first: &Self, last: &Self) -> Option<Self> {
+        let ends = |region: &Self| match region {
+            Self::Values { values: Values::One(value), .. } => {
+                let end = Some(End { value: value.clone(), is_closed: true });
+                Some((end.clone(), end))
+            }
+            Self::Values { values: Values::Interval(low, high), .. } => Some((low.clone(), high.clone())),
+            _ => None,
+        };
+        let ((low, _), (_, high)) = (ends(first)?, ends(last)?);
+        Some(match (low, high) {
+            (None, None) => Self::Everything,
+            (Some(low), Some(high))
+                if low.is_closed
+                    && high.is_closed
+                    && compare(&low.value, &high.value) == Some(Ordering::Equal) =>
+            {
+                Self::from(Values::One(low.value))
+            }
+            (low, high) => Self::from(Values::Interval(low, high)),
+        })
+    }
+
+    /// Adds NULL to the region.
+    #[must_use]
+    pub fn or_missing(self) -> Self {
+        match self {
+            // As text, a single value would read as a label that ends with these words.
+            Self::Values { values: Values::Label(text), .. } => {
+                Self::Values { values: Values::Set(vec![Value::Text(text)]), or_missing: true }
+            }
+            Self::Values { values, .. } => Self::Values { values, or_missing: true },
+            other => other,
+        }
+    }
+
+    /// Returns the text of the region in a column whose values have this type; `None` is NULL.
+    pub fn write(&self, data_type: &DataType) -> Option<String> {
+        let (values, or_missing) = match self {
+            Self::Everything => return Some(EVERYTHING.to_owned()),
+            Self::Missing => return None,
+            Self::Values { values, or_missing } => (values, *or_missing),
+        };
+        let mut text = match values {
+            Values::One(value) => text_of(value),
+            Values::Interval(low, high) => match (low, high) {
+                (Some(low), Some(high)) => {
+                    let (open, close) =
+                        (if low.is_closed { '[' } else { '(' }, if high.is_closed { ']' } else { ')' });
+                    format!("{open}{},{}{close}", text_of(&low.value), text_of(&high.value))
+                }
+                (None, Some(high)) => {
+                    format!("<{}{}", if high.is_closed { "=" } else { "" }, text_of(&high.value))
+                }
+                (Some(low), None) => {
+                    format!(">{}{}", if low.is_closed { "=" } else { "" }, text_of(&low.value))
+                }
+                (None, None) => return Some(EVERYTHING.to_owned()),
+            },
+            Values::Set(all) => {
+                let escaped = |value: &Value| {
+                    text_of(value).replace('\\', "\\\\").replace(';', "\\;").replace('}', "\\}")
+                };
+                format!("{{{}}}", all.iter().map(escaped).collect::<Vec<_>>().join("; "))
+            }
+            Values::Label(text) if Self::parse(Some(text), data_type) == *self => text.clone(),
+            Values::Label(text) => format!("\\{text}"),
+        };
+        if or_missing {
+            text += OR_MISSING;
+        }
+        Some(text)
+    }
+
+    /// Reads the text of a region in a column whose values have this type. Text that is nothing else is a label.
+    pub fn parse(text: Option<&str>, data_type: &DataType) -> Self {
+        let text = match text {
+            None => return Self::Missing,
+            Some(EVERYTHING) => return Self::Everything,
+            Some(text) => text,
+        };
+        if let Some(label) = text.strip_prefix('\\') {
+            return Self::from(Values::Label(label.to_owned()));
+        }
+        let (body, or_missing) = text.strip_suffix(OR_MISSING).map_or((text, false), |body| (body, true));
+        let values = match members(body) {
+            Some(all) => {
+                all.iter().map(|one| value_of(one, data_type)).collect::<Option<_>>().map(Values::Set)
+            }
+            None if data_type.is_string() => None,
+            None => interval_of(body, data_type).or_else(|| value_of(body, data_type).map(Values::One)),
+        };
+        match values {
+            Some(values) => Self::Values { values, or_missing },
+            None => Self::from(Values::Label(text.to_owned())),
+        }
+    }
+
+    /// Returns whether the region holds a value of the column.
+    ///
+    /// # Errors
+    /// The errors of the levels for values that they do not cover.
+    pub fn covers(&self, hierarchy: &Hierarchy, value: &Value) -> Result<bool> {
+        let values = match (self, value) {
+            (Self::Everything, _) => return Ok(true),
+            (Self::Missing, _) => return Ok(*value == Value::Null),
+            (Self::Values { or_missing, .. }, Value::Null) => return Ok(*or_missing),
+            (Self::Values { values, .. }, _) => values,
+        };
+        let against = |other: &Value| compare(value, other);
+        Ok(match values {
+            Values::One(one) => against(one) == Some(Ordering::Equal),
+            Values::Set(all) => all.iter().any(|one| against(one) == Some(Ordering::Equal)),
+            Values::Interval(low, high) => {
+                let is_within = |end: &Option<End>, inside: Ordering| match end {
+                    None => true,
+                    Some(end) => match against(&end.value) {
+                        Some(Ordering::Equal) => end.is_closed,
+                        found => found == Some(inside),
+                    },
+                };
+                is_within(low, Ordering::Greater) && is_within(high, Ordering::Less)
+            }
+            Values::Label(text) => {
+                let below_top = hierarchy.levels().split_last().map_or(&[][..], |(_, below)| below);
+                for level in below_top {
+                    if level.generalize_value(value)?.text_form().as_deref() == Some(text) {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+        })
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    value.text_form().unwrap_or_default()
+}
+
+/// Compares two values of one column; `None` if they are of different kinds.
+fn compare(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::Float(a), Value::Float(b)) => Some(a.total_cmp(b)),
+        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        (Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
+        (Value::Timestamp(a, unit, _), Value::Timestamp(b, other, _)) if unit == other => Some(a.cmp(b)),
+        (Value::Decimal(a, scale), Value::Decimal(b, other)) if scale == other => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// Reads a value from its text form; `None` for any other text.
+fn value_of(text: &str, data_type: &DataType) -> Option<Value> {
+    if data_type.is_string() {
+        return Some(Value::Text(text.to_owned()));
+    }
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![text]));
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let value = Value::read(&cast_with_options(&texts, data_type, &strict).ok()?, 0).ok()?;
+    (value.text_form()? == text).then_some(value)
+}
+
+/// Reads the two ends of an interval.
+fn interval_of(text: &str, data_type: &DataType) -> Option<Values> {
+    let end = |text: &str, is_closed: bool| Some(Some(End { value: value_of(text, data_type)?, is_closed }));
+    if let Some(rest) = text.strip_prefix('<') {
+        let closed = rest.strip_prefix('=');
+        return Some(Values::Interval(None, end(closed.unwrap_or(rest), closed.is_some())?));
+    }
+    if let Some(rest) = text.strip_prefix('>') {
+        let closed = rest.strip_prefix('=');
+        return Some(Values::Interval(end(closed.unwrap_or(rest), closed.is_some())?, None));
+    }
+    let (inside, low_is_closed) = match text.strip_prefix('[') {
+        Some(inside) => (inside, true),
+        None => (text.strip_prefix('(')?, false),
+    };
+    let (inside, high_is_closed) = match inside.strip_suffix(']') {
+        Some(inside) => (inside, true),
+        None => (inside.strip_suffix(')')?, false),
+    };
+    let (low, high) = inside.split_once(',')?;
+    Some(Values::Interval(end(low, low_is_closed)?, end(high, high_is_closed)?))
+}
+
+/// Reads the texts between braces, without their escapes.
+fn members(text: &str) -> Option<Vec<String>> {
+    let mut all = vec![String::new()];
+    let mut characters = text.strip_prefix('{')?.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '}' => return characters.next().is_none().then_some(all),
+            ';' if characters.next() == Some(' ') => all.push(String::new()),
+            ';' => return None,
+            '\\' => all.last_mut()?.push(characters.next().filter(|next| matches!(next, '\\' | ';' | '}'))?),
+            other => all.last_mut()?.push(other),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "region_label_tests.rs"]
+mod tests;
