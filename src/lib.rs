@@ -68,10 +68,9 @@
 //! error doc decimal role papers plural
 //! ```
 //!
-//! Documented here is the public API: SQL ([`sql`]), policies ([`policy`]), the release ([`release()`](release::release))
-//! and its verification ([`release::check_release`], [`verify`](verify::verify)) with what they take ([`input`],
-//! [`engine`], [`progress`], [`mod@error`]). The other modules are public for the command line, the tests and the benches,
-//! and may change with any version.
+//! The public API is SQL ([`sql`]), policies ([`policy`]), the release ([`release()`](release::release)) and its verification
+//! ([`release::check_release`], [`verify`](verify::verify)), with the types that they take and return. What else is public
+//! is for the command line, the tests and the benches, and may change with any version.
 //!
 //! # The attacker, and what is not protected
 //!
@@ -80,6 +79,7 @@
 //! sensitive value that a whole class shares, against knowing that a person is in the data, against several
 //! releases of the same people, or against columns that were wrongly called insensitive. See the README.
 
+#![forbid(unsafe_code)]
 #![cfg_attr(
     test,
     allow(
@@ -90,30 +90,24 @@
     )
 )]
 
-#[doc(hidden)]
 pub mod class;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-#[doc(hidden)]
 pub mod decimal;
 #[doc(hidden)]
 pub mod doc;
 #[cfg(feature = "engine")]
 pub mod engine;
 pub mod error;
-#[doc(hidden)]
 pub mod generalize;
 #[cfg(feature = "engine")]
 pub mod input;
 #[cfg(feature = "engine")]
 #[doc(hidden)]
 pub mod linkage;
-#[doc(hidden)]
 pub mod measure;
-#[doc(hidden)]
 pub mod method;
-#[doc(hidden)]
 pub mod model;
 #[doc(hidden)]
 pub mod papers;
@@ -125,7 +119,6 @@ pub mod progress;
 pub mod propose;
 #[cfg(feature = "engine")]
 pub mod release;
-#[doc(hidden)]
 pub mod role;
 #[cfg(feature = "engine")]
 pub mod sql;

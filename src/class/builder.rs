@@ -142,11 +142,10 @@ impl ClassTableBuilder {
             codes_held.at_least(codes_of(&columns) + values.len() * size_of::<u64>())?;
             let mut frequency = vec![0; values.len()];
             coding.codes.iter().zip(&self.rows).for_each(|(code, rows)| frequency[*code as usize] += rows);
-            let name = column.name.clone();
             let uncovered =
                 if self.show_values { uncovered(&column.hierarchy, &values)? } else { String::new() };
             let coded = EncodedColumn::new(column, values, &frequency, heaviest, &budget)
-                .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")).and(&uncovered))?;
+                .map_err(|e| e.and(&uncovered))?;
             // Base classes are at level 0, which may merge values.
             let level_0 = coded.level(0).of_value();
             coding.codes.iter_mut().for_each(|code| *code = level_0[*code as usize]);

@@ -93,7 +93,8 @@ impl EncodedColumn {
         let mut bytes = 0;
         let mut coded: Vec<(ArrayRef, Vec<u32>)> = Vec::new();
         for level in hierarchy.levels() {
-            let labels = apply(&**level, &values)?;
+            let labels = apply(&**level, &values)
+                .map_err(|e| Error::of_policy(e).at(format!("columns.{name}.hierarchy")))?;
             let (distinct, codes) = code(&labels, budget)?;
             bytes += distinct.get_array_memory_size() + codes.capacity() * size_of::<u32>();
             held.at_least(bytes + labels.get_array_memory_size())?;

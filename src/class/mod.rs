@@ -299,6 +299,7 @@ fn too_many_classes() -> Error {
 pub(crate) mod tests {
     use super::*;
     use crate::decimal::Decimal;
+    use crate::error::Kind;
     use crate::generalize::{Argument, GENERALIZERS, Options, Value};
     use arrow::array::{Array, ArrayRef, Int32Array, StringViewArray};
 
@@ -381,26 +382,43 @@ pub(crate) mod tests {
 
     #[test]
     fn a_class_table_says_when_memory_runs_out_and_gives_it_back() {
-        struct Small(std::sync::Mutex<usize>);
+        struct Small {
+            used: std::sync::Mutex<usize>,
+            limit: usize,
+        }
         impl Budget for Small {
             fn grow(&self, bytes: usize) -> Result<()> {
-                let mut used = self.0.lock().unwrap();
-                if *used + bytes > 100_000 {
+                let mut used = self.used.lock().unwrap();
+                if *used + bytes > self.limit {
                     return Err(Error::data("too much"));
                 }
                 *used += bytes;
                 Ok(())
             }
             fn shrink(&self, bytes: usize) {
-                *self.0.lock().unwrap() -= bytes;
+                *self.used.lock().unwrap() -= bytes;
             }
         }
-        let budget = Arc::new(Small(std::sync::Mutex::new(0)));
-        let values: ArrayRef = Arc::new(Int32Array::from_iter_values(0..50_000));
-        let dynamic: Arc<dyn Budget> = budget.clone();
-        let mut builder = ClassTableBuilder::new(vec![quasi("n", &values, None)], vec![], &dynamic).unwrap();
-        assert!(builder.add(&[values], &vec![1; 50_000]).is_err());
-        drop(builder);
-        assert_eq!(*budget.0.lock().unwrap(), 0);
+        let values: ArrayRef = Arc::new(Int32Array::from_iter_values(0..5_000));
+        let made = |limit: usize| {
+            let budget = Arc::new(Small { used: std::sync::Mutex::new(0), limit });
+            let dynamic: Arc<dyn Budget> = budget.clone();
+            let columns = vec![quasi("n", &values, Some(("range", &[10])))];
+            let mut builder = ClassTableBuilder::new(columns, vec![], &dynamic).unwrap();
+            let table = builder.add(&[Arc::clone(&values)], &vec![1; 5_000]).and_then(|()| builder.finish());
+            let made = table.map(drop);
+            assert_eq!(*budget.used.lock().unwrap(), 0, "{limit}");
+            made
+        };
+        // Wherever it runs out, that is no fault of the policy.
+        let limits = (0..).step_by(20_000);
+        let enough = limits.take_while(|limit| match made(*limit) {
+            Ok(()) => false,
+            Err(error) => {
+                assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Data, "too much"), "{limit}");
+                true
+            }
+        });
+        assert!(enough.count() > 10);
     }
 }

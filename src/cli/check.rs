@@ -28,7 +28,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     columns: Columns,
     /// Require k-anonymity with this k, instead of the policy's models.
-    #[arg(long, allow_negative_numbers = true, value_parser = integer::<u64>(0..=u64::MAX))]
+    #[arg(long, allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
     /// Require a model, such as 'k_anonymity(5)' or 'l_diversity(2, diagnosis)'; may be repeated.
     #[arg(long, value_name = "MODEL")]

@@ -59,7 +59,7 @@ pub(crate) struct Link {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sensitive: Vec<String>,
     /// Exit with code 1 if a person has any matches, but fewer than K.
-    #[arg(long, value_name = "K", value_parser = integer::<u64>(1..=u64::MAX))]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
     /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
     #[arg(long, value_name = "FILE")]

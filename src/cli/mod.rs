@@ -55,8 +55,8 @@ struct Everywhere {
     /// Output format.
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Number of worker threads; defaults to the number of cores.
-    #[arg(long, global = true, value_name = "N", value_parser = numbers::integer::<u16>(1..=65_535))]
+    /// Number of worker threads, at most 512; defaults to the number of cores.
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = numbers::integer::<u16>(1..=512))]
     threads: Option<u16>,
     /// Memory limit, such as 800M or 16G.
     #[arg(long, global = true, value_name = "BYTES", default_value = "4G", value_parser = numbers::parse_bytes)]

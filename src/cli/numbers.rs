@@ -50,10 +50,8 @@ pub(crate) fn integer<T: TryFrom<u64>>(
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
-        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match *range.end() {
-            u64::MAX => format!("expected an integer of at least {}", range.start()),
-            most => format!("expected an integer from {} to {most}", range.start()),
-        })
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("expected an integer from {} to {}", range.start(), range.end()))
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Search {
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
     /// Number of best nodes to show.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = integer::<u16>(1..=65_535))]
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = integer::<u16>(1..=65_535))]
     top: u16,
     /// Show all minimal nodes instead: nodes that satisfy the policy while no node below them does, each with its
     /// distance vector (the levels of the columns in policy order).

@@ -96,10 +96,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let pairs = row.parameters.iter().zip(constants);
     let pairs = pairs.map(|(parameter, value)| match Decimal::parse(value) {
         Ok(value) => Ok(((*parameter).to_owned(), value)),
-        Err(_) => Err(Error::policy(format!(
-            "{parameter}: expected a number, found `{value}`; parameters come first: {name}({}, ...)",
-            row.parameters.join(", ")
-        ))),
+        Err(why) => Err(Error::policy(format!("{parameter}: {why}, found `{value}`"))),
     });
     let parameters = Parameters::new(pairs.collect::<Result<_>>().map_err(|e| e.at(place()))?);
     let model = (row.make)(parameters).map_err(|e| e.at(place()))?;
@@ -139,8 +136,7 @@ mod tests {
         }
         assert_eq!(
             parse_requirement("l_diversity(diagnosis)").unwrap_err().to_string(),
-            "--require l_diversity(diagnosis): l: expected a number, found `diagnosis`; parameters come first: \
-             l_diversity(l, ...)"
+            "--require l_diversity(diagnosis): l: expected a decimal number such as 0.05, found `diagnosis`"
         );
     }
 }

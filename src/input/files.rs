@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use crate::engine::Context;
@@ -83,17 +82,9 @@ pub struct Input {
     pub files: Vec<PinnedFile>,
     /// The format of all files.
     pub format: Format,
-    /// The delimiter with which every line of the CSV files was [checked](super::read_csv::check). A run reads its
-    /// files several times; they are pinned, so their lines are checked once.
-    pub(super) checked_with: OnceLock<u8>,
 }
 
 impl Input {
-    /// Creates an input of these files.
-    pub(crate) fn new(argument: String, files: Vec<PinnedFile>, format: Format) -> Self {
-        Self { argument, files, format, checked_with: OnceLock::new() }
-    }
-
     /// Finds the files of INPUT. In folders and globs, names that begin with `_` or `.` are
     /// skipped.
     ///
@@ -146,7 +137,7 @@ impl Input {
             )));
         }
         let files = paths.into_iter().map(PinnedFile::new).collect::<Result<_>>()?;
-        Ok(Self::new(argument.to_owned(), files, format))
+        Ok(Self { argument: argument.to_owned(), files, format })
     }
 
     /// Checks that no file changed since [`Input::find`].

@@ -2,11 +2,11 @@
 //! error can name it.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use csv::{ByteRecord, Reader, ReaderBuilder};
+use csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
 use super::files::{Input, end_of};
 use crate::engine::Context;
@@ -79,17 +79,16 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
     let mut record = ByteRecord::new();
     let mut fields = None;
     let mut last = None;
+    let mut gaps = Gaps::new(path).context(&place)?;
     while next(&mut reader, &mut record, &place)? {
         last = record.position().cloned();
         let expected = *fields.get_or_insert(record.len());
-        // Most lines are plain: they need no look at each field.
-        if record.len() == expected && expected > 1 && is_plain(record.as_slice()) {
+        let follows_a_gap = expected == 1 && gaps.precede(reader.position().byte()).context(&place)?;
+        // Most lines are ASCII; their fields need no separate checks.
+        if record.len() == expected && !follows_a_gap && is_ascii_without_nul(record.as_slice()) {
             continue;
         }
-        let begin = record.position().map_or(0, csv::Position::line);
-        let inside = u64::try_from(record.as_slice().iter().filter(|byte| **byte == b'\n').count());
-        let skipped = reader.position().line().saturating_sub(begin + inside.unwrap_or(u64::MAX));
-        let why = if expected == 1 && skipped > 1 {
+        let why = if follows_a_gap {
             "an empty line precedes this one; write \"\" for an empty cell, or delete the line".to_owned()
         } else if record.len() != expected {
             format!(
@@ -103,20 +102,45 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
         } else {
             continue;
         };
-        let line = line_of(path, &record).context(&place)?;
+        let line = line_of(path, record.position()).context(&place)?;
         return Err(Error::data(why).at(format!("{place}: line {line}")));
     }
     match last {
         Some(start) if is_open(path, delimiter, start.byte()).context(&place)? => {
+            let line = line_of(path, Some(&start)).context(&place)?;
             let why = "a quote opened in this row is never closed: the rest of the file would be one cell";
-            Err(Error::data(why).at(format!("{place}: line {}", start.line())))
+            Err(Error::data(why).at(format!("{place}: line {line}")))
         }
         _ => Ok(()),
     }
 }
 
-/// Returns whether bytes are ASCII without NUL, so that any part of them is, too.
-fn is_plain(bytes: &[u8]) -> bool {
+/// The empty lines between the rows of a file of one column, whatever ends its lines.
+struct Gaps {
+    file: BufReader<File>,
+    /// How many bytes were read.
+    at: u64,
+    /// Whether the last of them was CR, so that LF would end the same line.
+    ended_in_cr: bool,
+}
+
+impl Gaps {
+    fn new(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { file: BufReader::new(File::open(path)?), at: 0, ended_in_cr: false })
+    }
+
+    /// Returns whether an empty line precedes the row that ends before the byte `end`; rows must come in order.
+    fn precede(&mut self, end: u64) -> std::io::Result<bool> {
+        let mut row = Vec::new();
+        (&mut self.file).take(end.saturating_sub(self.at)).read_to_end(&mut row)?;
+        self.at = end;
+        let rest = if self.ended_in_cr { row.strip_prefix(b"\n").unwrap_or(&row) } else { &row };
+        self.ended_in_cr = row.last() == Some(&b'\r');
+        Ok(matches!(rest.first(), Some(b'\r' | b'\n')))
+    }
+}
+
+fn is_ascii_without_nul(bytes: &[u8]) -> bool {
     bytes.is_ascii() && !bytes.contains(&0)
 }
 
@@ -144,12 +168,12 @@ fn next(reader: &mut Reader<File>, record: &mut ByteRecord, place: &str) -> Resu
 
 /// Returns the line on which a record begins. The reader's position is before the line ends that it
 /// skips.
-fn line_of(path: &Path, record: &ByteRecord) -> std::io::Result<u64> {
-    let Some(start) = record.position() else { return Ok(1) };
+fn line_of(path: &Path, start: Option<&Position>) -> std::io::Result<u64> {
+    let Some(start) = start else { return Ok(1) };
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start.byte()))?;
     let mut line = start.line();
-    for byte in std::io::BufReader::new(file).bytes() {
+    for byte in BufReader::new(file).bytes() {
         match byte? {
             b'\n' => line += 1,
             b'\r' => {}
@@ -203,7 +227,13 @@ mod tests {
         let empty = "an empty line precedes this one; write \"\" for an empty cell, or delete the line";
         assert_eq!(checked(b"a\n1\n\n2\n"), Err(format!("line 4: {empty}")));
         assert_eq!(checked(b"a\r\n1\r\n\r\n2\r\n"), Err(format!("line 4: {empty}")));
-        for fine in ["a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"] {
+        assert_eq!(checked(b"a\r1\r\r2\r"), Err(format!("line 1: {empty}")));
+        assert_eq!(checked(b"a\n1\r\r2\n"), Err(format!("line 2: {empty}")));
+        assert_eq!(checked(b"a\n1\n\r2\n"), Err(format!("line 3: {empty}")));
+        assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n5,\"6\r\n"), Err(format!("line 4: {open}")));
+        for fine in
+            ["a\r1\r2\r", "a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"]
+        {
             assert_eq!(checked(fine.as_bytes()), Ok(()), "{fine:?}");
         }
         assert_eq!(checked("\u{feff}\"a\",b\nä,2".as_bytes()), Ok(()));

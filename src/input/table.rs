@@ -96,7 +96,20 @@ impl Input {
         self.table_typed(session, csv, csv_type, Typing::Columnar).await
     }
 
-    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts.
+    /// Checks every line of CSV files; files of other formats have no lines.
+    ///
+    /// # Errors
+    /// A data error that names the first bad line.
+    pub(crate) fn check_lines(&self, csv: &CsvOptions) -> Result<()> {
+        if self.format != Format::Csv {
+            return Ok(());
+        }
+        let delimiter = read_csv::delimiter(self, csv)?;
+        self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))
+    }
+
+    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts. The second, plain reading
+    /// of a run does not [check the lines](Self::check_lines) again.
     ///
     /// # Errors
     /// As [`table`](Self::table).
@@ -113,10 +126,8 @@ impl Input {
         }
         let raw = self.raw(session, csv, &schema)?;
         if self.format == Format::Csv {
-            let delimiter = read_csv::delimiter(self, csv)?;
-            if self.checked_with.get() != Some(&delimiter) {
-                self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))?;
-                let _ = self.checked_with.set(delimiter);
+            if typing == Typing::Columnar {
+                self.check_lines(csv)?;
             }
             return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type, typing).await;
         }

@@ -212,6 +212,7 @@ async fn against(
     spec: &PolicySpec,
     files: &dyn Files,
 ) -> Result<(Verified, UniqueTogether, bool)> {
+    input.check_lines(spec.csv())?;
     let loaded = open_typed(run.resources, input, spec, files, Typing::Plain).await?;
     let policy = &loaded.policy;
     let models = recorded_models(public)?;
@@ -467,5 +468,7 @@ pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]
         let bytes = fs::metadata(&path).context("reading the release")?.len();
         Ok(PinnedFile { path, bytes, modified: None })
     });
-    Input::new(String::new(), files.collect::<Result<_>>()?, Format::Parquet).as_written(session)
+    let input =
+        Input { argument: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
+    input.as_written(session)
 }

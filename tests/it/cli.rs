@@ -36,6 +36,24 @@ const POLICY: &str = r#"
     disease = { role = "sensitive", allow_unique = true }
 "#;
 
+#[test]
+fn options_say_which_numbers_they_take() {
+    let place = Place::new();
+    for (line, range) in [
+        ("check t.csv --quasi a --k 2.5", "1 to 9223372036854775807"),
+        ("check t.csv --quasi a --k 0", "1 to 9223372036854775807"),
+        ("check t.csv --quasi a --k 99999999999999999999", "1 to 9223372036854775807"),
+        ("check t.csv --quasi a --k -1", "1 to 9223372036854775807"),
+        ("link t.csv t.csv --on a --k x", "1 to 9223372036854775807"),
+        ("search t.csv --policy p.toml --top 0", "1 to 65535"),
+        ("generate --rows 1e3 --to v.parquet", "1 to 9223372036854775807"),
+        ("generate --rows 3 --seed -1 --to v.parquet", "0 to 18446744073709551615"),
+        ("list --threads 513", "1 to 512"),
+    ] {
+        place.run(line).exit(2).says(&format!("expected an integer from {range}"));
+    }
+}
+
 fn strings<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
     Arc::new(values.into_iter().map(Some).collect::<StringArray>())
 }

@@ -24,10 +24,10 @@ Example:
 The same rows and seed give the same bytes. Memory does not grow with the rows.")]
 pub(crate) struct Generate {
     /// Number of visits.
-    #[arg(long, value_name = "N", value_parser = integer::<u64>(1..=u64::MAX))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     rows: u64,
     /// Seed of the random numbers.
-    #[arg(long, value_name = "S", default_value_t = 7, value_parser = integer::<u64>(0..=u64::MAX))]
+    #[arg(long, value_name = "S", default_value_t = 7, allow_negative_numbers = true, value_parser = integer::<u64>(0..=u64::MAX))]
     seed: u64,
     /// The file to write; must not exist.
     #[arg(long, value_name = "FILE")]

@@ -347,7 +347,7 @@ mod tests {
     use crate::input::Format;
 
     fn nothing() -> Input {
-        Input::new("x.csv".into(), vec![], Format::Csv)
+        Input { argument: "x.csv".into(), files: vec![], format: Format::Csv }
     }
 
     #[test]

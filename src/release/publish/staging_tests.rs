@@ -14,7 +14,7 @@ use crate::verify::as_is::UniqueTogether;
 const PART: &str = "part-00000.parquet";
 
 pub(in super::super) fn nothing() -> Input {
-    Input::new("x.csv".into(), vec![], Format::Csv)
+    Input { argument: "x.csv".into(), files: vec![], format: Format::Csv }
 }
 
 fn private(release: &str) -> PrivateRecord {
