@@ -56,7 +56,7 @@ impl Region {
         }
     }
 
-    /// Returns what the text of a [canonical](Self::canonical) region says.
+    /// Returns what the text of a region says. The region is in its canonical form, as those of released classes are.
     ///
     /// # Errors
     /// An internal error for other regions, for codes that are not the column's, and for a set with values beyond a bound
