@@ -69,8 +69,8 @@
 //! ```
 //!
 //! The public API is SQL ([`sql`]), policies ([`policy`]), the release ([`release()`](release::release)) and its verification
-//! ([`release::check_release`], [`verify`](verify::verify)), with the types that they take and return. What else is public
-//! is for the command line, the tests and the benches, and may change with any version.
+//! ([`release::check_release`], [`verify`](verify::verify)), with the types that they take and return. Other public
+//! items serve the command line, the tests and the benches, and may change with any version.
 //!
 //! # The attacker, and what is not protected
 //!

@@ -1,12 +1,14 @@
 //! Regions: what a released class shows in one column, where classes need not share a level.
 
+use std::collections::HashMap;
+
 use arrow::array::Array;
 use arrow::datatypes::DataType;
 
 use super::EncodedColumn;
 use crate::error::{Error, Result};
 use crate::generalize::region_label::Values;
-use crate::generalize::{RegionLabel, Value};
+use crate::generalize::{RegionLabel, Value, text_forms};
 
 /// The values of a column that a released class shows, by their level-0 codes, which are in the
 /// order of the values.
@@ -56,7 +58,7 @@ impl Region {
         }
     }
 
-    /// Returns what the text of a region says. The region is in its canonical form, as those of released classes are.
+    /// Returns the label of a region in its canonical form, as those of released classes are.
     ///
     /// # Errors
     /// An internal error for other regions, for codes that are not the column's, and for a set with values beyond a bound
@@ -64,13 +66,12 @@ impl Region {
     pub fn label(&self, column: &EncodedColumn) -> Result<RegionLabel> {
         match self {
             Self::Everything => Ok(RegionLabel::Everything),
-            Self::Interval { first, last } => column.span(*first, *last),
-            Self::Set(codes) => column.set(codes),
-            Self::Label { level: 0, code } => column.leaf(*code),
+            Self::Interval { first, last } => column.interval_label(*first, *last),
+            Self::Set(codes) => column.set_label(codes),
+            Self::Label { level: 0, code } => column.leaf_label(*code),
             Self::Label { level, code } => {
                 match Value::read(column.level(*level).labels(), *code as usize)? {
-                    Value::Null => Ok(RegionLabel::Missing),
-                    Value::Text(text) => Ok(RegionLabel::of_label(column.hierarchy(), &text)),
+                    Value::Text(text) => Ok(RegionLabel::from(Values::Label(text))),
                     _ => Err(Error::internal("region: a label that reads as a value")),
                 }
             }
@@ -93,118 +94,162 @@ impl Region {
         }
     }
 
-    /// Returns the region in the form that all regions with its text have, which holds at least as much: a single value is
-    /// its level-0 label; a text that coarser levels repeat is the label of the coarsest; a label that would read as a
-    /// value (the first year of a decade) is the interval of its values; an interval of texts is a set; and all values are
-    /// everything.
+    /// Returns the form in which no other region has its text, and which holds at least the region's values.
+    ///
+    /// Where numbers and dates are in their natural order, it is one value or an interval, unless the values of a label are
+    /// no neighbours. Elsewhere it is a label or a set: a text that coarser labels above it repeat is the coarsest of them,
+    /// and a text that other labels or values have too is the set of its values. An interval without ends is everything.
     ///
     /// # Errors
     /// An internal error if labels cannot be read.
-    pub(super) fn canonical(self, column: &EncodedColumn) -> Result<Self> {
-        let (level, code) = match self {
-            Self::Label { level, code } => (level, code),
-            Self::Interval { first, last } => return column.canonical_interval(first, last),
-            Self::Set(codes) => return column.canonical_set(codes),
-            Self::Everything => return Ok(Self::Everything),
-        };
-        if level == column.height() {
-            return Ok(Self::Everything);
+    pub(super) fn canonical(self, texts: &LabelTexts<'_>) -> Result<Self> {
+        let column = texts.column;
+        match self {
+            Self::Everything => Ok(Self::Everything),
+            Self::Label { level, .. } if level == column.height() => Ok(Self::Everything),
+            Self::Label { level: 0, code } => texts.one(code),
+            Self::Label { level, code } => texts.label(level, code),
+            Self::Interval { first, last } if first == last => texts.one(first),
+            Self::Interval { first, last } if column.has_intervals() => {
+                // Only clipped columns have an interval without ends.
+                let is_all = first <= u32::from(column.has_null())
+                    && column.interval_label(first, last)? == RegionLabel::Everything;
+                Ok(if is_all { Self::Everything } else { Self::Interval { first, last } })
+            }
+            Self::Interval { first, last } => Ok(Self::Set((first..=last).collect())),
+            Self::Set(codes) => match *codes {
+                [code] => texts.one(code),
+                // One value or NULL, which has the text of an interval.
+                [0, 1] if column.has_null() && column.has_intervals() => {
+                    Ok(Self::Interval { first: 0, last: 1 })
+                }
+                _ => Ok(Self::Set(codes)),
+            },
         }
-        let label = |level: usize, code: u32| Value::read(column.level(level).labels(), code as usize);
-        match label(level, code)? {
-            // NULL is the first value, and stands alone below the top.
-            Value::Null => Ok(Self::Label { level: 0, code: 0 }),
-            Value::Text(text) => {
-                for coarser in (level + 1..=column.height()).rev() {
-                    let above = column.map(level, coarser)?[code as usize];
-                    if label(coarser, above)? == Value::Text(text.clone()) {
-                        return Self::Label { level: coarser, code: above }.canonical(column);
+    }
+}
+
+/// The texts of a column's labels below the top, and whether each of them means one label.
+pub(super) struct LabelTexts<'a> {
+    column: &'a EncodedColumn,
+    /// The coarsest label with each text; `None` for a text of several labels, none of which is above all others.
+    labels: HashMap<String, Option<(usize, u32)>>,
+}
+
+impl<'a> LabelTexts<'a> {
+    /// Reads the texts of a column.
+    ///
+    /// # Errors
+    /// An internal error if labels cannot be read.
+    pub(super) fn of(column: &'a EncodedColumn) -> Result<Self> {
+        let mut labels: HashMap<String, Option<(usize, u32)>> = HashMap::new();
+        // Numbers and dates in their natural order show no labels that could mean a value.
+        let levels = if column.has_intervals() { 1..column.height() } else { 0..column.height() };
+        for level in levels.rev() {
+            let texts = text_forms(column.level(level).labels())?;
+            for (text, code) in texts.iter().zip(0u32..) {
+                let Some(text) = text else { continue };
+                match labels.get_mut(text) {
+                    None => {
+                        labels.insert(text.to_owned(), Some((level, code)));
+                    }
+                    Some(known) => {
+                        let is_above = |(coarser, above): (usize, u32)| {
+                            column.map(level, coarser).is_ok_and(|map| map.get(code as usize) == Some(&above))
+                        };
+                        *known = known.filter(|known| is_above(*known));
                     }
                 }
-                Ok(Self::Label { level, code })
             }
-            _ if level == 0 => Ok(Self::Label { level, code }),
-            // Numbers and dates keep their order, so the values of a label are neighbours.
-            _ => {
-                let labels = column.map(0, level)?;
-                let with = |label: &u32| *label == code;
-                let ends = labels.iter().position(with).zip(labels.iter().rposition(with));
-                let (first, last) = ends.ok_or_else(|| Error::internal("region: a label without a value"))?;
-                let [first, last] = [first, last].map(|code| u32::try_from(code).map_err(Error::internal));
-                column.canonical_interval(first?, last?)
+        }
+        Ok(Self { column, labels })
+    }
+
+    pub(super) fn column(&self) -> &'a EncodedColumn {
+        self.column
+    }
+
+    /// Returns the canonical region of one value.
+    fn one(&self, code: u32) -> Result<Region> {
+        if self.column.has_intervals() {
+            return Ok(Region::Label { level: 0, code });
+        }
+        self.label(0, code)
+    }
+
+    /// Returns the canonical region of a label below the top.
+    fn label(&self, level: usize, code: u32) -> Result<Region> {
+        let column = self.column;
+        let with_label = || -> Result<Vec<u32>> {
+            let labels = column.map(0, level)?;
+            Ok((0u32..).zip(labels).filter(|(_, label)| **label == code).map(|(value, _)| value).collect())
+        };
+        let label = Value::read(column.level(level).labels(), code as usize)?;
+        if column.has_intervals() {
+            let codes = with_label()?;
+            let (Some(first), Some(last)) = (codes.first(), codes.last()) else {
+                return Err(Error::internal("region: a label without a value"));
+            };
+            if (*last - *first) as usize + 1 == codes.len() {
+                return Region::Interval { first: *first, last: *last }.canonical(self);
             }
+        }
+        match label {
+            // NULL stands alone below the top.
+            Value::Null => Ok(Region::Label { level: 0, code: 0 }),
+            Value::Text(text) => match self.labels.get(&text) {
+                Some(Some((level, code))) => Ok(Region::Label { level: *level, code: *code }),
+                _ if level == 0 => Ok(Region::Set([code].into())),
+                _ => Region::Set(with_label()?.into()).canonical(self),
+            },
+            _ if level == 0 => Ok(Region::Label { level, code }),
+            _ => Region::Set(with_label()?.into()).canonical(self),
         }
     }
 }
 
 impl EncodedColumn {
-    /// Returns the [canonical](Region::canonical) region from one code to another one.
-    fn canonical_interval(&self, first: u32, last: u32) -> Result<Region> {
-        if first == last {
-            return Region::Label { level: 0, code: first }.canonical(self);
-        }
-        if !self.has_intervals() {
-            return self.canonical_set((first..=last).collect());
-        }
-        // Only clipped columns have an interval without ends.
-        let may_be_all = first <= u32::from(self.has_null()) && last as usize + 1 == self.distinct();
-        if may_be_all && self.span(first, last)? == RegionLabel::Everything {
-            return Ok(Region::Everything);
-        }
-        Ok(Region::Interval { first, last })
-    }
-
-    fn canonical_set(&self, codes: Box<[u32]>) -> Result<Region> {
-        match *codes {
-            [code] => Region::Label { level: 0, code }.canonical(self),
-            // One value or NULL, which has the text of an interval.
-            [0, 1] if self.has_null() && self.has_intervals() => Ok(Region::Interval { first: 0, last: 1 }),
-            _ => Ok(Region::Set(codes)),
-        }
+    /// Returns the label of one value.
+    pub(super) fn leaf_label(&self, code: u32) -> Result<RegionLabel> {
+        Ok(RegionLabel::of_leaf(self.hierarchy(), &Value::read(self.level(0).labels(), code as usize)?))
     }
 
     fn has_null(&self) -> bool {
         self.level(0).labels().is_null(0)
     }
 
-    /// Returns whether the values have a natural order, so that an interval says what it holds.
+    /// Returns whether the values are numbers, dates or timestamps in their natural order, so that an interval says what it
+    /// holds. A hierarchy file has an order of its own.
     fn has_intervals(&self) -> bool {
         let data_type = self.hierarchy().input_type();
-        !data_type.is_string() && *data_type != DataType::Boolean
-    }
-
-    pub(super) fn leaf(&self, code: u32) -> Result<RegionLabel> {
-        Ok(RegionLabel::of_leaf(self.hierarchy(), &Value::read(self.level(0).labels(), code as usize)?))
+        let has_order = !data_type.is_string() && *data_type != DataType::Boolean;
+        has_order && self.hierarchy().levels().iter().all(|level| level.all_leaves().is_none())
     }
 
     /// Returns the label of the values from one code to another one.
-    fn span(&self, first: u32, last: u32) -> Result<RegionLabel> {
+    fn interval_label(&self, first: u32, last: u32) -> Result<RegionLabel> {
         // NULL is below all values.
         let holds_null = first == 0 && self.has_null();
         let least = first + u32::from(holds_null);
-        let interval = RegionLabel::interval(&self.leaf(least)?, &self.leaf(last)?);
+        let interval = RegionLabel::interval(&self.leaf_label(least)?, &self.leaf_label(last)?);
         let interval =
             interval.ok_or_else(|| Error::internal("region: an interval between values without order"))?;
         Ok(if holds_null { interval.or_missing() } else { interval })
     }
 
     /// Returns the label of the values with these codes.
-    fn set(&self, codes: &[u32]) -> Result<RegionLabel> {
-        let leaves = codes.iter().map(|code| self.leaf(*code)).collect::<Result<Vec<_>>>()?;
-        let holds_null = leaves.contains(&RegionLabel::Missing);
-        let value = |leaf: &RegionLabel| match leaf {
-            RegionLabel::Values { values: Values::One(value), .. } => Ok(value.clone()),
-            RegionLabel::Values { values: Values::Label(text), .. } => Ok(Value::Text(text.clone())),
-            _ => Err(Error::internal("region: a set with values beyond a bound")),
-        };
-        let present: Vec<&RegionLabel> =
-            leaves.iter().filter(|leaf| **leaf != RegionLabel::Missing).collect();
-        let values = match present.as_slice() {
-            [] => return Ok(RegionLabel::Missing),
-            [one] => RegionLabel::clone(one),
-            all => RegionLabel::from(Values::Set(all.iter().map(|leaf| value(leaf)).collect::<Result<_>>()?)),
-        };
-        Ok(if holds_null { values.or_missing() } else { values })
+    fn set_label(&self, codes: &[u32]) -> Result<RegionLabel> {
+        let (mut values, mut holds_null) = (Vec::with_capacity(codes.len()), false);
+        for code in codes {
+            match self.leaf_label(*code)? {
+                RegionLabel::Missing => holds_null = true,
+                RegionLabel::Values { values: Values::One(value), .. } => values.push(value),
+                RegionLabel::Values { values: Values::Label(text), .. } => values.push(Value::Text(text)),
+                _ => return Err(Error::internal("region: a set with values beyond a bound")),
+            }
+        }
+        let set = RegionLabel::from(Values::Set(values));
+        Ok(if holds_null { set.or_missing() } else { set })
     }
 }
 

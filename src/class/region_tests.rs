@@ -3,14 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, StringViewArray};
+use arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, StringViewArray,
+    TimestampSecondArray,
+};
 
 use super::*;
 use crate::class::tests::{quasi, table};
 use crate::class::{ClassTable, QuasiColumn};
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, Hierarchy, Options, date, hierarchy};
+use crate::generalize::{Argument, GENERALIZERS, Hierarchy, Options, date, hierarchy};
+
+/// Returns the canonical form of a region.
+pub(in crate::class) fn canonical(column: &EncodedColumn, region: Region) -> Region {
+    region.canonical(&LabelTexts::of(column).unwrap()).unwrap()
+}
 
 /// The labels of all levels, the intervals, some sets, and everything.
 fn all_regions(column: &EncodedColumn) -> Vec<Region> {
@@ -33,10 +41,14 @@ pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
     let mut by_text: BTreeMap<Option<String>, Region> = BTreeMap::new();
     let data_type = column.hierarchy().input_type();
     for region in all_regions(column) {
-        let region = region.canonical(column).unwrap();
+        let region = canonical(column, region);
+        assert_eq!(canonical(column, region.clone()), region);
         let Ok(label) = region.label(column) else {
             let stands_for_more = |code: u32| {
-                matches!(column.leaf(code).unwrap(), RegionLabel::Values { values: Values::Interval(..), .. })
+                matches!(
+                    column.leaf_label(code).unwrap(),
+                    RegionLabel::Values { values: Values::Interval(..), .. }
+                )
             };
             assert!(matches!(region, Region::Set(codes) if codes.iter().any(|code| stands_for_more(*code))));
             continue;
@@ -98,6 +110,117 @@ fn labels_of_every_kind_of_column() {
     table.columns().iter().for_each(labels_cover);
 }
 
+/// Values at the edges of their types, bounds on one side or both, and words that a file uses twice.
+#[test]
+fn labels_of_difficult_columns() {
+    let leveled = |values: &ArrayRef, key: &str, argument: &Argument| {
+        let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
+        let levels = (row.levels)(argument, &Options::default()).unwrap();
+        let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
+        QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }
+    };
+    let number = Decimal::integer;
+    let tens = Argument::Numbers(vec![number(10)]);
+    let columns = |clip: Option<Clip>| {
+        let floats = [
+            None,
+            Some(f64::NEG_INFINITY),
+            Some(-3.0),
+            Some(0.0),
+            Some(45.5),
+            Some(90.0),
+            Some(f64::INFINITY),
+            Some(f64::NAN),
+        ];
+        let floats: ArrayRef = Arc::new(Float64Array::from(floats.to_vec()));
+        let decimals = Decimal128Array::from(vec![
+            None,
+            Some(-300),
+            Some(0),
+            Some(4_550),
+            Some(8_999),
+            Some(9_000),
+            Some(12_345),
+            Some(1),
+        ]);
+        let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(9, 2).unwrap());
+        let bands = Argument::Lists(vec![vec![number(18), number(40)]]);
+        let all = [
+            (&floats, "range", &tens),
+            (&floats, "floor", &tens),
+            (&decimals, "range", &tens),
+            (&decimals, "floor", &tens),
+            (&floats, "bands", &bands),
+        ];
+        let columns = all.map(|(values, key, argument)| {
+            let mut column = leveled(values, key, argument);
+            if let Some(clip) = &clip {
+                column.hierarchy = column.hierarchy.clipped(clip).unwrap();
+            }
+            (column, ArrayRef::clone(values))
+        });
+        Vec::from(columns)
+    };
+    for clip in [
+        None,
+        Some((Some(number(0)), Some(number(90)))),
+        Some((None, Some(number(90)))),
+        Some((Some(number(0)), None)),
+    ] {
+        let clip = clip.map(|(low, high)| Clip::new(low, high).unwrap());
+        table(columns(clip)).columns().iter().for_each(labels_cover);
+    }
+
+    let seconds =
+        vec![None, Some(-99_999_999_999), Some(-1), Some(0), Some(253_402_300_800), Some(9_999_999_999_999)];
+    let seconds = TimestampSecondArray::from(seconds);
+    let days: ArrayRef = Arc::new(Date32Array::from(vec![
+        None,
+        Some(i32::MIN),
+        Some(-800_000),
+        Some(3_000_000),
+        Some(0),
+        Some(1),
+    ]));
+    let zoned: ArrayRef = Arc::new(seconds.clone().with_timezone("Europe/Berlin"));
+    let seconds: ArrayRef = Arc::new(seconds);
+    let plain = [seconds, zoned, days].map(|values| (quasi("n", &values, None), values));
+    table(plain.into()).columns().iter().for_each(labels_cover);
+    // Clocks were set back across midnight: the first of November came twice.
+    let moments = TimestampSecondArray::from(vec![
+        1_257_042_600,
+        1_257_042_660,
+        1_257_042_720,
+        1_257_046_200,
+        1_257_046_260,
+    ]);
+    let moments: ArrayRef = Arc::new(moments.with_timezone("America/St_Johns"));
+    let months = leveled(&moments, "date", &Argument::Words(vec!["month".into(), "year".into()]));
+    table(vec![(months, moments)]).columns().iter().for_each(labels_cover);
+
+    let words = |cells: &[&str]| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(cells)) };
+    let texts = words(&["02", "02*", "021", "", "*", "\\", "{02}"]);
+    table(vec![(quasi("n", &texts, Some(("prefix", &[3, 1]))), texts)])
+        .columns()
+        .iter()
+        .for_each(labels_cover);
+    for file in [
+        "Tbilisi;Georgia;Asia;*\nAtlanta;Atlanta;America;*\nGeorgia;USA;America;*\n",
+        "a;other;x;*\nb;y;other;*\nc;y;other;*\n",
+        "unknown;*;*\na;b;*\nc;b;*\n",
+        "a;a;*\nb;a;*\n*;c;*\n",
+    ] {
+        let leaves: Vec<Option<&str>> =
+            file.lines().map(|line| line.split(';').next()).chain([None]).collect();
+        of_file(file, leaves).columns().iter().for_each(labels_cover);
+    }
+    let integers: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(2), Some(3), None, Some(5)]));
+    for file in ["1;a;*\n3;a;*\n2;b;*\n5;5;*\n", "3;<50;*\n1;<50;*\n2;[1,3];*\n5;1;*\n"] {
+        let column = leveled(&integers, "file", &hierarchy::parse_csv(file, "n").unwrap());
+        table(vec![(column, Arc::clone(&integers))]).columns().iter().for_each(labels_cover);
+    }
+}
+
 fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
     let levels =
         (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "n").unwrap(), &Options::default()).unwrap();
@@ -118,7 +241,7 @@ fn regions_of_a_file_have_its_leaves() {
     assert_eq!((Region::Everything.leaves(column), Region::Set([1].into()).leaves(column)), (4, 1));
     assert_eq!(Region::Interval { first: 0, last: 1 }.leaves(column), 4);
     // Its own level repeats the last value.
-    assert_eq!(Region::Set([1].into()).canonical(column).unwrap(), Region::Label { level: 1, code: 1 });
+    assert_eq!(canonical(column, Region::Set([1].into())), Region::Label { level: 1, code: 1 });
 
     let table = of_file(file, vec![Some("three"), None, Some("one")]);
     let column = &table.columns()[0];

@@ -1,6 +1,6 @@
 //! Released classes: the recoding of methods that need not give all values of a column one level.
 
-use super::region::Region;
+use super::region::{LabelTexts, Region};
 use super::{ClassTable, Held};
 use crate::error::{Error, Result};
 
@@ -47,13 +47,18 @@ impl ReleasedClasses {
         if regions.iter().any(|shown| shown.len() != columns.len()) {
             return broken("not one region per column");
         }
+        let texts = columns.iter().map(LabelTexts::of).collect::<Result<Vec<_>>>()?;
+        let mut taken = class_of_base.len() * size_of::<Option<u32>>() + size_of_val(&*regions);
         for shown in &mut regions {
-            for (region, column) in shown.iter_mut().zip(columns) {
-                if !region.is_valid_for(column) {
+            for (region, texts) in shown.iter_mut().zip(&texts) {
+                if !region.is_valid_for(texts.column()) {
                     return broken("a region without values of its column");
                 }
-                *region = std::mem::replace(region, Region::Everything).canonical(column)?;
+                *region = std::mem::replace(region, Region::Everything).canonical(texts)?;
             }
+            // An interval of texts has become a set.
+            taken += bytes(std::slice::from_ref(shown));
+            held.at_least(taken)?;
         }
         let mut has_base = vec![false; regions.len()];
         for (number, class) in class_of_base.iter().enumerate() {

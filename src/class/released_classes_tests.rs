@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, Int32Array, StringViewArray, UInt8Array};
 use proptest::prelude::*;
 
 use super::*;
+use crate::class::region::tests::canonical;
 use crate::class::tests::quasi;
 use crate::class::{
     Budget, ClassTableBuilder, EvaluatedClasses, EvaluatedNode, EvaluatedRegions, MergedClasses, Unlimited,
@@ -74,11 +75,11 @@ fn codes(table: &ClassTable, base: usize) -> Vec<u32> {
 
 /// Gives the base classes their regions; those that show the same are one class.
 fn released(table: &ClassTable, regions: &[Option<Box<[Region]>>]) -> ReleasedClasses {
-    let canonical = |shown: &[Region]| -> Box<[Region]> {
-        shown.iter().zip(&table.columns).map(|(region, c)| region.clone().canonical(c).unwrap()).collect()
+    let all_canonical = |shown: &[Region]| -> Box<[Region]> {
+        shown.iter().zip(&table.columns).map(|(region, column)| canonical(column, region.clone())).collect()
     };
     let regions: Vec<Option<Box<[Region]>>> =
-        regions.iter().map(|shown| shown.as_deref().map(canonical)).collect();
+        regions.iter().map(|shown| shown.as_deref().map(all_canonical)).collect();
     let distinct: BTreeSet<&Box<[Region]>> = regions.iter().flatten().collect();
     let numbers: BTreeMap<&Box<[Region]>, u32> = distinct.into_iter().zip(0..).collect();
     let of_base = regions.iter().map(|shown| shown.as_ref().map(|shown| numbers[shown])).collect();
@@ -318,21 +319,19 @@ fn regions_with_one_text_are_one_region() {
     let rows: Vec<Row> = (0..3u8).map(|n| (Some(n), Some(0), None, None)).collect();
     let table = table(&rows, false);
     let column = &table.columns()[0];
-    let canonical = |region: Region| region.canonical(column).unwrap();
+    let canonical = |region: Region| canonical(column, region);
     let second = Region::Label { level: 0, code: 1 };
     assert_eq!(canonical(Region::Interval { first: 1, last: 1 }), second);
     assert_eq!(canonical(Region::Set([1].into())), second);
     assert_eq!(canonical(Region::Label { level: column.height(), code: 0 }), Region::Everything);
-    for region in [
-        Region::Interval { first: 0, last: 2 },
-        Region::Set([0, 2].into()),
-        Region::Label { level: 1, code: 0 },
-    ] {
+    let both = Region::Interval { first: 0, last: 1 };
+    assert_eq!(canonical(Region::Label { level: 1, code: 0 }), both);
+    for region in [both, Region::Interval { first: 0, last: 2 }, Region::Set([0, 2].into())] {
         assert_eq!(canonical(region.clone()), region);
     }
     // The only word shows itself, although it is all there is.
     let word = Region::Label { level: 0, code: 0 };
-    assert_eq!(word.clone().canonical(&table.columns()[1]).unwrap(), word);
+    assert_eq!(crate::class::region::tests::canonical(&table.columns()[1], word.clone()), word);
 }
 
 /// A key of several words is replaced by a number of one.

@@ -28,16 +28,19 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, i256};
+use chrono::{NaiveDate, NaiveDateTime};
 
 use super::clip::Clip;
+use super::hierarchy_of_levels::ClippedText;
+use super::value::ticks_per_second;
 use super::{Hierarchy, Value};
 use crate::error::Result;
 
 const EVERYTHING: &str = "*";
 const OR_MISSING: &str = " or missing";
 
-/// What a class shows in one column, as its text says it. Its `Debug` shows no cell.
+/// The values that a class may have in one column, with a text of its own. Its `Debug` shows no cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RegionLabel {
     /// Every value, and NULL.
@@ -94,41 +97,23 @@ impl From<Values> for RegionLabel {
 }
 
 impl RegionLabel {
-    /// Returns the region of one level-0 label of a hierarchy. The value at a bound of a clipped column stands for all
+    /// Returns the region of one level-0 label of a hierarchy. The label at a bound of a clipped column stands for all
     /// values beyond it.
     pub fn of_leaf(hierarchy: &Hierarchy, label: &Value) -> Self {
-        let text = match label {
-            Value::Null => return Self::Missing,
-            Value::Text(text) => text,
-            number => {
-                let clip = hierarchy
-                    .levels()
-                    .first()
-                    .and_then(|level| (&**level as &dyn Any).downcast_ref::<Clip>());
-                let [low, high] = clip.map_or([None, None], Clip::ends);
-                let is_end = |side, end: Option<_>| {
-                    end.is_some() && clip.is_some_and(|clip| clip.coded(side, number) == *number)
-                };
-                let end = || Some(End { value: number.clone(), is_closed: true });
-                return Self::from(match () {
-                    () if is_end(Ordering::Less, low) => Values::Interval(None, end()),
-                    () if is_end(Ordering::Greater, high) => Values::Interval(end(), None),
-                    () => Values::One(number.clone()),
-                });
-            }
-        };
-        match Self::parse(Some(text), hierarchy.input_type()) {
-            read @ Self::Values { values: Values::One(_) | Values::Interval(..), or_missing: false } => read,
-            _ => Self::from(Values::Label(text.clone())),
+        if *label == Value::Null {
+            return Self::Missing;
         }
-    }
-
-    /// Returns the region of a text label of a level between level 0 and the top.
-    pub fn of_label(hierarchy: &Hierarchy, label: &str) -> Self {
-        match Self::parse(Some(label), hierarchy.input_type()) {
-            read @ Self::Values { values: Values::Interval(..), or_missing: false } => read,
-            _ => Self::from(Values::Label(label.to_owned())),
+        if let Some(beyond) = beyond_a_bound(hierarchy, label) {
+            return Self::from(beyond);
         }
+        Self::from(match label {
+            Value::Text(text) if hierarchy.input_type().is_string() => Values::Label(text.clone()),
+            Value::Text(text) => match value_of(text, hierarchy.input_type()) {
+                Some(value) => Values::One(value),
+                None => Values::Label(text.clone()),
+            },
+            value => Values::One(value.clone()),
+        })
     }
 
     /// Returns the values from the first region's to the last one's: leaves of a column that has intervals, in order. NULL
@@ -156,11 +141,11 @@ impl RegionLabel {
         })
     }
 
-    /// Adds NULL to the region.
+    /// Adds NULL to a region that is no label of a level above 0.
     #[must_use]
-    pub fn or_missing(self) -> Self {
+    pub(crate) fn or_missing(self) -> Self {
         match self {
-            // As text, a single value would read as a label that ends with these words.
+            // A label would read as one that ends with these words; its value is in braces.
             Self::Values { values: Values::Label(text), .. } => {
                 Self::Values { values: Values::Set(vec![Value::Text(text)]), or_missing: true }
             }
@@ -223,6 +208,7 @@ impl RegionLabel {
                 all.iter().map(|one| value_of(one, data_type)).collect::<Option<_>>().map(Values::Set)
             }
             None if data_type.is_string() => None,
+            None if *data_type == DataType::Boolean => value_of(body, data_type).map(Values::One),
             None => interval_of(body, data_type).or_else(|| value_of(body, data_type).map(Values::One)),
         };
         match values {
@@ -246,6 +232,10 @@ impl RegionLabel {
         Ok(match values {
             Values::One(one) => against(one) == Some(Ordering::Equal),
             Values::Set(all) => all.iter().any(|one| against(one) == Some(Ordering::Equal)),
+            // NaN is above all numbers, but beyond an open end there are numbers only.
+            Values::Interval(_, high) if is_nan(value) => {
+                high.as_ref().is_some_and(|high| high.is_closed && is_nan(&high.value))
+            }
             Values::Interval(low, high) => {
                 let is_within = |end: &Option<End>, inside: Ordering| match end {
                     None => true,
@@ -287,14 +277,86 @@ fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
+/// Returns the values that a level-0 label at a bound of a clipped column stands for; `None` for other labels.
+fn beyond_a_bound(hierarchy: &Hierarchy, label: &Value) -> Option<Values> {
+    let level_0 = &**hierarchy.levels().first()? as &dyn Any;
+    let end = |clip: &Clip, side: Ordering, is_closed: bool| {
+        Some(End { value: clip.coded(side, &zero(hierarchy.input_type())?), is_closed })
+    };
+    if let Some(ClippedText(clip)) = level_0.downcast_ref::<ClippedText>() {
+        let Value::Text(text) = label else { return None };
+        // A side without a bound has the empty text, which is no number's.
+        let [low, high] = clip.open_ends(0, 1);
+        return match text {
+            _ if *text == low => Some(Values::Interval(None, end(clip, Ordering::Less, false))),
+            _ if *text == high => Some(Values::Interval(end(clip, Ordering::Greater, true), None)),
+            _ => None,
+        };
+    }
+    // A column that keeps numbers shows the bound itself.
+    let clip = level_0.downcast_ref::<Clip>()?;
+    let [low, high] = clip.ends();
+    let is_at = |side: Ordering| clip.coded(side, label) == *label;
+    match () {
+        () if low.is_some() && is_at(Ordering::Less) => {
+            Some(Values::Interval(None, end(clip, Ordering::Less, true)))
+        }
+        () if high.is_some() && is_at(Ordering::Greater) => {
+            Some(Values::Interval(end(clip, Ordering::Greater, true), None))
+        }
+        () => None,
+    }
+}
+
+/// Returns 0 as a number of this type.
+fn zero(data_type: &DataType) -> Option<Value> {
+    match data_type {
+        DataType::Float32 | DataType::Float64 => Some(Value::Float(0.0)),
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => {
+            Some(Value::Decimal(i256::ZERO, *scale))
+        }
+        other => other.is_integer().then_some(Value::Int(0)),
+    }
+}
+
+fn is_nan(value: &Value) -> bool {
+    matches!(value, Value::Float(number) if number.is_nan())
+}
+
+/// Texts of numbers and moments are shorter than this.
+const LONGEST: usize = 400;
+
 /// Reads a value from its text form; `None` for any other text.
 fn value_of(text: &str, data_type: &DataType) -> Option<Value> {
-    if data_type.is_string() {
-        return Some(Value::Text(text.to_owned()));
-    }
-    let texts: ArrayRef = Arc::new(StringArray::from(vec![text]));
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let value = Value::read(&cast_with_options(&texts, data_type, &strict).ok()?, 0).ok()?;
+    let value = match data_type {
+        other if other.is_string() => return Some(Value::Text(text.to_owned())),
+        _ if text.len() > LONGEST => return None,
+        DataType::Date32 | DataType::Date64 => Value::Date(match text.strip_prefix("day ") {
+            Some(days) => days.parse().ok()?,
+            None => {
+                let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+                i32::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok()?
+            }
+        }),
+        DataType::Timestamp(unit, zone) => {
+            let local = if zone.is_some() { text.strip_suffix('Z')? } else { text };
+            let ticks = match local.strip_prefix("tick ") {
+                Some(ticks) => ticks.parse().ok()?,
+                None => {
+                    let moment = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?.and_utc();
+                    let per_second = ticks_per_second(*unit);
+                    let below = i64::from(moment.timestamp_subsec_nanos()) / (1_000_000_000 / per_second);
+                    moment.timestamp().checked_mul(per_second)?.checked_add(below)?
+                }
+            };
+            Value::Timestamp(ticks, *unit, zone.clone())
+        }
+        other => {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec![text]));
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            Value::read(&cast_with_options(&texts, other, &strict).ok()?, 0).ok()?
+        }
+    };
     (value.text_form()? == text).then_some(value)
 }
 

@@ -115,7 +115,9 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
     }
 }
 
-/// The empty lines between the rows of a file of one column, whatever ends its lines.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Finds the empty lines between the rows of a file of one column, whatever ends its lines.
 struct Gaps {
     file: BufReader<File>,
     /// How many bytes were read.
@@ -134,7 +136,8 @@ impl Gaps {
         let mut row = Vec::new();
         (&mut self.file).take(end.saturating_sub(self.at)).read_to_end(&mut row)?;
         self.at = end;
-        let rest = if self.ended_in_cr { row.strip_prefix(b"\n").unwrap_or(&row) } else { &row };
+        let skipped = if self.ended_in_cr { &b"\n"[..] } else { BYTE_ORDER_MARK };
+        let rest = row.strip_prefix(skipped).unwrap_or(&row);
         self.ended_in_cr = row.last() == Some(&b'\r');
         Ok(matches!(rest.first(), Some(b'\r' | b'\n')))
     }
@@ -231,6 +234,7 @@ mod tests {
         assert_eq!(checked(b"a\n1\r\r2\n"), Err(format!("line 2: {empty}")));
         assert_eq!(checked(b"a\n1\n\r2\n"), Err(format!("line 3: {empty}")));
         assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n5,\"6\r\n"), Err(format!("line 4: {open}")));
+        assert_eq!(checked("\u{feff}\n1\n".as_bytes()), Err(format!("line 2: {empty}")));
         for fine in
             ["a\r1\r2\r", "a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"]
         {

@@ -108,8 +108,8 @@ impl Input {
         self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))
     }
 
-    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts. The second, plain reading
-    /// of a run does not [check the lines](Self::check_lines) again.
+    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts. The plain reading
+    /// does not [check the lines](Self::check_lines): it is the second one, or its caller has checked them.
     ///
     /// # Errors
     /// As [`table`](Self::table).

@@ -102,8 +102,8 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
         digested += &files.read(name).map_err(refused)?;
     }
     let csv_type = |name: &str| spec.csv_type(name);
+    let plan = call.table_of(table.clone(), spec.csv(), &csv_type)?;
     let plain = call.file_of(&table, spec.csv(), &csv_type, Typing::Plain)?;
-    let plan = call.table_of(table, spec.csv(), &csv_type)?;
     let refused = |error: Error| call.refused(error);
     let table = DataFrame::new(SessionContext::new().state(), plan);
     let plain = plain.unwrap_or_else(|| table.clone());
