@@ -105,7 +105,16 @@ impl Done {
 
 /// Runs `kanon` on the arguments of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) if usage.use_stderr() && asks_for_json() => {
+            // What follows the first paragraph is for people.
+            let text = usage.render().to_string();
+            let why = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+            return failed(&Error::policy(why), Format::Json);
+        }
+        Err(usage) => usage.exit(),
+    };
     let format = cli.everywhere.format;
     // A panic's text may quote cells, so only its location is printed.
     std::panic::set_hook(Box::new(|panic| {
@@ -135,15 +144,26 @@ pub fn main() -> ExitCode {
             }
             ExitCode::from(if done.holds { 0 } else { Kind::Unmet.exit_code() })
         }
-        Err(error) => {
-            let text = match format {
-                Format::Text => format!("kanon: {}\n", without_controls(&error.to_string())),
-                Format::Json => format!("{:#}\n", serde_json::json!({ "error": error.to_string() })),
-            };
-            let _ = std::io::stderr().lock().write_all(text.as_bytes());
-            ExitCode::from(error.kind().exit_code())
-        }
+        Err(error) => failed(&error, format),
     }
+}
+
+/// Prints an error; returns its exit code.
+fn failed(error: &Error, format: Format) -> ExitCode {
+    let text = match format {
+        Format::Text => format!("kanon: {}\n", without_controls(&error.to_string())),
+        Format::Json => format!("{:#}\n", serde_json::json!({ "error": error.to_string() })),
+    };
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    ExitCode::from(error.kind().exit_code())
+}
+
+/// Returns whether the arguments of this process, which may be wrong, ask for JSON.
+fn asks_for_json() -> bool {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let pairs = || arguments.windows(2);
+    arguments.iter().any(|one| one == "--format=json")
+        || pairs().any(|pair| pair[0] == "--format" && pair[1] == "json")
 }
 
 /// The stack size of threads that plan queries: that of most main threads, for expressions of many

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(checked(b"a\n1\r\r2\n"), Err(format!("line 2: {empty}")));
         assert_eq!(checked(b"a\n1\n\r2\n"), Err(format!("line 3: {empty}")));
         assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n5,\"6\r\n"), Err(format!("line 4: {open}")));
-        assert_eq!(checked("\u{feff}\n1\n".as_bytes()), Err(format!("line 2: {empty}")));
+        assert_eq!(checked("\u{feff}\n1\n".as_bytes()), Err(format!("line 1: {empty}")));
         for fine in
             ["a\r1\r2\r", "a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"]
         {

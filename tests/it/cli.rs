@@ -50,7 +50,11 @@ fn options_say_which_numbers_they_take() {
         ("generate --rows 3 --seed -1 --to v.parquet", "0 to 18446744073709551615"),
         ("list --threads 513", "1 to 512"),
     ] {
-        place.run(line).exit(2).says(&format!("expected an integer from {range}"));
+        let range = format!("expected an integer from {range}");
+        place.run(line).exit(2).says(&range);
+        let json: Value =
+            serde_json::from_str(&place.run(&format!("{line} --format json")).exit(2).err).unwrap();
+        assert!(json["error"].as_str().unwrap().ends_with(&range), "{json}");
     }
 }
 
@@ -108,7 +112,7 @@ fn exit_codes() {
         place.run(usage).exit(2);
     }
     place.run("check in.parquet --quasi age").exit(2).says("--k 5");
-    let range = "kanon: --k: expected an integer from 1 to 9223372036854775807, found 0";
+    let range = "invalid value '0' for '--k <K>': expected an integer from 1 to 9223372036854775807";
     place.run("check in.parquet --quasi age --k 0").exit(2).says(range);
     place.run("check in.parquet --quasi sex --require 'k_anonimity(5)'").exit(2).says("k_anonymity");
     place.run("check nothing.parquet --quasi age --k 2").exit(3).says("no such file");
