@@ -26,6 +26,7 @@ skip() {
 
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
+step "lints, without the command line" cargo clippy --no-default-features --features engine --lib --locked -- -D warnings
 step "lints, without the engine" cargo clippy --no-default-features --lib --locked -- -D warnings
 step "quick loop: the library without the engine" cargo test --no-default-features --lib --locked
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items --locked

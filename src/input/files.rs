@@ -185,6 +185,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 /// Returns whether a folder has no file that could be read.
+#[cfg(feature = "cli")]
 pub(crate) fn has_no_data(folder: &Path) -> bool {
     let mut paths = Vec::new();
     collect(folder, &mut paths).is_ok() && paths.iter().all(|path| format_of(path).is_err())

@@ -21,6 +21,7 @@ use std::sync::Arc;
 pub use publish::make_record::risks;
 pub(crate) use search::{ask, can_be_searched};
 pub use search::{limit, load, search, search_minimal};
+#[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
 
