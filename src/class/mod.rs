@@ -410,7 +410,7 @@ pub(crate) mod tests {
             assert_eq!(*budget.used.lock().unwrap(), 0, "{limit}");
             made
         };
-        // Wherever it runs out, that is no fault of the policy.
+        // Running out of memory is a data error, never a policy error, whichever step it stops.
         let limits = (0..).step_by(20_000);
         let enough = limits.take_while(|limit| match made(*limit) {
             Ok(()) => false,

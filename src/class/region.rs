@@ -94,11 +94,12 @@ impl Region {
         }
     }
 
-    /// Returns the form in which no other region has its text, and which holds at least the region's values.
+    /// Returns the region's canonical form, which holds at least the same values and shares its text with no other.
     ///
-    /// Where numbers and dates are in their natural order, it is one value or an interval, unless the values of a label are
-    /// no neighbours. Elsewhere it is a label or a set: a text that coarser labels above it repeat is the coarsest of them,
-    /// and a text that other labels or values have too is the set of its values. An interval without ends is everything.
+    /// In columns of numbers and dates in natural order, that is a value or an interval; a label whose values are not
+    /// adjacent stays a label or becomes a set. In other columns it is a label or a set: a label whose text a coarser one
+    /// above it repeats becomes the coarser one, and a label whose text an unrelated one shares becomes the set of its
+    /// values. An interval without ends becomes everything.
     ///
     /// # Errors
     /// An internal error if labels cannot be read.
@@ -132,7 +133,7 @@ impl Region {
 /// The texts of a column's labels below the top, and whether each of them means one label.
 pub(super) struct LabelTexts<'a> {
     column: &'a EncodedColumn,
-    /// The coarsest label with each text; `None` for a text of several labels, none of which is above all others.
+    /// Maps each text to the coarsest label that shows it, or to `None` if unrelated labels share it.
     labels: HashMap<String, Option<(usize, u32)>>,
 }
 

@@ -141,7 +141,7 @@ impl RegionLabel {
         })
     }
 
-    /// Adds NULL to a region that is no label of a level above 0.
+    /// Adds NULL to the region, which must not be the label of a level above 0.
     #[must_use]
     pub(crate) fn or_missing(self) -> Self {
         match self {

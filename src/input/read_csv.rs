@@ -133,10 +133,14 @@ impl Gaps {
 
     /// Returns whether an empty line precedes the row that ends before the byte `end`; rows must come in order.
     fn precede(&mut self, end: u64) -> std::io::Result<bool> {
+        let skipped = match self.at {
+            0 => BYTE_ORDER_MARK,
+            _ if self.ended_in_cr => b"\n",
+            _ => b"",
+        };
         let mut row = Vec::new();
         (&mut self.file).take(end.saturating_sub(self.at)).read_to_end(&mut row)?;
         self.at = end;
-        let skipped = if self.ended_in_cr { &b"\n"[..] } else { BYTE_ORDER_MARK };
         let rest = row.strip_prefix(skipped).unwrap_or(&row);
         self.ended_in_cr = row.last() == Some(&b'\r');
         Ok(matches!(rest.first(), Some(b'\r' | b'\n')))
@@ -234,6 +238,7 @@ mod tests {
         assert_eq!(checked(b"a\n1\r\r2\n"), Err(format!("line 2: {empty}")));
         assert_eq!(checked(b"a\n1\n\r2\n"), Err(format!("line 3: {empty}")));
         assert_eq!(checked(b"a,b\r\n1,2\r\n\r\n5,\"6\r\n"), Err(format!("line 4: {open}")));
+        assert_eq!(checked("a\n\u{feff}\n2\n".as_bytes()), Ok(()));
         assert_eq!(checked("\u{feff}\n1\n".as_bytes()), Err(format!("line 1: {empty}")));
         for fine in
             ["a\r1\r2\r", "a\n1\n2\n\n", "a\r\n\"1\r\n\n2\"\r\n2", "a\n\"\"\n\"\"\n", "a,b\n1,2\n\n3,4\n"]
