@@ -40,6 +40,11 @@ impl Classes {
         self.entries.chunks_exact(self.words + 1).map(|entry| entry[self.words])
     }
 
+    /// Returns the number of rows of one class.
+    pub fn rows_of(&self, class: usize) -> u64 {
+        self.entries[class * (self.words + 1) + self.words]
+    }
+
     /// Returns the size of a class with `rows` rows: its individuals, or `rows` if none are
     /// counted.
     pub fn size(&self, class: usize, rows: u64) -> u64 {

@@ -86,6 +86,11 @@ impl MemberLists {
         }
     }
 
+    /// Returns an upper bound of the member numbers.
+    pub(super) fn all(&self) -> usize {
+        self.all as usize
+    }
+
     /// Returns the members of the merged classes; `seen` is scratch memory.
     fn regrouped(&self, groups: &Grouping, seen: &mut Vec<u32>) -> Self {
         // `u32::MAX` stands for "never seen": there are too few classes to reach it.
@@ -127,6 +132,16 @@ impl IndividualsByValue {
         let pairs = MemberLists::of_groups(pairs, all);
         let counts = Histograms { values, ..Histograms::default() };
         Self { pairs, value_of: value_of.into(), counts }.counted()
+    }
+
+    /// Returns the number and the value of each pair of an individual and a value in a class.
+    pub(super) fn pairs(&self, class: usize) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
+        self.pairs.of(class).iter().map(|pair| (*pair, self.value_of[*pair as usize]))
+    }
+
+    /// Returns an upper bound of the numbers of pairs.
+    pub(super) fn all(&self) -> usize {
+        self.pairs.all()
     }
 
     /// Counts the individuals of every class by value.

@@ -20,6 +20,7 @@ mod packing;
 mod region;
 mod released_classes;
 mod roll_up;
+mod union;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use evaluated_regions::EvaluatedRegions;
 pub use region::Region;
 pub use released_classes::ReleasedClasses;
 pub use roll_up::Scratch;
+pub use union::Union;
 
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;

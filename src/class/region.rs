@@ -78,6 +78,31 @@ impl Region {
         }
     }
 
+    /// Returns the finest region that a class with these values can show, in order and each once: one value, their interval
+    /// where the column has intervals, the finest label that all of them have where it has levels, else their set.
+    ///
+    /// # Errors
+    /// An internal error without values.
+    pub fn around(column: &EncodedColumn, codes: Vec<u32>) -> Result<Self> {
+        let (Some(first), Some(last)) = (codes.first().copied(), codes.last().copied()) else {
+            return Err(Error::internal("region: no values"));
+        };
+        if column.has_intervals() {
+            return Ok(Self::Interval { first, last });
+        }
+        if codes.len() > 1 && column.height() > 1 {
+            for level in 1..column.height() {
+                let labels = column.map(0, level)?;
+                let code = labels[first as usize];
+                if codes.iter().all(|value| labels[*value as usize] == code) {
+                    return Ok(Self::Label { level, code });
+                }
+            }
+            return Ok(Self::Everything);
+        }
+        Ok(Self::Set(codes.into()))
+    }
+
     /// Returns whether the column has these codes, and sets are in order.
     pub(super) fn is_valid_for(&self, column: &EncodedColumn) -> bool {
         let is_value = |code: &u32| (*code as usize) < column.distinct();

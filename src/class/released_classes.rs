@@ -9,8 +9,7 @@ use crate::error::{Error, Result};
 ///
 /// # Contract
 /// Every released class has a base class, and shows in each column a region that holds the values of
-/// all its base classes. No two released classes show the same: regions with the same text are one
-/// region. Its memory comes out of the table's budget. `Debug` shows no cell.
+/// all its base classes. Classes that show the same are one: regions with the same text are one region. Its memory comes out of the table's budget. `Debug` shows no cell.
 pub struct ReleasedClasses {
     class_of_base: Vec<Option<u32>>,
     regions: Vec<Box<[Region]>>,
@@ -40,7 +39,7 @@ impl ReleasedClasses {
         let mut held = Held::new(base.held.budget());
         held.at_least(class_of_base.len() * size_of::<Option<u32>>() + bytes(&regions))?;
         let mut for_checks = Held::new(base.held.budget());
-        for_checks.at_least(regions.len() * (size_of::<&[Region]>() + 1))?;
+        for_checks.at_least(regions.len() * (3 * size_of::<usize>() + size_of::<u32>() + 1))?;
         if class_of_base.len() != base.len() {
             return broken("not one entry per base class");
         }
@@ -75,11 +74,7 @@ impl ReleasedClasses {
         if has_base.contains(&false) {
             return broken("a class without a base class");
         }
-        let mut all: Vec<&[Region]> = regions.iter().map(|shown| &**shown).collect();
-        all.sort_unstable();
-        if all.windows(2).any(|pair| pair[0] == pair[1]) {
-            return broken("two classes show the same");
-        }
+        let (class_of_base, regions) = without_repeats(class_of_base, regions)?;
         Ok(Self { class_of_base, regions, _held: held })
     }
 
@@ -92,6 +87,29 @@ impl ReleasedClasses {
     pub fn regions(&self) -> &[Box<[Region]>] {
         &self.regions
     }
+}
+
+/// Makes one class of those that show the same, and orders the classes by what they show.
+fn without_repeats(
+    mut class_of_base: Vec<Option<u32>>,
+    regions: Vec<Box<[Region]>>,
+) -> Result<(Vec<Option<u32>>, Vec<Box<[Region]>>)> {
+    let mut order: Vec<usize> = (0..regions.len()).collect();
+    order.sort_by(|a, b| regions[*a].cmp(&regions[*b]));
+    let mut number_of = vec![0u32; regions.len()];
+    let mut distinct: Vec<usize> = Vec::with_capacity(regions.len());
+    for class in order {
+        if distinct.last().is_none_or(|last| regions[*last] != regions[class]) {
+            distinct.push(class);
+        }
+        number_of[class] = u32::try_from(distinct.len() - 1).map_err(Error::internal)?;
+    }
+    for class in class_of_base.iter_mut().flatten() {
+        *class = number_of[*class as usize];
+    }
+    let mut regions: Vec<Option<Box<[Region]>>> = regions.into_iter().map(Some).collect();
+    let distinct = distinct.into_iter().filter_map(|class| regions[class].take()).collect();
+    Ok((class_of_base, distinct))
 }
 
 /// Returns the bytes that regions take.

@@ -298,15 +298,6 @@ fn classes_that_break_the_contract_are_refused() {
             vec![vec![all.clone(), all.clone()], vec![interval(0, 1), all.clone()]],
             "without a base class",
         ),
-        (
-            vec![Some(0), Some(1), Some(2)],
-            vec![
-                vec![interval(0, 2), all.clone()],
-                vec![all.clone(), all.clone()],
-                vec![interval(0, 2), all.clone()],
-            ],
-            "show the same",
-        ),
     ] {
         let regions: Vec<&[Region]> = regions.iter().map(Vec::as_slice).collect();
         let error = make(&class_of_base, &regions).unwrap_err();

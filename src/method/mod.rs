@@ -5,6 +5,7 @@
 //! [`METHODS`] names one method.
 
 pub mod lattice;
+pub mod partition;
 
 use serde::{Deserialize, Serialize};
 

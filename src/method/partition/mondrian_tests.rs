@@ -1,0 +1,170 @@
+//! Mondrian against a naive recursion on rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array, StringViewArray, UInt8Array};
+use proptest::prelude::*;
+
+use super::*;
+use crate::class::tests::quasi;
+use crate::class::{Budget, ClassTableBuilder, Unlimited};
+use crate::measure::granularity::Granularity;
+use crate::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
+use crate::progress::{CancelToken, Silent};
+
+/// Two numbers, a word, a sensitive value and an individual.
+type Row = (Option<u8>, u8, u8, u8, Option<u8>);
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let row =
+        (prop::option::weighted(0.9, 0..12u8), 0..4u8, 0..4u8, 0..3u8, prop::option::weighted(0.8, 0..20u8));
+    prop::collection::vec(row, 1..60)
+}
+
+fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
+    let mut groups: BTreeMap<Row, u64> = BTreeMap::new();
+    for (a, b, c, value, individual) in rows {
+        *groups.entry((*a, *b, *c, *value, individual.filter(|_| counts_individuals))).or_default() += 1;
+    }
+    let keys = || groups.keys();
+    let a: ArrayRef = Arc::new(keys().map(|row| row.0.map(i32::from)).collect::<Int32Array>());
+    let b: ArrayRef =
+        Arc::new(Int32Array::from_iter_values(keys().map(|row| i32::from(row.1) * i32::from(row.1))));
+    let words = ["a", "b", "c", "d"];
+    let c: ArrayRef =
+        Arc::new(StringViewArray::from_iter_values(keys().map(|row| words[usize::from(row.2)])));
+    let value: ArrayRef = Arc::new(UInt8Array::from_iter_values(keys().map(|row| row.3)));
+    let columns = vec![quasi("a", &a, None), quasi("b", &b, Some(("range", &[5]))), quasi("c", &c, None)];
+    let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+    let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
+    let mut values = vec![a, b, c, value];
+    if counts_individuals {
+        builder = builder.counting_individuals();
+        values.push(Arc::new(keys().map(|row| row.4).collect::<UInt8Array>()));
+    }
+    builder.add(&values, &groups.values().copied().collect::<Vec<_>>()).unwrap();
+    builder.finish().unwrap()
+}
+
+/// The numbers that order a row's quasi-identifiers; NULL is below all.
+fn numbers(row: &Row) -> [Option<i64>; 3] {
+    [row.0.map(i64::from), Some(i64::from(row.1) * i64::from(row.1)), Some(i64::from(row.2))]
+}
+
+/// The rows cut naively: those of each part.
+fn parts(rows: &[Row], k: u64, l: u64, counts_individuals: bool) -> Vec<Vec<Row>> {
+    let holds = |part: &[Row]| {
+        let holders: BTreeSet<usize> = (part.iter().enumerate())
+            .filter_map(|(at, row)| if counts_individuals { row.4.map(usize::from) } else { Some(at) })
+            .collect();
+        let mut of_value: BTreeMap<u8, BTreeSet<usize>> = BTreeMap::new();
+        for (at, row) in part.iter().enumerate() {
+            let holder = if counts_individuals { row.4.map(usize::from) } else { Some(at) };
+            of_value.entry(row.3).or_default().extend(holder);
+        }
+        of_value.retain(|_, holders| !holders.is_empty());
+        // Without the most common value's holders, somebody is left for each other value.
+        let most = of_value.values().map(BTreeSet::len).max().unwrap_or(0);
+        let diversity = of_value.len().min((holders.len() + 1).saturating_sub(most));
+        holders.len() as u64 >= k && diversity as u64 >= l
+    };
+    let domain = |column: usize| -> (f64, f64) {
+        let all: BTreeSet<i64> = rows.iter().filter_map(|row| numbers(row)[column]).collect();
+        let ends = all.first().copied().zip(all.last().copied());
+        // Words by their place among those that occur.
+        ends.map_or((0.0, 0.0), |(least, most)| (least as f64, (most - least) as f64))
+    };
+    let words: BTreeSet<u8> = rows.iter().map(|row| row.2).collect();
+    let place = |column: usize, row: &Row| match column {
+        2 => {
+            let at = words.iter().position(|word| *word == row.2).unwrap();
+            at as f64 / (words.len() - 1).max(1) as f64
+        }
+        _ => match (numbers(row)[column], domain(column)) {
+            (Some(number), (least, span)) if span > 0.0 => (number as f64 - least) / span,
+            // One value and NULL: by their number.
+            (Some(_), _) if rows.iter().any(|row| numbers(row)[column].is_none()) => 1.0,
+            _ => 0.0,
+        },
+    };
+    fn recurse(
+        part: Vec<Row>,
+        holds: &dyn Fn(&[Row]) -> bool,
+        place: &dyn Fn(usize, &Row) -> f64,
+        done: &mut Vec<Vec<Row>>,
+    ) {
+        let mut columns: Vec<(usize, f64)> = (0..3)
+            .map(|column| {
+                let places: Vec<f64> = part.iter().map(|row| place(column, row)).collect();
+                let most = places.iter().copied().fold(f64::MIN, f64::max);
+                (column, most - places.iter().copied().fold(f64::MAX, f64::min))
+            })
+            .collect();
+        columns.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (column, _) in columns {
+            let mut sorted: Vec<Option<i64>> = part.iter().map(|row| numbers(row)[column]).collect();
+            sorted.sort_unstable();
+            if sorted.first() == sorted.last() {
+                continue;
+            }
+            let mut median = sorted[(sorted.len() - 1) / 2];
+            if Some(&median) == sorted.last() {
+                median = sorted.iter().copied().filter(|value| *value < median).max().unwrap();
+            }
+            let (left, right): (Vec<Row>, Vec<Row>) =
+                part.iter().copied().partition(|row| numbers(row)[column] <= median);
+            if holds(&left) && holds(&right) {
+                recurse(left, holds, place, done);
+                return recurse(right, holds, place, done);
+            }
+        }
+        done.push(part);
+    }
+    let mut done = Vec::new();
+    if holds(rows) {
+        recurse(rows.to_vec(), &holds, &place, &mut done);
+    }
+    done
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_cuts_as_the_naive_recursion_does(
+        rows in rows(),
+        k in 1..6u64,
+        l in 1..3u64,
+        counts_individuals in any::<bool>(),
+    ) {
+        let table = table(&rows, counts_individuals);
+        let requirements = [
+            Requirement::of_sizes(KAnonymity::new(k).unwrap()),
+            Requirement { model: Box::new(LDiversity::new(l).unwrap()), sensitive: Some("value".into()) },
+        ];
+        let problem = Problem {
+            table: &table,
+            requirements: &requirements,
+            objective: &Granularity,
+            limit: 0,
+            threads: 1,
+            progress: &Silent,
+            stop: &CancelToken::default(),
+        };
+        let released = strict(&problem).unwrap();
+        let expected = parts(&rows, k, l, counts_individuals);
+        let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
+        if let Some(released) = &released {
+            for (class, rows) in released.class_of_base().iter().zip(table.base().rows()) {
+                *classes.entry(class.unwrap()).or_default() += rows;
+            }
+        }
+        let mut found: Vec<u64> = classes.into_values().collect();
+        let mut sizes: Vec<u64> = expected.iter().map(|part| part.len() as u64).collect();
+        found.sort_unstable();
+        sizes.sort_unstable();
+        prop_assert_eq!(released.is_some(), !expected.is_empty());
+        prop_assert_eq!(found, sizes);
+    }
+}
