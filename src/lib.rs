@@ -61,7 +61,7 @@
 //! engine                         sessions, cancellation, class keys
 //!                                above: DataFusion, behind the feature `engine`; below: Arrow only
 //! policy                         text -> policy spec -> resolved policy
-//! method                         chooses levels
+//! method                         chooses a recoding
 //! measure                        loss and risk
 //! class    model                 the class table | is a class safe
 //! generalize                     coarser values

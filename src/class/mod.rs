@@ -174,6 +174,11 @@ impl ClassTable {
         &self.base
     }
 
+    /// Returns the budget that the table's memory comes from.
+    pub(crate) fn budget(&self) -> &Arc<dyn Budget> {
+        self.base.held.budget()
+    }
+
     /// Returns n, the number of rows of the input.
     pub fn total_rows(&self) -> u64 {
         self.total_rows

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use arrow::array::Array;
-use arrow::datatypes::DataType;
 
 use super::EncodedColumn;
 use crate::error::{Error, Result};
@@ -28,6 +27,13 @@ pub enum Region {
         /// The greatest code.
         last: u32,
     },
+    /// NULL, and the values from one code to another one.
+    OrMissing {
+        /// The least code, above that of NULL.
+        first: u32,
+        /// The greatest code.
+        last: u32,
+    },
     /// The values with these codes, in order.
     Set(Box<[u32]>),
     /// All values: the column is suppressed.
@@ -40,6 +46,7 @@ impl Region {
         match self {
             Self::Everything => true,
             Self::Interval { first, last } => (*first..=*last).contains(&value),
+            Self::OrMissing { first, last } => value == 0 || (*first..=*last).contains(&value),
             Self::Set(codes) => codes.binary_search(&value).is_ok(),
             Self::Label { level, code } => {
                 column.map(0, *level).is_ok_and(|labels| labels.get(value as usize) == Some(code))
@@ -53,6 +60,7 @@ impl Region {
         match self {
             Self::Everything => column.leaves(),
             Self::Interval { first, last } => column.leaves_between(*first, *last),
+            Self::OrMissing { first, last } => column.leaves_between(*first, *last) + 1,
             Self::Set(codes) => codes.len() as u64,
             Self::Label { level, code } => column.level(*level).leaves()[*code as usize],
         }
@@ -67,6 +75,7 @@ impl Region {
         match self {
             Self::Everything => Ok(RegionLabel::Everything),
             Self::Interval { first, last } => column.interval_label(*first, *last),
+            Self::OrMissing { first, last } => Ok(column.interval_label(*first, *last)?.or_missing()),
             Self::Set(codes) => column.set_label(codes),
             Self::Label { level: 0, code } => column.leaf_label(*code),
             Self::Label { level, code } => {
@@ -88,7 +97,10 @@ impl Region {
             return Err(Error::internal("region: no values"));
         };
         if column.has_intervals() {
-            return Ok(Self::Interval { first, last });
+            return Ok(match codes.get(1) {
+                Some(second) if first == 0 && column.has_null() => Self::OrMissing { first: *second, last },
+                _ => Self::Interval { first, last },
+            });
         }
         if codes.len() > 1 && column.height() > 1 {
             for level in 1..column.height() {
@@ -109,6 +121,9 @@ impl Region {
         match self {
             Self::Everything => true,
             Self::Interval { first, last } => first <= last && is_value(last),
+            Self::OrMissing { first, last } => {
+                column.has_null() && *first > 0 && first <= last && is_value(last)
+            }
             Self::Set(codes) => {
                 let is_in_order = codes.windows(2).all(|pair| pair[0] < pair[1]);
                 is_in_order && codes.last().is_some_and(is_value)
@@ -121,8 +136,7 @@ impl Region {
 
     /// Returns the region's canonical form, which holds at least the same values and shares its text with no other.
     ///
-    /// In columns of numbers and dates in natural order, that is a value or an interval; a label whose values are not
-    /// adjacent stays a label or becomes a set. In other columns it is a label or a set: a label whose text a coarser one
+    /// In columns of numbers and dates in natural order, that is a value, an interval or a set. In other columns it is a label or a set: a label whose text a coarser one
     /// above it repeats becomes the coarser one, and a label whose text an unrelated one shares becomes the set of its
     /// values. An interval without ends becomes everything.
     ///
@@ -137,17 +151,26 @@ impl Region {
             Self::Label { level, code } => texts.label(level, code),
             Self::Interval { first, last } if first == last => texts.one(first),
             Self::Interval { first, last } if column.has_intervals() => {
+                if first == 0 && column.has_null() {
+                    return Self::OrMissing { first: 1, last }.canonical(texts);
+                }
                 // Only clipped columns have an interval without ends.
-                let is_all = first <= u32::from(column.has_null())
-                    && column.interval_label(first, last)? == RegionLabel::Everything;
+                let is_all = column.interval_label(first, last)? == RegionLabel::Everything;
                 Ok(if is_all { Self::Everything } else { Self::Interval { first, last } })
+            }
+            Self::OrMissing { first, last } if column.has_intervals() => {
+                let is_all = column.interval_label(first, last)? == RegionLabel::Everything;
+                Ok(if is_all { Self::Everything } else { Self::OrMissing { first, last } })
+            }
+            Self::OrMissing { first, last } => {
+                Ok(Self::Set(std::iter::once(0).chain(first..=last).collect()))
             }
             Self::Interval { first, last } => Ok(Self::Set((first..=last).collect())),
             Self::Set(codes) => match *codes {
                 [code] => texts.one(code),
-                // One value or NULL, which has the text of an interval.
-                [0, 1] if column.has_null() && column.has_intervals() => {
-                    Ok(Self::Interval { first: 0, last: 1 })
+                // One value or NULL is an interval.
+                [0, code] if column.has_null() && column.has_intervals() => {
+                    Self::OrMissing { first: code, last: code }.canonical(texts)
                 }
                 _ => Ok(Self::Set(codes)),
             },
@@ -169,8 +192,8 @@ impl<'a> LabelTexts<'a> {
     /// An internal error if labels cannot be read.
     pub(super) fn of(column: &'a EncodedColumn) -> Result<Self> {
         let mut labels: HashMap<String, Option<(usize, u32)>> = HashMap::new();
-        // Numbers and dates in their natural order show no labels that could mean a value.
-        let levels = if column.has_intervals() { 1..column.height() } else { 0..column.height() };
+        // Numbers and dates in their natural order show no labels.
+        let levels = 0..if column.has_intervals() { 0 } else { column.height() };
         for level in levels.rev() {
             let texts = text_forms(column.level(level).labels())?;
             for (text, code) in texts.iter().zip(0u32..) {
@@ -219,6 +242,7 @@ impl<'a> LabelTexts<'a> {
             if (*last - *first) as usize + 1 == codes.len() {
                 return Region::Interval { first: *first, last: *last }.canonical(self);
             }
+            return Region::Set(codes.into()).canonical(self);
         }
         match label {
             // NULL stands alone below the top.
@@ -244,23 +268,14 @@ impl EncodedColumn {
         self.level(0).labels().is_null(0)
     }
 
-    /// Returns whether the values are numbers, dates or timestamps in their natural order, so that an interval says what it
-    /// holds. A hierarchy file has an order of its own.
     fn has_intervals(&self) -> bool {
-        let data_type = self.hierarchy().input_type();
-        let has_order = !data_type.is_string() && *data_type != DataType::Boolean;
-        has_order && self.hierarchy().levels().iter().all(|level| level.all_leaves().is_none())
+        self.hierarchy().has_intervals()
     }
 
-    /// Returns the label of the values from one code to another one.
+    /// Returns the label of the values from one code to another one, both above NULL's.
     fn interval_label(&self, first: u32, last: u32) -> Result<RegionLabel> {
-        // NULL is below all values.
-        let holds_null = first == 0 && self.has_null();
-        let least = first + u32::from(holds_null);
-        let interval = RegionLabel::interval(&self.leaf_label(least)?, &self.leaf_label(last)?);
-        let interval =
-            interval.ok_or_else(|| Error::internal("region: an interval between values without order"))?;
-        Ok(if holds_null { interval.or_missing() } else { interval })
+        let interval = RegionLabel::interval(&self.leaf_label(first)?, &self.leaf_label(last)?);
+        interval.ok_or_else(|| Error::internal("region: an interval between values without order"))
     }
 
     /// Returns the label of the values with these codes.

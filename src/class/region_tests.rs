@@ -7,6 +7,7 @@ use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, StringViewArray,
     TimestampSecondArray,
 };
+use arrow::datatypes::DataType;
 
 use super::*;
 use crate::class::tests::{quasi, table};
@@ -31,9 +32,11 @@ fn all_regions(column: &EncodedColumn) -> Vec<Region> {
     let intervals = pairs.clone().map(|(first, last)| Region::Interval { first, last });
     // A text column has no intervals: they are sets.
     let has_intervals = !column.hierarchy().input_type().is_string();
+    let pairs_above_null = pairs.clone().filter(|(first, _)| *first > 0 && column.has_null());
     let apart = pairs.filter(move |(first, last)| has_intervals && first < last);
     let sets = apart.map(|(first, last)| Region::Set([first, last].into()));
-    labels.chain(intervals).chain(sets).chain([Region::Everything]).collect()
+    let with_null = pairs_above_null.map(|(first, last)| Region::OrMissing { first, last });
+    labels.chain(intervals).chain(with_null).chain(sets).chain([Region::Everything]).collect()
 }
 
 /// The text of a region covers its values and no others, and is that of no other region.

@@ -9,12 +9,21 @@ use crate::error::{Error, Result};
 ///
 /// # Contract
 /// Every released class has a base class, and shows in each column a region that holds the values of
-/// all its base classes. Classes that show the same are one: regions with the same text are one region. Its memory comes out of the table's budget. `Debug` shows no cell.
+/// all its base classes. Classes that show the same are one: regions with the same text are one region. Its memory comes
+/// out of the table's budget. `Debug` shows no cell.
 pub struct ReleasedClasses {
     class_of_base: Vec<Option<u32>>,
     regions: Vec<Box<[Region]>>,
     _held: Held,
 }
+
+impl PartialEq for ReleasedClasses {
+    fn eq(&self, other: &Self) -> bool {
+        self.class_of_base == other.class_of_base && self.regions == other.regions
+    }
+}
+
+impl Eq for ReleasedClasses {}
 
 impl std::fmt::Debug for ReleasedClasses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -89,11 +98,11 @@ impl ReleasedClasses {
     }
 }
 
+/// The released class of each base class, and what each released class shows.
+type Parts = (Vec<Option<u32>>, Vec<Box<[Region]>>);
+
 /// Makes one class of those that show the same, and orders the classes by what they show.
-fn without_repeats(
-    mut class_of_base: Vec<Option<u32>>,
-    regions: Vec<Box<[Region]>>,
-) -> Result<(Vec<Option<u32>>, Vec<Box<[Region]>>)> {
+fn without_repeats(mut class_of_base: Vec<Option<u32>>, regions: Vec<Box<[Region]>>) -> Result<Parts> {
     let mut order: Vec<usize> = (0..regions.len()).collect();
     order.sort_by(|a, b| regions[*a].cmp(&regions[*b]));
     let mut number_of = vec![0u32; regions.len()];

@@ -1,5 +1,6 @@
 //! What several base classes hold together, counted again each time: individuals may have rows in several of them.
 
+use super::individuals::IndividualsByValue;
 use super::{ClassTable, Held};
 use crate::error::Result;
 use crate::model::{Class, Counted, Requirement, ValueCount};
@@ -10,11 +11,11 @@ pub struct Union<'a> {
     /// For each requirement the sensitive column that it looks at.
     looks_at: Vec<Option<usize>>,
     requirements: &'a [Requirement],
-    /// The count in which each individual was last seen.
+    /// The round in which each individual was last seen.
     seen: Vec<u32>,
     /// The same for each pair of an individual and a value, per sensitive column.
     seen_pairs: Vec<Vec<u32>>,
-    count: u32,
+    round: u32,
     values: Vec<Vec<ValueCount>>,
     _held: Held,
 }
@@ -36,17 +37,23 @@ impl<'a> Union<'a> {
         let looks_at = requirements.iter().map(|requirement| requirement.sensitive.as_ref().map(column));
         let members = table.base.members.as_ref();
         let individuals = members.map_or(0, |members| members.individuals.all());
-        let pairs =
-            members.map_or(Vec::new(), |members| members.by_value.iter().map(|one| one.all()).collect());
+        let pairs = members
+            .map_or(Vec::new(), |members| members.by_value.iter().map(IndividualsByValue::all).collect());
         let mut held = Held::new(table.base.held.budget());
-        held.at_least((individuals + pairs.iter().sum::<usize>()) * size_of::<u32>())?;
+        // At first the values of all base classes stand beside one another.
+        let counts = (0..table.base.len()).flat_map(|class| {
+            (0..table.sensitive.len()).map(move |column| table.base.sensitive(class, column).len())
+        });
+        let values = counts.sum::<usize>() + pairs.iter().sum::<usize>();
+        let seen = individuals + pairs.iter().sum::<usize>();
+        held.at_least(seen * size_of::<u32>() + values * size_of::<ValueCount>())?;
         Ok(Self {
             table,
             looks_at: looks_at.collect(),
             requirements,
             seen: vec![0; individuals],
             seen_pairs: pairs.into_iter().map(|pairs| vec![0; pairs]).collect(),
-            count: 0,
+            round: 0,
             values: vec![Vec::new(); table.sensitive.len()],
             _held: held,
         })
@@ -54,7 +61,7 @@ impl<'a> Union<'a> {
 
     /// Returns whether the base classes would together satisfy every requirement as one class.
     pub fn holds(&mut self, base: &[u32]) -> bool {
-        self.count += 1;
+        self.begin_round();
         let size = self.size(base);
         let least =
             self.requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0);
@@ -72,6 +79,15 @@ impl<'a> Union<'a> {
         })
     }
 
+    /// Begins a round, in which nothing was seen yet.
+    fn begin_round(&mut self) {
+        self.round = self.round.checked_add(1).unwrap_or_else(|| {
+            self.seen.fill(0);
+            self.seen_pairs.iter_mut().for_each(|seen| seen.fill(0));
+            1
+        });
+    }
+
     /// Returns the individuals of the base classes, or their rows if no individuals are counted.
     fn size(&mut self, base: &[u32]) -> u64 {
         if self.table.counted() == Counted::Rows {
@@ -81,8 +97,8 @@ impl<'a> Union<'a> {
         for class in base {
             for individual in self.table.base.individuals(*class as usize).unwrap_or(&[]) {
                 let seen = &mut self.seen[*individual as usize];
-                size += u64::from(*seen != self.count);
-                *seen = self.count;
+                size += u64::from(*seen != self.round);
+                *seen = self.round;
             }
         }
         size
@@ -101,8 +117,8 @@ impl<'a> Union<'a> {
                 for class in base {
                     for (pair, value) in by_value.pairs(*class as usize) {
                         let seen = &mut seen[pair as usize];
-                        if *seen != self.count {
-                            *seen = self.count;
+                        if *seen != self.round {
+                            *seen = self.round;
                             counts.push(ValueCount { value, count: 1 });
                         }
                     }

@@ -8,7 +8,7 @@ use crate::doc::Doc;
 use crate::error::Result;
 use crate::generalize::GENERALIZERS;
 use crate::measure::{LOSSES, RISKS};
-use crate::method::METHODS;
+use crate::method::{METHODS, MethodRow};
 use crate::model::MODELS;
 use crate::sql::table::TABLE_FUNCTIONS;
 
@@ -27,7 +27,7 @@ impl List {
             ("models", MODELS.iter().map(|row| row.doc).collect()),
             ("losses", LOSSES.iter().map(|row| row.doc()).collect()),
             ("risks", RISKS.iter().map(|row| row.doc).collect()),
-            ("methods", METHODS.iter().map(|row| row.doc).collect()),
+            ("methods", METHODS.iter().map(MethodRow::doc).collect()),
             ("table_functions", TABLE_FUNCTIONS.iter().map(|row| row.doc).collect()),
         ];
         let mut text = String::new();

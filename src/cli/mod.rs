@@ -21,9 +21,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
+use crate::engine::damaged::is_guarded;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Kind, Result, of_file};
-use crate::input::damaged::is_guarded;
 use crate::progress::CancelToken;
 use progress::ProgressLine;
 

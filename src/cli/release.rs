@@ -17,7 +17,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
-use crate::release::publish::record::{FileRecord, LevelRecord};
+use crate::release::publish::record::{FileRecord, LevelRecord, RecodingRecord, RegionsRecord};
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
 use crate::release::{Released, release};
@@ -79,8 +79,11 @@ impl Release {
     fn describe(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
-        let costs = costs_text(chosen, costs, private.suppressed_rows > 0);
-        let chosen: Vec<String> = chosen.iter().map(level_text).collect();
+        let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
+        let chosen = match chosen {
+            RecodingRecord::Levels(levels) => levels.iter().map(level_text).collect::<Vec<_>>().join(" | "),
+            RecodingRecord::Regions(regions) => regions_text(regions),
+        };
         let models: Vec<String> = public
             .models
             .iter()
@@ -128,14 +131,19 @@ impl Release {
         );
         line(
             "search",
-            format!(
-                "{}, {} evaluated, {}",
-                nodes_of(search.nodes),
-                grouped(search.evaluated),
-                if search.proven { "proven best" } else { "not proven best" }
-            ),
+            match search.nodes {
+                None => {
+                    format!("{} by {}", plural(search.evaluated, "cut tried", "cuts tried"), search.method)
+                }
+                Some(nodes) => format!(
+                    "{}, {} evaluated, {}",
+                    nodes_of(nodes),
+                    grouped(search.evaluated),
+                    if search.proven { "proven best" } else { "not proven best" }
+                ),
+            },
         );
-        line("chosen", chosen.join(" | "));
+        line("chosen", chosen);
         line("costs", costs);
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
@@ -184,10 +192,9 @@ impl Release {
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.
-fn costs_text(chosen: &[LevelRecord], costs: &[f64], some_suppressed: bool) -> String {
+fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
-    let mut all: Vec<(&str, f64)> =
-        chosen.iter().map(|level| level.column.as_str()).zip(costs.iter().copied()).collect();
+    let mut all: Vec<(&str, f64)> = quasi.iter().copied().zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
     let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
@@ -226,6 +233,12 @@ pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
     let row = RISKS.iter().find(|row| row.doc.name == name);
     let row = row.ok_or_else(|| Error::internal("release: a risk measure is missing from the table"))?;
     Ok((row.make)(row.defaults)?.value(sizes).unwrap_or(0.0))
+}
+
+/// Lists the columns whose classes each show a region of their own.
+pub(super) fn regions_text(regions: &RegionsRecord) -> String {
+    let columns: Vec<&str> = regions.columns.iter().map(|column| column.column.as_str()).collect();
+    format!("each class shows its own {}", columns.join(", "))
 }
 
 /// Formats a column's level: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age

@@ -9,12 +9,12 @@ use super::Done;
 use super::numbers::{grouped, integer, nodes_of, percent_of, plural, rows, warning_line};
 use super::release::level_text;
 use super::source::PolicyFile;
-use crate::class::{ClassTable, EvaluatedNode};
+use crate::class::{ClassTable, EvaluatedNode, EvaluatedRegions};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{Input, open};
 use crate::measure::LOSSES;
-use crate::method::{Candidate, Outcome};
+use crate::method::{Candidate, Outcome, Recoding, is_partition};
 use crate::model::{Counted, Needs};
 use crate::policy::Policy;
 use crate::release::publish::make_record::level_record;
@@ -54,10 +54,11 @@ impl Search {
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.method == "anytime" {
-                return Err(Error::policy(
-                    "--minimal finds all minimal nodes or none: remove `method = \"anytime\"`",
-                ));
+            if policy.method == "anytime" || is_partition(&policy.method) {
+                return Err(Error::policy(format!(
+                    "--minimal finds all minimal nodes or none: remove `method = \"{}\"`",
+                    policy.method
+                )));
             }
             return minimal(run, policy, &classes);
         }
@@ -65,18 +66,22 @@ impl Search {
         let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
 
         let objective = policy.objective.doc().name;
-        let mut text = format!(
-            "{}search    {}, {} evaluated by {method}, {}\n",
-            read(&classes),
-            nodes_of(outcome.nodes),
-            grouped(outcome.evaluated),
-            proven(&outcome),
-        );
+        let searched = match outcome.nodes {
+            None => format!("{} by {method}", plural(outcome.evaluated, "cut tried", "cuts tried")),
+            Some(nodes) => format!(
+                "{}, {} evaluated by {method}, {}",
+                nodes_of(nodes),
+                grouped(outcome.evaluated),
+                proven(&outcome),
+            ),
+        };
+        let mut text = format!("{}search    {searched}\n", read(&classes));
         let warning = policy.promises_nothing();
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
-            text +=
-                if outcome.proven { NOTHING } else { "found     nothing within the effort: raise effort\n" };
+            let is_final = outcome.proven || outcome.nodes.is_none();
+            let nothing = if outcome.nodes.is_none() { NO_CLASSES } else { NOTHING };
+            text += if is_final { nothing } else { "found     nothing within the effort: raise effort\n" };
         }
         let mut best = Vec::new();
         for found in &outcome.best {
@@ -99,6 +104,8 @@ impl Search {
 
 const NOTHING: &str =
     "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
+
+const NO_CLASSES: &str = "found     nothing: all rows together fail a requirement; require less, or try a method that can suppress rows\n";
 
 /// Describes the rows and the base classes in one line.
 fn read(classes: &ClassTable) -> String {
@@ -158,7 +165,10 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
         grouped(found.suppressed_rows),
         percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),
-        levels_text(policy, found.recoding.levels()),
+        match &found.recoding {
+            Recoding::Levels(levels) => levels_text(policy, levels),
+            Recoding::Classes(_) => "each class shows regions of its own".to_owned(),
+        },
     )
 }
 
@@ -184,18 +194,31 @@ fn levels_text(policy: &Policy, levels: &[usize]) -> String {
     columns.collect::<Vec<_>>().join(" | ")
 }
 
-/// Returns a node with every loss measure.
+/// Returns a recoding with every loss measure that applies to it.
 fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<serde_json::Value> {
-    let levels = found.recoding.levels();
-    let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-    let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
-    let levels = policy.quasi.iter().zip(levels).map(|(quasi, level)| (quasi.name.clone(), json!(level)));
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
     let one_column = sensitive == 1 && classes.sensitive().len() == 1;
     let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || one_column);
-    let measures = known.map(|loss| (loss.doc().name.to_owned(), plain_number(loss.value(&judged))));
+    let (name, recoding, losses): (_, _, Vec<(&str, f64)>) = match &found.recoding {
+        Recoding::Levels(levels) => {
+            let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
+            let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
+            let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
+            let levels: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
+            let losses = known.map(|loss| (loss.doc().name, loss.value(&judged)));
+            ("levels", json!(levels), losses.collect())
+        }
+        Recoding::Classes(released) => {
+            let merged = classes.merge(released)?;
+            let judged = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
+            let losses =
+                known.filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&judged))));
+            ("regions", json!(released.regions().len()), losses.collect())
+        }
+    };
+    let measures = losses.into_iter().map(|(name, loss)| (name.to_owned(), plain_number(loss)));
     Ok(json!({
-        "levels": levels.collect::<serde_json::Map<_, _>>(),
+        name: recoding,
         "value": found.loss,
         "suppressed_rows": found.suppressed_rows,
         "suppressed_individuals": found.suppressed_individuals,

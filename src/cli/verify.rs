@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{homogeneous_lines, plural, reached, rows, unique_lines};
-use super::release::{level_text, risk};
+use super::release::{level_text, regions_text, risk};
 use super::source::PolicyFile;
 use crate::engine::Run;
 use crate::error::Result;
@@ -16,7 +16,7 @@ use crate::input::Input;
 use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
-use crate::release::publish::record::PublicRecord;
+use crate::release::publish::record::{PublicRecord, RecodingRecord};
 use crate::release::publish::write::CREATED_BY;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
@@ -118,7 +118,11 @@ impl Verify {
 /// Describes the most generalized quasi-identifiers, by their share of all levels.
 fn levels_text(public: &PublicRecord) -> String {
     const SHOWN: usize = 4;
-    let mut all: Vec<_> = public.levels().iter().filter(|level| level.by != Descriptor::as_is()).collect();
+    let levels = match &public.recoding {
+        RecodingRecord::Levels(levels) => levels,
+        RecodingRecord::Regions(regions) => return format!("regions   {}\n", regions_text(regions)),
+    };
+    let mut all: Vec<_> = levels.iter().filter(|level| level.by != Descriptor::as_is()).collect();
     // In thousandths, which is as fine as hierarchies get.
     all.sort_by_key(|level| std::cmp::Reverse(level.level.saturating_mul(1_000) / level.of.max(1)));
     let text = all

@@ -1,11 +1,13 @@
 //! The engine: sessions with bounded memory, scalar functions, class keys.
 
 pub(crate) mod class_key;
+pub(crate) mod damaged;
 pub(crate) mod distinct;
 pub mod functions;
 pub(crate) mod replay_table;
 mod run;
 mod session;
+pub(crate) mod spilled_rows;
 
 pub use run::Run;
 pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};

@@ -60,6 +60,11 @@ impl Descriptor {
         Self::new("suppress")
     }
 
+    /// Describes a column whose classes each show a region of their own.
+    pub fn region() -> Self {
+        Self::new("region")
+    }
+
     /// Describes a level of a hierarchy file.
     pub(crate) fn of_file(level: usize) -> Self {
         Self::new(FILE).with(level)

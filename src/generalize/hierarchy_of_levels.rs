@@ -80,6 +80,13 @@ impl Hierarchy {
         &self.input_type
     }
 
+    /// Returns whether the values are numbers, dates or timestamps in their natural order, so that an interval says what it
+    /// holds. A hierarchy file has an order of its own.
+    pub fn has_intervals(&self) -> bool {
+        let has_order = !self.input_type.is_string() && self.input_type != DataType::Boolean;
+        has_order && self.levels.iter().all(|level| level.all_leaves().is_none())
+    }
+
     /// Returns the type of every level's labels.
     pub fn output_type(&self) -> &DataType {
         &self.output_type

@@ -45,7 +45,9 @@ use arrow::datatypes::DataType;
 use clip::Clip;
 pub use descriptor::{Descriptor, DescriptorError};
 pub use hierarchy_of_levels::{AsIs, Hierarchy};
-pub use region_label::RegionLabel;
+#[cfg(feature = "engine")]
+pub(crate) use region_label::compare;
+pub use region_label::{Ends, RegionLabel};
 pub use value::Value;
 
 use crate::decimal::Decimal;

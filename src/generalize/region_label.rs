@@ -24,12 +24,14 @@
 
 use std::any::Any;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, i256};
 use chrono::{NaiveDate, NaiveDateTime};
+use serde::{Deserialize, Serialize};
 
 use super::clip::Clip;
 use super::hierarchy_of_levels::ClippedText;
@@ -67,6 +69,18 @@ pub enum Values {
     Set(Vec<Value>),
     /// The values that have this text as their label at a level below the top. At level 0, that is the text of a value.
     Label(String),
+}
+
+/// What the ends of intervals show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ends {
+    /// The least and the greatest value of the class, but none that is the least or the greatest of all released rows:
+    /// such an interval has no end on that side.
+    #[default]
+    Values,
+    /// The least and the greatest value of the class, as papers print them.
+    Closed,
 }
 
 /// An end of an interval.
@@ -152,6 +166,53 @@ impl RegionLabel {
             Self::Values { values, .. } => Self::Values { values, or_missing: true },
             other => other,
         }
+    }
+
+    /// Removes an end of an interval that is the least or the greatest released value: an outlier would show there. A
+    /// region of one value without NULL stays, because the whole class shares it.
+    #[must_use]
+    pub fn without_ends_at(self, least: &Value, greatest: &Value) -> Self {
+        let (low, high, or_missing) = match self {
+            Self::Values { values: Values::Interval(low, high), or_missing } => (low, high, or_missing),
+            // Some rows of the class are missing: it may be the value of a single one.
+            Self::Values { values: Values::One(value), or_missing: true }
+                if [least, greatest].iter().any(|end| compare(&value, end) == Some(Ordering::Equal)) =>
+            {
+                let end = Some(End { value, is_closed: true });
+                (end.clone(), end, true)
+            }
+            other => return other,
+        };
+        // Beyond an open end there are numbers only, so NaN stays.
+        let is_at = |end: &End, extreme: &Value| {
+            compare(&end.value, extreme) == Some(Ordering::Equal) && !is_nan(extreme)
+        };
+        match (low.filter(|end| !is_at(end, least)), high.filter(|end| !is_at(end, greatest))) {
+            (None, None) => Self::Everything,
+            (low, high) => Self::Values { values: Values::Interval(low, high), or_missing },
+        }
+    }
+
+    /// Reads a text that a column whose values have this type can show; `None` for a text that kanon never writes. A column
+    /// that has intervals shows no labels.
+    pub fn parse_canonical(text: Option<&str>, data_type: &DataType, has_intervals: bool) -> Option<Self> {
+        let region = Self::parse(text, data_type);
+        let is_canonical = match &region {
+            Self::Values { values: Values::Label(_), .. } => !has_intervals,
+            Self::Values { values: Values::Interval(Some(low), Some(high)), .. } => {
+                compare(&low.value, &high.value) == Some(Ordering::Less)
+            }
+            Self::Values { values: Values::Set(all), .. } if has_intervals => {
+                all.len() > 1
+                    && all.windows(2).all(|pair| compare(&pair[0], &pair[1]) == Some(Ordering::Less))
+            }
+            Self::Values { values: Values::Set(all), .. } => {
+                let mut texts = HashSet::new();
+                all.iter().all(|value| texts.insert(text_of(value)))
+            }
+            _ => true,
+        };
+        (is_canonical && region.write(data_type).as_deref() == text).then_some(region)
     }
 
     /// Returns the text of the region in a column whose values have this type; `None` is NULL.
@@ -263,8 +324,8 @@ fn text_of(value: &Value) -> String {
     value.text_form().unwrap_or_default()
 }
 
-/// Compares two values of one column; `None` if they are of different kinds.
-fn compare(a: &Value, b: &Value) -> Option<Ordering> {
+/// Compares two values of one column, NaN above all numbers; `None` if they are of different kinds.
+pub(crate) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),

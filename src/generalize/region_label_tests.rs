@@ -206,6 +206,34 @@ fn texts_and_what_they_hold() {
 }
 
 #[test]
+fn ends_at_the_least_and_the_greatest_value_are_open() {
+    let open = |text: &str, data_type: &DataType, least: Value, greatest: Value| {
+        let region = RegionLabel::parse(Some(text), data_type).without_ends_at(&least, &greatest);
+        region.write(data_type).unwrap()
+    };
+    for (closed, opened) in [
+        ("[1,5]", "<=5"),
+        ("[2,9]", ">=2"),
+        ("[1,9]", "*"),
+        ("[1,9] or missing", "*"),
+        ("[2,9] or missing", ">=2 or missing"),
+        ("[2,5]", "[2,5]"),
+        // A whole class shares it.
+        ("9", "9"),
+        ("9 or missing", ">=9 or missing"),
+        ("1 or missing", "<=1 or missing"),
+        ("5 or missing", "5 or missing"),
+        ("{1; 9}", "{1; 9}"),
+        ("<=9", "*"),
+        ("<5", "<5"),
+    ] {
+        assert_eq!(open(closed, &DataType::Int64, Value::Int(1), Value::Int(9)), opened, "{closed}");
+    }
+    let nan = || Value::Float(f64::NAN);
+    assert_eq!(open("[1,NaN]", &DataType::Float64, Value::Float(1.0), nan()), "<=NaN");
+}
+
+#[test]
 fn nothing_of_a_region_is_shown() {
     let region = RegionLabel::parse(Some("{flu; cold}"), &DataType::Utf8View);
     assert_eq!(format!("{region:?}"), "Values { values: Set(..), or_missing: false }");

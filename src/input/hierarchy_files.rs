@@ -5,7 +5,7 @@ use std::path::Path;
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::damaged::unless_it_panics;
+use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result, of_file};
 use crate::generalize::hierarchy::{csv_of_batches, is_table};
 use crate::policy::{Files, Folder};

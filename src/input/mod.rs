@@ -1,7 +1,6 @@
 //! The input: files and folders as one table of canonical columns, and the policy resolved against
 //! it.
 
-pub(crate) mod damaged;
 pub(crate) mod days_since;
 pub mod files;
 pub mod hierarchy_files;

@@ -368,6 +368,7 @@ mod tests {
         };
         let requirements = [Requirement::of_sizes(KAnonymity::new(2).unwrap())];
         let expected = Expected {
+            assignment: None,
             columns: vec![("x".into(), Some(Arc::new(AsIs { text: false })))],
             requirements: &requirements,
             sensitive: Vec::new(),

@@ -19,8 +19,8 @@ use arrow::record_batch::RecordBatch;
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::arrow::ipc::{Block, Message, RecordBatch as BatchHeader, root_as_footer, root_as_message};
 
-use super::damaged::unless_it_panics;
 use crate::engine::Context;
+use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"ARROW1";

@@ -22,10 +22,10 @@ use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, parquet_to_arrow_schema}
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::damaged::unless_it_panics;
 use super::files::{Format, Input};
 use super::infer_types::{Typing, typed};
 use super::{read_arrow, read_csv, read_json};
+use crate::engine::damaged::unless_it_panics;
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};

@@ -15,6 +15,7 @@
 //! [`SWEENEY_2002`]: crate::papers::SWEENEY_2002
 
 mod recode;
+mod regions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,11 +32,12 @@ use futures::StreamExt;
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result, nearest};
+use crate::generalize::Descriptor;
 use crate::input::{Format, Input};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::plural::plural;
 use crate::policy::{CsvType, Files, PolicySpec};
-use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord};
+use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord, RegionColumn};
 use crate::role::Role;
 
 /// The attacker's data and goals.
@@ -131,7 +133,8 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     for name in &on {
         let other = if attack.list.format == Format::Csv { &schemas.1 } else { &schemas.0 };
         let other = other.field_with_name(name).map_err(Error::internal)?.data_type();
-        types.insert(name, csv_type(&recoding, name, other)?);
+        let of_region = recoding.region(name).map(RegionColumn::type_of_values).transpose()?;
+        types.insert(name, csv_type(&recoding, name, of_region.as_ref().unwrap_or(other))?);
     }
     let csv_type = |name: &str| types.get(name).copied().unwrap_or(CsvType::Text);
 
@@ -142,15 +145,24 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     };
     let (list, table) = (read(attack.list).await?, read(attack.table).await?);
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
-    let mut keys = Vec::new();
-    let mut recoded = Vec::new();
-    for name in &on {
-        let (key, by) = recoding.key(name, &list, &table, names).await?;
-        keys.extend(key);
-        recoded.push((name.clone(), by));
-    }
     let sensitive = sensitive(attack, &on, public.as_ref());
-    let found = found(&session, list, table, &keys, attack, &sensitive)?;
+    let mut recoded = Vec::new();
+    let joined = if on.iter().any(|name| recoding.region(name).is_some()) {
+        let columns = regions::columns(&on, &recoding, &list, names.0)?;
+        recoded.extend(on.iter().map(|name| (name.clone(), Some(Descriptor::region().to_string()))));
+        let groups = hashed_groups(table, on.iter().map(column).collect(), attack, &sensitive)?;
+        let classes = regions::Classes::read(&session, groups, columns, sensitive.len()).await?;
+        classes.found_by(list, attack.individual)?
+    } else {
+        let mut keys = Vec::new();
+        for name in &on {
+            let (key, by) = recoding.key(name, &list, &table, names).await?;
+            keys.extend(key);
+            recoded.push((name.clone(), by));
+        }
+        joined(&session, list, table, &keys, attack, &sensitive)?
+    };
+    let found = found(joined, attack, &sensitive)?;
     let mut linked = Linked {
         on: recoded,
         matches: BTreeMap::new(),
@@ -282,18 +294,17 @@ fn flag(condition: Expr) -> Result<Expr> {
     when(condition, lit(1i64)).otherwise(lit(0i64)).context(DOING)
 }
 
-/// Builds the groups of B: keys, matches (NULL for none), and per sensitive column 1 if all rows
-/// share a value.
-fn groups_of_table(
+/// Builds the groups of B by some columns: these, matches, rows, and per sensitive column the least and the greatest hash
+/// of a value and the rows with a value.
+fn hashed_groups(
     table: DataFrame,
-    keys: &[JoinKey],
+    keys: Vec<Expr>,
     attack: &Attack<'_>,
     sensitive: &[String],
 ) -> Result<DataFrame> {
-    let names = key_names("b", keys);
+    let names: Vec<String> = keys.iter().map(|key| key.schema_name().to_string()).collect();
     let hashes = numbered("hash", sensitive.len());
-    let of_keys = keys.iter().map(JoinKey::of_table).chain([lit(true)]);
-    let mut columns: Vec<Expr> = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
+    let mut columns = keys;
     // Equal values have equal hashes; different values collide with a probability of 1 in 2^64.
     let [secret, _] = random_keys(DOING)?;
     for (name, hash) in sensitive.iter().zip(&hashes) {
@@ -310,7 +321,22 @@ fn groups_of_table(
         counted.push(max(column(hash)).alias(format!("{hash}_most")));
         counted.push(count(column(hash)).alias(format!("{hash}_known")));
     }
-    let groups = table.select(columns).context(DOING)?.aggregate(all(&names), counted).context(DOING)?;
+    table.select(columns).context(DOING)?.aggregate(all(&names), counted).context(DOING)
+}
+
+/// Builds the groups of B: keys, matches (NULL for none), and per sensitive column 1 if all rows
+/// share a value.
+fn groups_of_table(
+    table: DataFrame,
+    keys: &[JoinKey],
+    attack: &Attack<'_>,
+    sensitive: &[String],
+) -> Result<DataFrame> {
+    let names = key_names("b", keys);
+    let hashes = numbered("hash", sensitive.len());
+    let of_keys = keys.iter().map(JoinKey::of_table).chain([lit(true)]);
+    let of_keys = of_keys.zip(&names).map(|(key, name)| key.alias(name)).collect();
+    let groups = hashed_groups(table, of_keys, attack, sensitive)?;
     // A group may hold only rows without an individual: it has no match, but its sensitive values
     // can be learnt.
     let matches = when(column(MATCHES).gt(lit(0i64)), column(MATCHES)).end().context(DOING)?;
@@ -336,10 +362,8 @@ fn groups_of_list(list: DataFrame, keys: &[JoinKey], individual: Option<&str>) -
     list.select(columns).context(DOING)?.aggregate(groups, counted).context(DOING)
 }
 
-/// Builds the plan of the attack: matches (NULL for none), individuals, rows without an individual,
-/// uncovered rows, and for each sensitive column the individuals for whom all matching rows share a
-/// value.
-fn found(
+/// Joins the groups of A with those of B.
+fn joined(
     session: &SessionContext,
     list: DataFrame,
     table: DataFrame,
@@ -347,14 +371,20 @@ fn found(
     attack: &Attack<'_>,
     sensitive: &[String],
 ) -> Result<DataFrame> {
-    let shared = numbered("shared", sensitive.len());
     let (_, table) = groups_of_table(table, keys, attack, sensitive)?.into_parts();
     let (_, list) = groups_of_list(list, keys, attack.individual)?.into_parts();
     let names = |side: &str| key_names(side, keys).into_iter().map(Column::from_name).collect::<Vec<_>>();
     let joined = LogicalPlanBuilder::from(table)
         .join_detailed(list, JoinType::Right, (names("b"), names("a")), None, NullEquality::NullEqualsNull)
         .context(DOING)?;
-    let joined = DataFrame::new(session.state(), joined.build().context(DOING)?);
+    Ok(DataFrame::new(session.state(), joined.build().context(DOING)?))
+}
+
+/// Builds the plan of the attack from the groups of A with what they match: matches (NULL for none), individuals, rows
+/// without an individual, uncovered rows, and for each sensitive column the individuals for whom all matching rows share a
+/// value.
+fn found(joined: DataFrame, attack: &Attack<'_>, sensitive: &[String]) -> Result<DataFrame> {
+    let shared = numbered("shared", sensitive.len());
     let covered = column(format!("{COVERED}_a"));
     let uncovered = when(covered, lit(0i64)).otherwise(column(ROWS)).context(DOING)?;
     let [of_individuals, of_unnamed, of_uncovered] = COUNTS;

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::generalize::{AsIs, Descriptor, Generalizer, Value, suppress::Suppress};
 use crate::input::canonical_type;
 use crate::policy::{CsvType, Files, PolicySpec};
-use crate::release::publish::record::{LevelRecord, PublicRecord};
+use crate::release::publish::record::{LevelRecord, PublicRecord, RegionColumn};
 use crate::release::released_labels::released_labels;
 
 /// The recoding of the table: its record where it is a release, and the policy where one is
@@ -103,9 +103,14 @@ fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>>
 }
 
 impl AttackerRecoding<'_> {
+    /// Returns what the table's column shows, if that is regions.
+    pub(super) fn region(&self, name: &str) -> Option<&RegionColumn> {
+        self.public?.recoding.region(name)
+    }
+
     /// Returns the level at which the table's column is released.
     fn level(&self, name: &str) -> Option<&LevelRecord> {
-        self.public?.level(name)
+        self.public?.recoding.level(name)
     }
 
     /// Returns the generalizer of that level for values of type `a`.
@@ -186,7 +191,7 @@ impl AttackerRecoding<'_> {
     }
 }
 
-fn type_of(table: &DataFrame, name: &str) -> Result<DataType> {
+pub(super) fn type_of(table: &DataFrame, name: &str) -> Result<DataType> {
     let field = table.schema().as_arrow().field_with_name(name);
     field
         .map(|field| field.data_type().clone())

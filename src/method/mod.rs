@@ -7,9 +7,9 @@
 pub mod lattice;
 pub mod partition;
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-use crate::class::ClassTable;
+use crate::class::{ClassTable, ReleasedClasses};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
@@ -36,19 +36,22 @@ pub struct Problem<'a> {
 }
 
 /// Which released class each base class goes to, and what that class shows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recoding {
     /// Full-domain generalization: one level per quasi-identifier, in policy order. A class shows
     /// its labels at these levels.
     Levels(Vec<usize>),
+    /// Classes of the method's own, each with the regions that it shows.
+    Classes(Arc<ReleasedClasses>),
 }
 
 impl Recoding {
-    /// Returns the level of each quasi-identifier.
-    pub fn levels(&self) -> &[usize] {
-        let Self::Levels(levels) = self;
-        levels
+    /// Returns the level of each quasi-identifier; `None` if its values need not share a level.
+    pub fn levels(&self) -> Option<&[usize]> {
+        match self {
+            Self::Levels(levels) => Some(levels),
+            Self::Classes(_) => None,
+        }
     }
 }
 
@@ -74,11 +77,11 @@ pub struct Candidate {
 pub struct Outcome {
     /// The best anonymous recodings, best first; empty if none was found.
     pub best: Vec<Candidate>,
-    /// The number of recodings that the method chooses from: the nodes of the lattice within the
-    /// allowed levels.
-    pub nodes: u64,
+    /// The number of nodes that the method chooses from, within the allowed levels; `None` if it
+    /// searches no lattice.
+    pub nodes: Option<u64>,
     /// The number of them whose classes were computed far enough to decide whether they are
-    /// anonymous.
+    /// anonymous; without a lattice, the number of sets of classes that were tried.
     pub evaluated: u64,
     /// Whether these recodings are proven best.
     pub proven: bool,
@@ -96,15 +99,35 @@ pub trait Method {
 }
 
 /// A row of [`METHODS`].
-pub struct MethodRow {
-    /// Name and documentation.
-    pub doc: &'static Doc,
-    /// Makes the method.
-    pub make: fn(lattice::Options) -> Box<dyn Method>,
+pub enum MethodRow {
+    /// A method that chooses [`Recoding::Levels`].
+    Lattice(lattice::Row),
+    /// A method that makes [`Recoding::Classes`].
+    Partition(partition::Row),
+}
+
+impl MethodRow {
+    /// Returns the method's name and documentation.
+    pub fn doc(&self) -> &'static Doc {
+        match self {
+            Self::Lattice(row) => row.doc,
+            Self::Partition(row) => row.doc,
+        }
+    }
 }
 
 /// All methods.
-pub const METHODS: &[MethodRow] = &[lattice::exhaustive::ROW, lattice::optimal::ROW, lattice::anytime::ROW];
+pub const METHODS: &[MethodRow] = &[
+    MethodRow::Lattice(lattice::exhaustive::ROW),
+    MethodRow::Lattice(lattice::optimal::ROW),
+    MethodRow::Lattice(lattice::anytime::ROW),
+    MethodRow::Partition(partition::mondrian::ROW),
+];
+
+/// Returns whether the method with this name makes classes of its own instead of choosing levels.
+pub(crate) fn is_partition(name: &str) -> bool {
+    METHODS.iter().any(|row| matches!(row, MethodRow::Partition(row) if row.doc.name == name))
+}
 
 /// In a lattice of fewer nodes, visiting all of them is faster than making a bound.
 const FEW: u64 = 64;
@@ -120,6 +143,6 @@ pub fn choose(name: &str, options: &lattice::Options) -> Result<&'static MethodR
         "auto" => lattice::optimal::ROW.doc.name,
         name => name,
     };
-    find(METHODS, |row| row.doc, name)
+    find(METHODS, MethodRow::doc, name)
         .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, auto")))
 }

@@ -8,8 +8,6 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
-use crate::method::METHODS;
-use crate::method::lattice::Effort;
 use crate::role::Role;
 
 /// A table of the file with its place; all of its keys are known.
@@ -201,33 +199,6 @@ pub(super) fn objective(value: Value) -> Result<LossRow> {
     find(LOSSES, doc, &name)
         .copied()
         .map_err(|valid| Error::policy(format!("unknown loss measure `{name}`; {valid}")))
-}
-
-/// The method name that leaves the choice to the problem.
-pub(super) const AUTO: &str = "auto";
-/// The method that an effort bounds.
-pub(super) const ANYTIME: &str = "anytime";
-
-pub(super) fn method(value: Value) -> Result<String> {
-    let name = string(value)?;
-    let names: Vec<&str> = std::iter::once(AUTO).chain(METHODS.iter().map(|row| row.doc.name)).collect();
-    if names.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err(Error::policy(format!("unknown method `{name}`; {}", nearest(&name, &names))))
-}
-
-/// Reads `{ seconds = 30 }` or `{ nodes = 10000 }`.
-pub(super) fn effort(value: Value) -> Result<Effort> {
-    let wrong = || expected("{ seconds = 30 } or { nodes = 10000 }, a whole number of at least 1", &value);
-    let Value::Table(table) = &value else { return Err(wrong()) };
-    let mut spec = table.iter();
-    let (Some((key, number)), None) = (spec.next(), spec.next()) else { return Err(wrong()) };
-    match (key.as_str(), number.as_integer().and_then(|number| u64::try_from(number).ok())) {
-        ("seconds", Some(seconds @ 1..)) => Ok(Effort::Seconds(seconds)),
-        ("nodes", Some(nodes @ 1..)) => Ok(Effort::Nodes(nodes)),
-        _ => Err(wrong()),
-    }
 }
 
 pub(super) fn others(value: Value) -> Result<()> {

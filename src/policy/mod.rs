@@ -5,7 +5,9 @@
 //! reads the hierarchy files; the resulting [`Policy`] is complete, and no later code validates it
 //! again.
 
+mod csv_options;
 mod keys;
+mod method;
 mod relative;
 mod required;
 mod resolve;
@@ -21,12 +23,13 @@ use std::path::PathBuf;
 
 use arrow::datatypes::Schema;
 
-pub use spec::{ColumnSpec, CsvOptions, CsvType, HierarchySpec, PolicySpec};
+pub use csv_options::{CsvOptions, CsvType};
+pub use spec::{ColumnSpec, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result, of_file};
-use crate::generalize::Hierarchy;
+use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::lattice::Effort;
 use crate::model::{Needs, Requirement};
@@ -50,6 +53,8 @@ pub struct Policy {
     pub method: String,
     /// The effort that a method which need not finish may spend.
     pub effort: Effort,
+    /// What the ends of intervals show, where the method makes its own.
+    pub ends: Ends,
     /// Whether the policy states that each row is an individual.
     pub rows_are_individuals: bool,
     /// The columns in which more than a tenth of the individuals may hold a value that few others

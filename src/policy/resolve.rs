@@ -51,6 +51,7 @@ impl PolicySpec {
             objective: self.objective,
             method: self.method.clone(),
             effort: self.effort,
+            ends: self.ends,
             rows_are_individuals: self.rows_are_individuals,
             allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
             days_since: self.days_since(),

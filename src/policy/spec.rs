@@ -4,19 +4,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use toml::{Table, Value};
 
+use super::csv_options::{CsvOptions, CsvType};
 use super::keys::{
-    ANYTIME, AUTO, Keys, boolean, clip, delimiter, effort, expected, join, level, lists, method,
-    not_too_deep, number, numbers, objective, others, relative_to, role, share, string, syntax, table_of,
-    tables, weight, words,
+    Keys, boolean, clip, expected, join, level, lists, not_too_deep, number, numbers, objective, others,
+    relative_to, role, share, string, syntax, table_of, tables, weight, words,
 };
+use super::method::{AUTO, effort, method, read_output};
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes};
+use crate::generalize::{Argument, Ends, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
@@ -45,6 +45,7 @@ pub struct PolicySpec {
     pub(super) objective: LossRow,
     pub(super) method: String,
     pub(super) effort: Effort,
+    pub(super) ends: Ends,
     pub(super) others_are_dropped: bool,
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
@@ -85,47 +86,6 @@ pub(super) enum LevelsSpec {
     File(String),
 }
 
-/// The format of a CSV input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CsvOptions {
-    /// The one ASCII character between two cells; by default a tab in .tsv files and a comma in
-    /// others.
-    pub delimiter: Option<u8>,
-    /// Whether the first line holds the column names.
-    pub header: bool,
-    /// The cells that stand for NULL.
-    pub nulls: Vec<String>,
-}
-
-impl Default for CsvOptions {
-    fn default() -> Self {
-        Self { delimiter: None, header: true, nulls: vec![String::new()] }
-    }
-}
-
-/// The type to read a CSV column as, so that the column's hierarchy can work on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CsvType {
-    /// The cells as they are written: 02139 keeps its zero.
-    Text,
-    /// Numbers.
-    Number,
-    /// Dates.
-    Date,
-}
-
-impl CsvType {
-    /// Returns the type to read cells as for `level`: text if it can work on that.
-    pub fn of_level(level: &dyn Generalizer) -> Self {
-        let takes = |data_type| level.output_type(&data_type).is_ok();
-        match (takes(DataType::Utf8View), takes(DataType::Date32)) {
-            (true, _) => Self::Text,
-            (_, true) => Self::Date,
-            _ => Self::Number,
-        }
-    }
-}
-
 const TOP: &[&str] = &[
     "k",
     "suppression_limit",
@@ -138,6 +98,7 @@ const TOP: &[&str] = &[
     "require",
     "columns",
     "input",
+    "output",
 ];
 /// Keys of a column.
 const COLUMN: &[&str] =
@@ -145,7 +106,6 @@ const COLUMN: &[&str] =
 /// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
 /// too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
-const INPUT: &[&str] = &["delimiter", "header", "nulls"];
 
 impl PolicySpec {
     /// Parses a policy file.
@@ -162,13 +122,15 @@ impl PolicySpec {
             required.push(Required::read(format!("require[{index}]"), table)?);
         }
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
-        let effort_text = keys.take("effort", effort)?;
+        let effort = keys.take("effort", effort)?;
+        let ends = keys.take("output", Ok)?.map(read_output).transpose()?.flatten();
         let spec = Self {
             required,
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
             objective: keys.take("objective", objective)?.unwrap_or(&Granularity),
             method: keys.take("method", method)?.unwrap_or_else(|| AUTO.into()),
-            effort: effort_text.unwrap_or_default(),
+            effort: effort.unwrap_or_default(),
+            ends: ends.unwrap_or_default(),
             others_are_dropped: keys.take("others", others)?.is_some(),
             rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
             accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
@@ -180,10 +142,7 @@ impl PolicySpec {
         };
         spec.check_required()?;
         spec.check_individuals()?;
-        if effort_text.is_some() && spec.method != ANYTIME {
-            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{}` runs to completion", spec.method);
-            return Err(Error::policy(why).at("effort"));
-        }
+        spec.check_method(effort.is_some(), ends.is_some())?;
         Ok(spec)
     }
 
@@ -214,6 +173,7 @@ impl PolicySpec {
             objective: &Granularity,
             method: AUTO.into(),
             effort: Effort::default(),
+            ends: Ends::default(),
             others_are_dropped: true,
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
@@ -482,18 +442,5 @@ impl HierarchySpec {
 impl fmt::Debug for HierarchySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HierarchySpec").field("key", &self.key).field("levels", &self.levels).finish()
-    }
-}
-
-impl CsvOptions {
-    fn read(value: Value) -> Result<Self> {
-        let table = table_of(value).map_err(|error| error.at("input"))?;
-        let mut keys = Keys::new("input".into(), table, INPUT, &[])?;
-        let default = Self::default();
-        Ok(Self {
-            delimiter: keys.take("delimiter", delimiter)?,
-            header: keys.take("header", boolean)?.unwrap_or(default.header),
-            nulls: keys.take("nulls", words)?.unwrap_or(default.nulls),
-        })
     }
 }

@@ -7,7 +7,6 @@
 //! ```
 //! The labels bypass the sort: the writer takes them from the kept classes by number.
 
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -18,13 +17,14 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::prelude::DataFrame;
+use hashbrown::HashMap;
 
 use crate::class::{Budget, ClassTable, Encoder};
 use crate::engine::functions::row_hash;
 use crate::engine::{Context, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
-use crate::release::released_recoding::KeptClasses;
+use crate::release::released_recoding::ClassKeys;
 
 /// The column with the number of a row's class.
 pub const CLASS: &str = "kanon_class";
@@ -68,8 +68,10 @@ fn as_is_name(name: &str) -> String {
 /// Maps the values of a row's quasi-identifiers to the number of its kept class.
 pub struct ClassNumbers {
     columns: Vec<LabelCodes>,
-    /// The class numbers, by the label codes of the class.
-    numbers: HashMap<Box<[u32]>, u64>,
+    /// The class numbers, by label codes; `None` for suppressed ones.
+    numbers: HashMap<Box<[u32]>, Option<u64>>,
+    /// Whether suppressed ones are there too.
+    is_complete: bool,
 }
 
 /// The label codes of the values of one quasi-identifier.
@@ -81,17 +83,12 @@ struct LabelCodes {
 }
 
 impl ClassNumbers {
-    /// Numbers the kept classes of a node at `levels`.
+    /// Numbers kept classes.
     ///
     /// # Errors
     /// A data error when memory runs out.
-    pub fn new(
-        table: &ClassTable,
-        levels: &[usize],
-        kept: &KeptClasses,
-        budget: &Arc<dyn Budget>,
-    ) -> Result<Self> {
-        let columns = table.columns().iter().zip(levels).map(|(coded, level)| {
+    pub fn new(table: &ClassTable, keys: ClassKeys, budget: &Arc<dyn Budget>) -> Result<Self> {
+        let columns = table.columns().iter().zip(&keys.levels).map(|(coded, level)| {
             let coder = Encoder::new(budget);
             // The values are distinct, so their codes are their indices.
             coder.code(coded.values())?;
@@ -103,10 +100,10 @@ impl ClassNumbers {
         });
         let columns: Vec<LabelCodes> = columns.collect::<Result<_>>()?;
         let codes: usize = columns.iter().map(|column| column.of_value.len() * size_of::<u32>()).sum();
-        let class = size_of::<(Box<[u32]>, u64)>() + columns.len() * size_of::<u32>();
-        budget.grow(codes + kept.codes.len() * class * 2)?;
-        let numbers = (0u64..).zip(&kept.codes).map(|(number, codes)| (codes.clone(), number)).collect();
-        Ok(Self { columns, numbers })
+        let class = size_of::<(Box<[u32]>, Option<u64>)>() + columns.len() * size_of::<u32>();
+        budget.grow(codes + keys.classes.len() * class * 2)?;
+        let (numbers, is_complete) = (keys.classes.into_iter().collect(), keys.is_complete);
+        Ok(Self { columns, numbers, is_complete })
     }
 
     fn of(&self, quasi: &[ArrayRef]) -> Result<UInt64Array> {
@@ -128,12 +125,19 @@ impl ClassNumbers {
         let mut key = vec![0u32; codes.len()];
         let numbers = (0..rows).map(|row| {
             for (code, (known, places)) in key.iter_mut().zip(&codes) {
-                *code =
-                    usize::try_from(places.value(row)).ok().and_then(|place| known.get(place).copied())?;
+                let place = usize::try_from(places.value(row)).ok().and_then(|place| known.get(place));
+                *code = *place.ok_or_else(|| Error::internal("apply: a row without a value"))?;
             }
-            self.numbers.get(key.as_slice()).copied()
+            match self.numbers.get(key.as_slice()) {
+                Some(number) => Ok(*number),
+                None if self.is_complete => Err(Error::data(
+                    "a combination of quasi-identifiers did not exist when the input was profiled: the input changed \
+                     while it was read",
+                )),
+                None => Ok(None),
+            }
         });
-        Ok(numbers.collect())
+        numbers.collect()
     }
 }
 

@@ -15,7 +15,7 @@ use datafusion::prelude::DataFrame;
 
 use crate::class::ClassSizes;
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Descriptor, Generalizer, clip, suppress::Suppress};
+use crate::generalize::{AsIs, Descriptor, Generalizer, RegionLabel, Value, clip, suppress::Suppress};
 use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
@@ -23,7 +23,9 @@ use crate::measure::{
 use crate::model::{
     Class, Needs, Quantity, Requirement, ValueCount, Worst, entropy_l_diversity, l_diversity,
 };
-use crate::release::publish::record::{LevelRecord, ModelRecord, PublicRecord, recorded};
+use crate::release::publish::record::{
+    ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
+};
 use crate::release::released_labels::released_labels;
 use crate::role::Role;
 use crate::verify::Verified;
@@ -56,9 +58,24 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
 /// An unmet error that names the column.
 pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
     let quasi: Vec<_> = public.columns().filter(|column| column.role == Role::Quasi.word()).collect();
-    for (column, level) in quasi.iter().zip(public.levels()) {
+    let levels = match &public.recoding {
+        RecodingRecord::Levels(levels) => levels,
+        RecodingRecord::Regions(regions) => return check_regions(&quasi, &regions.columns),
+    };
+    for (column, level) in quasi.iter().zip(levels) {
         if !is_level(level, column.data_type == DataType::Utf8.to_string()) {
             return Err(refused(format!("the record contradicts itself on the level of `{}`", column.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that columns with regions are text, and that their values have a type.
+fn check_regions(quasi: &[&ColumnRecord], regions: &[RegionColumn]) -> Result<()> {
+    for (column, region) in quasi.iter().zip(regions) {
+        region.type_of_values()?;
+        if column.data_type != DataType::Utf8.to_string() {
+            return Err(refused(format!("the record contradicts itself on what `{}` shows", column.name)));
         }
     }
     Ok(())
@@ -92,8 +109,18 @@ pub(super) async fn generalizers(
     output: &DataFrame,
 ) -> Result<Vec<Option<Arc<dyn Generalizer>>>> {
     let mut all: Vec<Option<Arc<dyn Generalizer>>> = Vec::new();
+    if let RecodingRecord::Regions(_) = &public.recoding {
+        for column in public.columns() {
+            let region = public.recoding.region(&column.name);
+            if let Some(region) = region {
+                check_canonical(region, output).await?;
+            }
+            all.push(region.map(|_| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>));
+        }
+        return Ok(all);
+    }
     for (column, field) in public.columns().zip(schema.fields()) {
-        let Some(LevelRecord { by, .. }) = public.level(&column.name) else {
+        let Some(LevelRecord { by, .. }) = public.recoding.level(&column.name) else {
             all.push(None);
             continue;
         };
@@ -120,6 +147,22 @@ pub(super) async fn generalizers(
         }));
     }
     Ok(all)
+}
+
+/// Checks that each released text of a column is the canonical one of a region.
+async fn check_canonical(region: &RegionColumn, output: &DataFrame) -> Result<()> {
+    let (data_type, has_intervals) = (region.type_of_values()?, region.shows == Regions::Intervals);
+    let Some(labels) = released_labels(output, &region.column).await? else { return Ok(()) };
+    for row in 0..labels.len() {
+        let text = Value::read(&labels, row)?.text_form();
+        if RegionLabel::parse_canonical(text.as_deref(), &data_type, has_intervals).is_none() {
+            return Err(refused(format!(
+                "`{}` holds a text that kanon would not write for a region",
+                region.column
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a level makes labels of this type from any values. Labels that are not text have

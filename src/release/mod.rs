@@ -9,6 +9,7 @@ pub mod profile;
 pub mod publish;
 pub(crate) mod released_labels;
 pub mod released_recoding;
+mod released_regions;
 pub mod role_checks;
 mod search;
 mod search_progress;
@@ -27,13 +28,13 @@ pub use verify_folder::{Checked, check_release};
 
 use crate::class::{Budget, ClassSizes};
 use crate::engine::{Context, PoolBudget, Resources, Run};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::progress::Phase;
 use crate::release::apply::ClassNumbers;
-use crate::release::publish::make_record::{Before, private_record, public_levels, public_record};
-use crate::release::publish::record::{LevelRecord, PrivateRecord, PublicRecord, models_text};
+use crate::release::publish::make_record::{Before, private_record, public_record, recoding_record};
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord, models_text};
 use crate::release::publish::staging::Staging;
 use crate::release::publish::write;
 use crate::release::released_recoding::{concrete, expected, finer};
@@ -60,8 +61,8 @@ pub struct Released {
     /// covers, on average over the rows of the input; 0 for a value as it is, 1 for a suppressed
     /// row.
     pub costs: Vec<f64>,
-    /// The levels of the quasi-identifiers in policy order.
-    pub chosen: Vec<LevelRecord>,
+    /// What the quasi-identifiers show, in policy order.
+    pub chosen: RecodingRecord,
     /// q, the greatest of the requirements' smallest class sizes, at least 2: a value with fewer
     /// holders identifies individuals.
     pub least_holders: u64,
@@ -98,14 +99,10 @@ pub async fn release(
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, before.limit, &outcome))?;
-    let levels = best.recoding.levels();
-    if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
-        return Err(Error::internal("release: the method chose a level that the policy does not allow"));
-    }
-    let (chosen, kept, costs) = concrete(policy, loaded.schema(), &classes, levels)?;
+    let (chosen, mut kept, costs) = concrete(policy, loaded.schema(), &classes, &best.recoding)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-    memory.grow(kept.bytes())?;
-    let numbers = ClassNumbers::new(&classes, &chosen.levels, &kept, &memory)?;
+    memory.grow(kept.bytes() + chosen.shown.bytes())?;
+    let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
     drop(classes);
 
     run.progress.begin(Phase::Write, kept.total_rows());
@@ -118,11 +115,12 @@ pub async fn release(
     let parts = parts.await?;
 
     run.progress.begin(Phase::Verify, 0);
-    let expected = expected(policy, &chosen.generalizers);
     verify_folder::check_files(&staging.release(), &parts, &chosen.schema, &footer, write::CREATED_BY)?;
     let (verified, unique, as_is) = {
         let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain).await?;
         crate::verify::same_types(loaded.schema(), again.schema())?;
+        let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "assignment"));
+        let expected = expected(policy, &again.policy, &chosen.shown, &memory)?;
         let (session, table) = (&again.session, again.table);
         let output = verify_folder::read_parts(session, &staging.release(), &parts)?;
         let verified = verify(session, output.clone(), Some(table.clone()), &expected, run.stop).await?;
@@ -132,7 +130,7 @@ pub async fn release(
         let mut as_is = rows.shown().await?;
         role_checks::check_released(policy, &rows).await?;
         let unique = rows.unique_together().await?;
-        let finer = finer(policy, &chosen.levels);
+        let finer = finer(policy, &chosen.shown);
         as_is::reveals(session, output, table, &expected, &finer, &mut as_is, run.stop).await?;
         (verified, unique, as_is)
     };
@@ -140,13 +138,23 @@ pub async fn release(
 
     let public = public_record(policy, &chosen, &verified, unique, &parts, &staging.release())?;
     staging.write_record(&public)?;
-    let private =
-        private_record(source, policy, input, &public, &before, &verified, as_is, method, &outcome)?;
+    let private = private_record(
+        source,
+        policy,
+        input,
+        &public,
+        &before,
+        &verified,
+        as_is,
+        &chosen.shown,
+        method,
+        &outcome,
+    )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);
     let warnings = staging.publish(&private)?;
 
-    let chosen = public_levels(policy, &chosen);
+    let chosen = recoding_record(policy, &chosen.shown, 0..policy.quasi.len());
     let least_holders = least_holders(&policy.requirements);
     Ok(Released {
         public,

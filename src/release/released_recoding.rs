@@ -6,26 +6,67 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use bytes::Bytes;
 
-use crate::class::{ClassSizes, ClassTable, EncodedColumn, EvaluatedNode};
+use crate::class::{
+    Budget, ClassSizes, ClassTable, EncodedColumn, EvaluatedClasses, EvaluatedNode, EvaluatedRegions,
+};
 use crate::engine::Context;
 use crate::error::{Error, Result};
-use crate::generalize::{Descriptor, Generalizer, apply};
+use crate::generalize::{AsIs, Descriptor, Generalizer, apply};
 use crate::input::canonical_type;
 use crate::measure::granularity;
+use crate::method::Recoding;
 use crate::policy::Policy;
+use crate::release::released_regions;
 use crate::verify::as_is::Finer;
+use crate::verify::assignment::Assignment;
 use crate::verify::expected::Expected;
 
 /// The recoding that apply executes and verify expects.
 #[derive(Debug, Clone)]
 pub struct Chosen {
-    /// One level per quasi-identifier, in policy order.
-    pub levels: Vec<usize>,
-    /// The generalizer of each of these levels.
-    pub generalizers: Vec<Arc<dyn Generalizer>>,
+    /// What the quasi-identifiers show.
+    pub shown: Shown,
     /// The schema of the released files.
     pub schema: SchemaRef,
+}
+
+/// What the released quasi-identifiers show.
+#[derive(Clone)]
+pub enum Shown {
+    /// The labels of a level for all values of a column.
+    Levels {
+        /// One level per quasi-identifier, in policy order.
+        levels: Vec<usize>,
+        /// The generalizer of each of these levels.
+        generalizers: Vec<Arc<dyn Generalizer>>,
+    },
+    /// A region for each class.
+    Regions {
+        /// What each combination of values shows, as the private record keeps it.
+        assignment: Bytes,
+    },
+}
+
+impl Shown {
+    /// Returns the memory that it takes in bytes, with what the private record makes of it.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Levels { .. } => 0,
+            Self::Regions { assignment } => assignment.len() * 4,
+        }
+    }
+}
+
+/// Shows no cell.
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Levels { levels, .. } => write!(f, "Levels({levels:?})"),
+            Self::Regions { .. } => f.write_str("Regions(..)"),
+        }
+    }
 }
 
 /// The kept classes in the order of their labels, with one label per quasi-identifier (policy
@@ -34,10 +75,21 @@ pub struct Chosen {
 pub struct KeptClasses {
     /// The label of every class, per quasi-identifier.
     pub labels: Vec<ArrayRef>,
-    /// The label codes of every class.
-    pub codes: Vec<Box<[u32]>>,
+    /// What tells the class of a row.
+    pub keys: ClassKeys,
     /// The rows of every class.
     pub rows: Vec<u64>,
+}
+
+/// The numbers of the kept classes, by label codes of a row's quasi-identifiers.
+#[derive(Clone, Default)]
+pub struct ClassKeys {
+    /// The level of each column's codes.
+    pub levels: Vec<usize>,
+    /// The codes of a class, or of each base class in it, with the class's number; `None` for a suppressed base class.
+    pub classes: Vec<(Box<[u32]>, Option<u64>)>,
+    /// Whether suppressed ones are there too, so that others are rows that the profile did not see.
+    pub is_complete: bool,
 }
 
 impl std::fmt::Debug for KeptClasses {
@@ -55,8 +107,8 @@ impl KeptClasses {
     /// Returns the memory of the classes in bytes.
     pub fn bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(Array::get_array_memory_size).sum();
-        let codes = self.labels.len() * size_of::<u32>() + size_of::<Box<[u32]>>();
-        labels + self.rows.len() * (codes + size_of::<u64>())
+        let key = self.labels.len() * size_of::<u32>() + size_of::<(Box<[u32]>, Option<u64>)>();
+        labels + self.rows.len() * size_of::<u64>() + self.keys.classes.len() * key
     }
 
     /// Returns the number of all rows.
@@ -89,15 +141,20 @@ pub fn choose(policy: &Policy, input: &Schema, node: &EvaluatedNode<'_>) -> Resu
         .iter()
         .map(|column| take(column, &order, None).context("ordering the kept classes"))
         .collect::<Result<_>>()?;
-    let (mut codes, mut rows) = (Vec::with_capacity(classes.len()), Vec::with_capacity(classes.len()));
-    for place in order.values() {
+    let (mut keys, mut rows) = (Vec::with_capacity(classes.len()), Vec::with_capacity(classes.len()));
+    for (place, number) in order.values().iter().zip(0u64..) {
         let (class, size) = classes[*place as usize];
-        codes.push((0..table.columns().len()).map(|column| node.code(class, column)).collect());
+        keys.push((
+            (0..table.columns().len()).map(|column| node.code(class, column)).collect(),
+            Some(number),
+        ));
         rows.push(size);
     }
-    let schema = Arc::new(released_schema(policy, input, &generalizers)?);
-    let chosen = Chosen { levels: node.levels().to_vec(), generalizers, schema };
-    Ok((chosen, KeptClasses { labels, codes, rows }))
+    let levels = node.levels().to_vec();
+    let schema = Arc::new(released_schema(policy, input, &fields(policy, &generalizers))?);
+    let keys = ClassKeys { levels: levels.clone(), classes: keys, is_complete: false };
+    let chosen = Chosen { shown: Shown::Levels { levels, generalizers }, schema };
+    Ok((chosen, KeptClasses { labels, keys, rows }))
 }
 
 /// Returns the generalizer of a level, padded for the labels of `codes`, and all its labels in code
@@ -124,7 +181,8 @@ fn padded(column: &EncodedColumn, level: usize, codes: &[u32]) -> Result<(Arc<dy
     Ok((padded, labels))
 }
 
-fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
+/// Returns the order of classes by their labels.
+pub(super) fn in_order(labels: &[ArrayRef], classes: usize) -> Result<UInt32Array> {
     if classes == 0 {
         return Ok(UInt32Array::from(Vec::<u32>::new()));
     }
@@ -150,27 +208,27 @@ pub(super) fn labelled_field(name: &str, data_type: DataType, label: Option<Stri
     Field::new(name, data_type, true).with_metadata(label.into_iter().collect())
 }
 
+/// Returns the type and the descriptor of each quasi-identifier, generalized by these levels.
+pub(super) fn fields(policy: &Policy, generalizers: &[Arc<dyn Generalizer>]) -> Vec<(DataType, Descriptor)> {
+    let all = policy.quasi.iter().zip(generalizers);
+    all.map(|(quasi, level)| (quasi.hierarchy.output_type().clone(), level.descriptor())).collect()
+}
+
 /// Returns the schema of the released files: released columns in the input's order, no metadata but
-/// ours.
+/// ours. `quasi` has the type and the descriptor of each quasi-identifier, in policy order.
 ///
 /// # Errors
 /// An internal error if a released column is not in the input.
-pub fn released_schema(
-    policy: &Policy,
-    input: &Schema,
-    generalizers: &[Arc<dyn Generalizer>],
-) -> Result<Schema> {
+pub fn released_schema(policy: &Policy, input: &Schema, quasi: &[(DataType, Descriptor)]) -> Result<Schema> {
     let fields = policy.released().map(|(name, _)| {
         let field = input
             .field_with_name(name)
             .map_err(|_| Error::internal("released_recoding: the input lacks a released column"))?;
         let (data_type, by) = match policy.quasi_index(name) {
             None => (field.data_type(), None),
-            Some(index) => {
-                (policy.quasi[index].hierarchy.output_type(), Some(generalizers[index].descriptor()))
-            }
+            Some(index) => (&quasi[index].0, Some(&quasi[index].1)),
         };
-        let label = field_label(policy.days_since.get(name).map(String::as_str), by.as_ref());
+        let label = field_label(policy.days_since.get(name).map(String::as_str), by);
         Ok(labelled_field(name, released_type(data_type), label))
     });
     Ok(Schema::new(fields.collect::<Result<Vec<_>>>()?))
@@ -189,43 +247,89 @@ pub(super) fn concrete(
     policy: &Policy,
     schema: &Schema,
     classes: &ClassTable,
-    levels: &[usize],
+    recoding: &Recoding,
 ) -> Result<(Chosen, KeptClasses, Vec<f64>)> {
-    let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-    let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
-    if node.kept_classes() == 0 {
-        return Err(Error::unmet(format!(
-            "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
-             suppression_limit, so that the search prefers levels that keep rows, or add coarser levels",
-            policy.objective.doc().name
-        )));
+    match recoding {
+        Recoding::Levels(levels) => {
+            if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
+                return Err(Error::internal(
+                    "release: the method chose a level that the policy does not allow",
+                ));
+            }
+            let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
+            let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
+            check_not_empty(policy, &node)?;
+            let (chosen, kept) = choose(policy, schema, &node)?;
+            Ok((chosen, kept, granularity::of_columns(&node)))
+        }
+        Recoding::Classes(released) => {
+            let merged = classes.merge(released)?;
+            let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
+            check_not_empty(policy, &evaluated)?;
+            let (chosen, kept) = released_regions::choose(policy, schema, &evaluated)?;
+            Ok((chosen, kept, granularity::of_columns(&evaluated)))
+        }
     }
-    let (chosen, kept) = choose(policy, schema, &node)?;
-    Ok((chosen, kept, granularity::of_columns(&node)))
 }
 
-/// Returns the level below the released one for each generalized quasi-identifier.
-pub(super) fn finer(policy: &Policy, levels: &[usize]) -> Vec<Finer> {
+fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -> Result<()> {
+    if classes.kept_classes() > 0 {
+        return Ok(());
+    }
+    Err(Error::unmet(format!(
+        "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
+         suppression_limit, so that the search prefers levels that keep rows, or add coarser levels",
+        policy.objective.doc().name
+    )))
+}
+
+/// Returns for each generalized quasi-identifier the level below the released one, or the values themselves where
+/// classes show regions.
+pub(super) fn finer(policy: &Policy, shown: &Shown) -> Vec<Finer> {
     let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
         let quasi = policy.quasi_index(name)?;
-        let level = levels.get(quasi)?.checked_sub(1)?;
+        let level = match shown {
+            Shown::Levels { levels, .. } => levels.get(quasi)?.checked_sub(1)?,
+            Shown::Regions { .. } => 0,
+        };
         let generalizer = policy.quasi[quasi].hierarchy.levels().get(level)?;
         Some((index, Arc::clone(generalizer)))
     });
     columns.collect()
 }
 
-/// Returns the properties that a verification expects of a release by these generalizers.
-pub(super) fn expected<'a>(policy: &'a Policy, generalizers: &[Arc<dyn Generalizer>]) -> Expected<'a> {
+/// Returns the properties that a verification expects of a release that shows this. The assignment of regions is read
+/// for the hierarchies of `naive`, the same policy resolved for the verification.
+///
+/// # Errors
+/// An unmet error if there are no regions in the assignment, a data error when memory runs out.
+pub(super) fn expected<'a>(
+    policy: &'a Policy,
+    naive: &Policy,
+    shown: &Shown,
+    budget: &Arc<dyn Budget>,
+) -> Result<Expected<'a>> {
     let columns = policy.released().map(|(name, _)| {
-        let generalizer = policy.quasi_index(name).map(|index| Arc::clone(&generalizers[index]));
+        let generalizer = policy.quasi_index(name).map(|index| match shown {
+            Shown::Levels { generalizers, .. } => Arc::clone(&generalizers[index]),
+            Shown::Regions { .. } => Arc::new(AsIs { text: true }),
+        });
         (name.to_owned(), generalizer)
     });
-    Expected {
+    let assignment = match shown {
+        Shown::Levels { .. } => None,
+        Shown::Regions { assignment } => {
+            let quasi = policy.released().filter_map(|(name, _)| naive.quasi_index(name));
+            let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();
+            Some(Arc::new(Assignment::read(assignment.clone(), hierarchies, policy.ends, budget)?))
+        }
+    };
+    Ok(Expected {
         columns: columns.collect(),
+        assignment,
         requirements: &policy.requirements,
         sensitive: policy.sensitive().map(str::to_owned).collect(),
         individual: policy.individual().map(str::to_owned),
         suppression_limit: Some(policy.suppression_limit),
-    }
+    })
 }

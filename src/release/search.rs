@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice, Options};
-use crate::method::{self, Outcome, Problem};
+use crate::method::{self, MethodRow, Outcome, Problem};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::Policy;
-use crate::progress::Phase;
+use crate::progress::{Phase, Progress};
 use crate::release::profile;
 use crate::release::publish::record::models_text;
 use crate::release::search_progress::SearchProgress;
@@ -88,14 +88,44 @@ pub fn search(
     classes: &ClassTable,
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
-    let advice = (policy.method != "anytime").then_some(
-        "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
-         policy; it may not be proven best",
-    );
-    ask(run, policy, classes, top, advice, |Lattice { problem, options }| {
-        let row = method::choose(&policy.method, options)?;
-        Ok((row.doc.name, (row.make)(options.clone()).search(problem)?))
-    })
+    let options = options(policy, top);
+    match method::choose(&policy.method, &options)? {
+        MethodRow::Lattice(row) => {
+            let advice = (policy.method != "anytime").then_some(
+                "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
+                 policy; it may not be proven best",
+            );
+            let search =
+                |Lattice { problem, options }: Lattice<'_>| (row.make)(options.clone()).search(problem);
+            Ok((row.doc.name, ask(run, policy, classes, top, advice, search)?))
+        }
+        MethodRow::Partition(row) => {
+            let problem = problem(run, policy, classes, run.progress);
+            Ok((row.doc.name, (row.make)().search(&problem)?))
+        }
+    }
+}
+
+/// Returns the part of the lattice that a policy allows.
+fn options(policy: &Policy, top: usize) -> Options {
+    Options { ranges: policy.ranges(), top, effort: policy.effort }
+}
+
+fn problem<'a>(
+    run: &'a Run<'_>,
+    policy: &'a Policy,
+    classes: &'a ClassTable,
+    progress: &'a dyn Progress,
+) -> Problem<'a> {
+    Problem {
+        table: classes,
+        requirements: &policy.requirements,
+        objective: policy.objective,
+        limit: limit(policy, classes),
+        threads: run.resources.threads,
+        progress,
+        stop: run.stop,
+    }
 }
 
 /// Searches for all minimal nodes; also returns how many nodes were evaluated.
@@ -116,17 +146,10 @@ pub(crate) fn ask<T>(
     advice: Option<&'static str>,
     answer: impl FnOnce(Lattice<'_>) -> Result<T>,
 ) -> Result<T> {
-    let options = Options { ranges: policy.ranges(), top, effort: policy.effort };
+    let options = options(policy, top);
     let nodes = options.nodes();
-    let problem = Problem {
-        table: classes,
-        requirements: &policy.requirements,
-        objective: policy.objective,
-        limit: limit(policy, classes),
-        threads: run.resources.threads,
-        progress: &SearchProgress::new(run, nodes, advice),
-        stop: run.stop,
-    };
+    let progress = SearchProgress::new(run, nodes, advice);
+    let problem = problem(run, policy, classes, &progress);
     run.progress.begin(Phase::Search, nodes);
     answer(Lattice { problem: &problem, options: &options })
 }
@@ -138,17 +161,24 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
 
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
-    if !outcome.proven {
-        return Error::unmet(format!(
-            "nothing was found in {} of {} of levels; raise effort, or let the search end with \
-             method = \"auto\"",
-            outcome.evaluated,
-            plural(outcome.nodes, "combination", "combinations")
-        ));
-    }
+    let found = match outcome.nodes {
+        None => format!("`{}` found no classes that satisfy", policy.method),
+        Some(_) if outcome.proven => "no combination of levels satisfies".to_owned(),
+        Some(nodes) => {
+            return Error::unmet(format!(
+                "nothing was found in {} of {} of levels; raise effort, or let the search end with \
+                 method = \"auto\"",
+                outcome.evaluated,
+                plural(nodes, "combination", "combinations")
+            ));
+        }
+    };
+    let advice = match outcome.nodes {
+        None => "require less, or try a method that can suppress rows, such as \"auto\"",
+        Some(_) => "raise suppression_limit, add coarser levels, or make a quasi-identifier an identifier",
+    };
     Error::unmet(format!(
-        "no combination of levels satisfies {} with at most {}; raise suppression_limit, add \
-         coarser levels, or make a quasi-identifier an identifier",
+        "{found} {} with at most {}; {advice}",
         models_text(&policy.requirements),
         match policy.individual() {
             Some(_) => plural(limit, "suppressed individual", "suppressed individuals"),

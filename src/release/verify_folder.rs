@@ -7,31 +7,35 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use crate::class::Budget;
 use crate::decimal::Decimal;
-use crate::engine::{Context, Run};
+use crate::engine::damaged::unless_it_panics;
+use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
-use crate::generalize::Generalizer;
-use crate::input::damaged::unless_it_panics;
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
+use crate::method::is_partition;
 use crate::model::{Needs, Parameters, Requirement, make};
 use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
-use crate::release::publish::make_record::{counted_in, risks};
+use crate::release::publish::make_record::{counted_in, recoding_record, risks};
 use crate::release::publish::record::{
-    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, models_text, parameters_text,
+    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, models_text,
+    parameters_text,
 };
 use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
 use crate::release::released_labels::released_labels;
 use crate::release::released_recoding::{
-    GENERALIZED, expected, field_label, labelled_field, released_schema,
+    self, GENERALIZED, Shown, expected, field_label, labelled_field, released_schema,
 };
-use crate::release::role_checks;
+use crate::release::{released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
 use crate::verify::{Expected, Verified, verify};
@@ -82,13 +86,14 @@ pub async fn check_release(
             let spec = private.as_ref().map(|p| PolicySpec::parse(&p.policy)).transpose()?;
             let own =
                 private.as_ref().zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
+            let assignment = private.as_ref().and_then(|private| private.assignment.as_deref());
             let (spec, files) = policy.or(own).ok_or_else(|| {
                 let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
                 Error::policy(format!(
                     "the private record beside this release is missing, damaged or of another release; give the policy with --policy{hint}"
                 ))
             })?;
-            let checked = against(run, out, &public, &parts, input, spec, files).await?;
+            let checked = against(run, out, &public, &parts, input, (spec, files), assignment).await?;
             input.still_the_same()?;
             checked
         }
@@ -185,6 +190,7 @@ async fn alone(
     let sensitive = public.columns().filter(|column| column.role == Role::Sensitive.word());
     let expected = Expected {
         columns: columns.collect(),
+        assignment: None,
         requirements: &models,
         sensitive: sensitive.map(|column| column.name.clone()).collect(),
         individual: None,
@@ -209,8 +215,8 @@ async fn against(
     public: &PublicRecord,
     parts: &[Part],
     input: &Input,
-    spec: &PolicySpec,
-    files: &dyn Files,
+    (spec, files): (&PolicySpec, &dyn Files),
+    assignment: Option<&str>,
 ) -> Result<(Verified, UniqueTogether, bool)> {
     input.check_lines(spec.csv())?;
     let loaded = open_typed(run.resources, input, spec, files, Typing::Plain).await?;
@@ -221,16 +227,21 @@ async fn against(
     }
     let session = run.resources.session()?;
     let output = read_parts(&session, out, parts)?;
-    let generalizers = recorded_generalizers(policy, public, &output).await?;
-    let schema = Arc::new(released_schema(policy, loaded.schema(), &generalizers)?);
+    let shown = recorded_shown(policy, public, &output, assignment).await?;
+    let fields = match &shown {
+        Shown::Levels { generalizers, .. } => released_recoding::fields(policy, generalizers),
+        Shown::Regions { .. } => released_regions::fields(policy),
+    };
+    let schema = Arc::new(released_schema(policy, loaded.schema(), &fields)?);
     let footer = write::footer(&models_text(&models));
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
-    check_columns(policy, public, &schema, &generalizers)?;
+    check_columns(policy, public, &schema, &shown)?;
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
     }
-    let expected = expected(policy, &generalizers);
+    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
+    let expected = expected(policy, policy, &shown, &memory)?;
     let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
     let verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
     let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
@@ -244,15 +255,32 @@ async fn against(
     Ok((verified, unique, with_bytes))
 }
 
-/// Returns the generalizers of the levels in the record, padded as the released labels require.
-async fn recorded_generalizers(
+/// Returns what the record says that the quasi-identifiers show: the generalizers of levels are padded as the released
+/// labels require.
+async fn recorded_shown(
     policy: &Policy,
     public: &PublicRecord,
     output: &DataFrame,
-) -> Result<Vec<Arc<dyn Generalizer>>> {
-    let mut generalizers = Vec::new();
+    assignment: Option<&str>,
+) -> Result<Shown> {
+    let has_regions = matches!(public.recoding, RecodingRecord::Regions(_));
+    if has_regions != is_partition(&policy.method) {
+        let method = &policy.method;
+        return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
+    }
+    if has_regions {
+        let assignment = assignment.ok_or_else(|| {
+            Error::policy(
+                "this release shows regions: to compare it with the input, its private record is needed, which says what \
+                 each combination of values shows; it is missing, damaged or belongs to another release",
+            )
+        })?;
+        let assignment = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
+        return Ok(Shown::Regions { assignment: assignment.into() });
+    }
+    let (mut levels, mut generalizers) = (Vec::new(), Vec::new());
     for quasi in &policy.quasi {
-        let level = public.level(&quasi.name).map(|recorded| recorded.level);
+        let level = public.recoding.level(&quasi.name).map(|recorded| recorded.level);
         let level = level.filter(|level| quasi.levels.contains(level)).ok_or_else(|| {
             refused(format!("the record names no level of `{}` that the policy allows", quasi.name))
         })?;
@@ -260,29 +288,22 @@ async fn recorded_generalizers(
         let labels = released_labels(output, &quasi.name).await?;
         let padded = labels.and_then(|labels| generalizer.with_label_width(&labels));
         generalizers.push(padded.unwrap_or_else(|| Arc::clone(generalizer)));
+        levels.push(level);
     }
-    Ok(generalizers)
+    Ok(Shown::Levels { levels, generalizers })
 }
 
 /// Checks the record's columns.
-fn check_columns(
-    policy: &Policy,
-    public: &PublicRecord,
-    schema: &Schema,
-    generalizers: &[Arc<dyn Generalizer>],
-) -> Result<()> {
+fn check_columns(policy: &Policy, public: &PublicRecord, schema: &Schema, shown: &Shown) -> Result<()> {
     let planned = policy.released().zip(schema.fields()).map(|((name, role), field)| {
-        let by = policy
-            .quasi_index(name)
-            .map(|at| (generalizers[at].descriptor(), policy.quasi[at].hierarchy.height()));
         let days_since = policy.days_since.get(name).cloned();
-        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since, by)
+        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since)
     });
     let recorded = public.columns().map(|column| {
-        let by = public.level(&column.name).map(|level| (level.by.clone(), level.of));
-        (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone(), by)
+        (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone())
     });
-    if planned.eq(recorded) {
+    let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
+    if planned.eq(recorded) && public.recoding == recoding_record(policy, shown, quasi) {
         Ok(())
     } else {
         Err(refused("the columns of the record are not those of the policy"))
@@ -320,8 +341,7 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
         (field.name().clone(), field.data_type().to_string(), label)
     });
     let label = |column: &ColumnRecord| {
-        let by = public.level(&column.name).map(|level| &level.by);
-        field_label(column.days_since.as_deref(), by)
+        field_label(column.days_since.as_deref(), public.recoding.descriptor(&column.name).as_ref())
     };
     let recorded =
         public.columns().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));

@@ -24,7 +24,7 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use super::counting::{Labels, column_name, number_of, numbered};
+use super::counting::{Labels, column_name, number_of, numbered, numbered_input};
 use super::expected::{Expected, least_holders};
 use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
 use super::judge::Verified;
@@ -32,6 +32,7 @@ use super::members::{Members, only};
 use super::per_class::{individual, individual_columns};
 use crate::class::{Budget, Held};
 use crate::engine::functions::{counted, random_keys, row_hash};
+use crate::engine::spilled_rows::spilled;
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer};
@@ -129,13 +130,13 @@ impl<'a> ReleasedRows<'a> {
     ) -> Result<Self> {
         let (rows, most_rows) = match (input, verified.individuals) {
             (Some(input), Some(individuals)) => {
+                // Read by every question: recoding the input each time would cost most of a verification.
                 let rows = released_input(session, output, input, expected, Vec::new(), stop).await?;
-                (rows, Some(individuals.most_rows))
+                (spilled(session, rows, stop, DOING).await?, Some(individuals.most_rows))
             }
             _ => {
                 let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "labels"));
-                let columns = numbered(expected, &expected.labels(&budget), false);
-                let rows = output.select(columns).context(DOING)?;
+                let rows = numbered(output, expected, &expected.labels(&budget), Vec::new())?;
                 (classed(rows, expected, random_keys(DOING)?[0], &[])?, None)
             }
         };
@@ -273,6 +274,7 @@ pub(crate) async fn reveals(
             .alias(finer_name(at))
     });
     let rows = released_input(session, output, input, expected, numbers.collect(), stop).await?;
+    let rows = spilled(session, rows, stop, DOING).await?;
     let mut held = Held::new(&budget);
 
     // For each released label the least and greatest number of the labels below it.
@@ -376,7 +378,7 @@ async fn released_input(
 ) -> Result<DataFrame> {
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "released classes"));
     let (labels, key) = (expected.labels(&budget), random_keys(DOING)?[0]);
-    let output = output.select(numbered(expected, &labels, false)).context(DOING)?;
+    let output = numbered(output, expected, &labels, Vec::new())?;
     let classes = classed(output, expected, key, &[])?.select(vec![column(CLASS)]).context(DOING)?;
     let mut stream = classes.distinct().context(DOING)?.execute_stream().await.context(DOING)?;
     let mut released = Members::new(&budget);
@@ -386,14 +388,15 @@ async fn released_input(
         released.add(integers(batch.column(0))?.values().iter().copied())?;
     }
 
-    let mut columns = numbered(expected, &labels, true);
     let mut carried: Vec<Expr> = others.iter().map(|other| column(other.schema_name().to_string())).collect();
+    let mut columns = others;
     if let Some(name) = &expected.individual {
         columns.extend(individual(column(name), random_keys(DOING)?)?);
         carried.extend(individual_columns());
     }
-    columns.extend(others);
-    let input = classed(input.select(columns).context(DOING)?, expected, key, &carried)?;
+    let assigner = expected.assigner(&budget)?;
+    let input = numbered_input(input, expected, assigner.as_ref(), &labels, columns)?;
+    let input = classed(input, expected, key, &carried)?;
     carried.extend((0..expected.columns.len()).map(|index| column(column_name(index))));
     only(input, CLASS, released, &carried)
 }

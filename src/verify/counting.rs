@@ -4,8 +4,8 @@
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::datatypes::{DataType, TimeUnit, i256};
+use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use arrow::datatypes::{DataType, TimeUnit, UInt32Type, i256};
 use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
@@ -14,6 +14,8 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Expected;
+use super::assigner::Assigner;
+use super::assignment::SUPPRESSED;
 use super::per_class::{by_class, individual, individual_columns, no_individual};
 use crate::class::{Budget, Held};
 use crate::engine::distinct::{self, Distinct};
@@ -25,19 +27,23 @@ use crate::generalize::{Generalizer, Value};
 /// The columns of the counting plan after the quasi-identifiers.
 const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
 
-/// Builds the query plan of a verification.
+/// Builds the query plan of a verification. The `assigner` finds the classes of the input's rows if an assignment is
+/// expected.
 pub(crate) fn counting_plan(
     output: DataFrame,
     input: Option<DataFrame>,
     expected: &Expected<'_>,
+    assigner: Option<&Arc<Assigner>>,
     labels: &[Option<Arc<Labels>>],
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
     let keys = random_keys(doing)?;
     let (positions, individual_keys) = (random_keys(doing)?, random_keys(doing)?);
-    let mut rows = side(output, expected, None, labels, keys)?;
+    let mut rows = side(output, expected, None, None, labels, keys)?;
     if let Some(input) = input {
-        rows = rows.union(side(input, expected, Some(individual_keys), labels, keys)?).context(doing)?;
+        rows = rows
+            .union(side(input, expected, Some(individual_keys), assigner, labels, keys)?)
+            .context(doing)?;
     }
     let labels: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
     let mut values: Vec<Expr> =
@@ -55,23 +61,108 @@ pub(crate) fn counting_plan(
 }
 
 /// Returns the columns of a release under the names of [`column_name`]: labels as numbers, other
-/// columns unchanged. Values of the input are recoded first.
+/// columns unchanged. The columns `others` follow.
 pub(crate) fn numbered(
+    output: DataFrame,
     expected: &Expected<'_>,
     labels: &[Option<Arc<Labels>>],
-    from_input: bool,
-) -> Vec<Expr> {
+    others: Vec<Expr>,
+) -> Result<DataFrame> {
+    with_numbers(output, expected, labels, others, false)
+}
+
+/// Returns the same columns of the input, whose values are recoded first: by the `assigner`, or without one by the
+/// generalizers of the levels. The labels of rows that an assignment suppresses are [`SUPPRESSED`].
+pub(crate) fn numbered_input(
+    input: DataFrame,
+    expected: &Expected<'_>,
+    assigner: Option<&Arc<Assigner>>,
+    labels: &[Option<Arc<Labels>>],
+    others: Vec<Expr>,
+) -> Result<DataFrame> {
+    let Some(assigner) = assigner else {
+        return with_numbers(input, expected, labels, others, true);
+    };
+    let doing = "planning the verification";
+    let others_by_name = || others.iter().map(|other| column(other.schema_name().to_string()));
+    let as_is = || expected.as_is().map(|index| column(column_name(index)));
+    let value_name = |index: usize| format!("kanon_value_{index}");
+    let is_quasi = |index: usize| expected.columns[index].1.is_some();
+    let mut values = assigner.values().iter();
+    let mut columns = Vec::with_capacity(expected.columns.len() + others.len());
+    for (index, (name, _)) in expected.columns.iter().enumerate() {
+        let values = if is_quasi(index) { values.next() } else { None };
+        columns.push(match values {
+            Some(values) => number_of("kanon_value", name, None, values).alias(value_name(index)),
+            None => column(name).alias(column_name(index)),
+        });
+    }
+    columns.extend(others.iter().cloned());
+    let rows = input.select(columns).context(doing)?;
+
+    let class = assigner.class_of(expected.quasi().map(|index| column(value_name(index))).collect());
+    let mut columns = vec![class.alias(ASSIGNED)];
+    columns.extend(as_is().chain(others_by_name()));
+    let rows = rows.select(columns).context(doing)?;
+
+    let quasi: Vec<&Labels> = labels.iter().flatten().map(|labels| &**labels).collect();
+    let mut of_class = assigner.assignment().label_numbers(&quasi)?.into_iter();
+    let mut columns = Vec::with_capacity(expected.columns.len() + others.len());
+    for (index, (name, _)) in expected.columns.iter().enumerate() {
+        let labels = if is_quasi(index) { of_class.next() } else { None };
+        let value = match labels {
+            Some(labels) => of_values(Arc::new(LabelOfClass(labels)), name, column(ASSIGNED)),
+            None => column(column_name(index)),
+        };
+        columns.push(value.alias(column_name(index)));
+    }
+    columns.extend(others_by_name());
+    rows.select(columns).context(doing)
+}
+
+const ASSIGNED: &str = "kanon_assigned";
+
+fn with_numbers(
+    table: DataFrame,
+    expected: &Expected<'_>,
+    labels: &[Option<Arc<Labels>>],
+    others: Vec<Expr>,
+    is_input: bool,
+) -> Result<DataFrame> {
     let columns = expected.columns.iter().zip(labels).enumerate();
     let columns = columns.map(|(index, ((name, generalizer), labels))| {
         let value = match (generalizer, labels) {
             (Some(generalizer), Some(labels)) => {
-                number_of("kanon_label", name, from_input.then_some(generalizer), labels)
+                number_of("kanon_label", name, is_input.then_some(generalizer), labels)
             }
             _ => column(name),
         };
         value.alias(column_name(index))
     });
-    columns.collect()
+    table.select(columns.chain(others).collect::<Vec<_>>()).context("planning the verification")
+}
+
+/// Returns the number of the label of a class by the class's number.
+struct LabelOfClass(Arc<Vec<u32>>);
+
+impl OfValues for LabelOfClass {
+    fn name(&self) -> &'static str {
+        "kanon_label_of_class"
+    }
+
+    fn of_type(&self, _values: &DataType) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch_plainly(values)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let classes = values.as_primitive::<UInt32Type>().values().iter();
+        let label = |class: &u32| self.0.get(*class as usize).copied().unwrap_or(SUPPRESSED);
+        Ok(Arc::new(classes.map(label).collect::<UInt32Array>()))
+    }
 }
 
 /// Returns the expression that numbers the labels in the column `name`; with `recode` its values
@@ -93,18 +184,20 @@ fn side(
     table: DataFrame,
     expected: &Expected<'_>,
     from_input: Option<[[u64; 2]; 2]>,
+    assigner: Option<&Arc<Assigner>>,
     labels: &[Option<Arc<Labels>>],
     keys: [[u64; 2]; 2],
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
-    let mut columns = numbered(expected, labels, from_input.is_some());
-    if let Some(name) = &expected.individual {
-        columns.extend(match from_input {
-            Some(keys) => individual(column(name), keys)?,
-            None => no_individual(),
-        });
-    }
-    let rows = table.select(columns).context(doing)?;
+    let individual = match (&expected.individual, from_input) {
+        (None, _) => Vec::new(),
+        (Some(name), Some(keys)) => individual(column(name), keys)?,
+        (Some(_), None) => no_individual(),
+    };
+    let rows = match from_input {
+        Some(_) => numbered_input(table, expected, assigner, labels, individual)?,
+        None => numbered(table, expected, labels, individual)?,
+    };
     // The labels of a class are equal, so only the other columns are hashed.
     let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
     let others: Vec<Expr> = others.map(|index| column(column_name(index))).collect();
@@ -210,11 +303,18 @@ impl Labels {
             .map_err(|_| Error::internal("counting: another thread panicked while it numbered labels"))
     }
 
-    fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
+    /// Returns the numbers of labels; a new one gets the next.
+    pub(super) fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
         let mut known = self.known()?;
         let numbers = labels.into_iter().map(|label| known.number(label)).collect();
         known.account()?;
         numbers
+    }
+
+    /// Returns the value with this number.
+    pub(super) fn value(&self, number: u32) -> Result<Value> {
+        let value = self.known()?.labels.get(number as usize).cloned();
+        value.ok_or_else(|| Error::internal("counting: a number without a label"))
     }
 
     /// Returns for each label so far whether it is one of the generalizer's.

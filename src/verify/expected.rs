@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::assigner::Assigner;
+use super::assignment::Assignment;
 use super::counting::Labels;
 use crate::class::Budget;
 use crate::decimal::Decimal;
+use crate::error::Result;
 use crate::generalize::Generalizer;
 use crate::model::Requirement;
 
@@ -13,6 +16,9 @@ pub struct Expected<'a> {
     /// The released columns in order: the name, and for a quasi-identifier the generalizer of its
     /// level.
     pub columns: Vec<(String, Option<Arc<dyn Generalizer>>)>,
+    /// What each combination of the input's quasi-identifiers shows, where classes show regions; the generalizers above are
+    /// then those of plain text.
+    pub assignment: Option<Arc<Assignment>>,
     /// The requirements on every class.
     pub requirements: &'a [Requirement],
     /// The sensitive columns, which are released as they are.
@@ -33,6 +39,14 @@ impl Expected<'_> {
     pub(crate) fn labels(&self, budget: &Arc<dyn Budget>) -> Vec<Option<Arc<Labels>>> {
         let columns = self.columns.iter();
         columns.map(|(_, quasi)| quasi.as_ref().map(|_| Arc::new(Labels::new(budget)))).collect()
+    }
+
+    /// Returns what assigns the input's rows to classes, where an assignment is expected.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn assigner(&self, budget: &Arc<dyn Budget>) -> Result<Option<Arc<Assigner>>> {
+        self.assignment.as_ref().map(|assignment| Assigner::new(assignment, budget)).transpose()
     }
 
     /// Returns the indices of the columns released as they are.

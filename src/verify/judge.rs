@@ -94,6 +94,8 @@ pub(crate) struct Counts {
     in_hash: [u64; 2],
     out_hash: [u64; 2],
     pub(crate) no_label: bool,
+    /// Whether an assignment suppresses the rows.
+    pub(crate) is_suppressed: bool,
 }
 
 impl Counts {
@@ -106,6 +108,7 @@ impl Counts {
             in_hash: [count(2), count(3)],
             out_hash: [count(4), count(5)],
             no_label: false,
+            is_suppressed: false,
         }
     }
 
@@ -128,6 +131,8 @@ pub(crate) struct Judge<'a> {
     /// For each requirement the index of its column among the sensitive ones.
     looks_at: Vec<Option<usize>>,
     with_input: bool,
+    /// Whether an assignment says which rows are suppressed; else those of failing classes are.
+    is_assigned: bool,
     wrong: Violations,
     sizes: ClassSizes,
     homogeneous: Counting,
@@ -173,6 +178,7 @@ impl<'a> Judge<'a> {
             requirements,
             looks_at: looks_at.collect::<Result<_>>()?,
             with_input,
+            is_assigned: with_input && expected.assignment.is_some(),
             wrong: Violations::default(),
             sizes: ClassSizes::default(),
             homogeneous: Counting::new(sensitive.iter().map(|index| expected.columns[*index].0.as_str())),
@@ -204,9 +210,10 @@ impl<'a> Judge<'a> {
         if class.no_label {
             self.wrong.no_label += 1;
         }
+        let may_be_missing = if self.is_assigned { class.is_suppressed } else { !holds };
         match (truth, out_rows) {
             (0, _) => self.wrong.not_in_input += 1,
-            (_, 0) if holds => self.wrong.rows_missing += 1,
+            (_, 0) if !may_be_missing => self.wrong.rows_missing += 1,
             (_, 0) => self.each(ended, |person| person.suppressed = true)?,
             _ if !holds => self.wrong.fails_a_model += 1,
             _ if out_rows < truth => self.wrong.rows_missing += 1,
@@ -326,6 +333,7 @@ mod tests {
         let budget: Arc<dyn Budget> = Arc::<Taken>::clone(&taken);
         let expected = Expected {
             columns: Vec::new(),
+            assignment: None,
             requirements: &[],
             sensitive: Vec::new(),
             individual: Some("who".into()),

@@ -13,9 +13,13 @@
 //! If there are sensitive columns, the GROUP BY includes their values, and a sort brings the groups
 //! of a class together; the same holds for individuals, whom only the input names. A class that
 //! satisfies every model must be equal on both sides; a class that fails one must be absent from
-//! the output.
+//! the output. Where classes show regions, the assignment says which rows are suppressed: every class that it keeps must
+//! satisfy every model and be equal on both sides. To suppress a class that satisfies them is not refused, within the
+//! limit.
 
 pub mod as_is;
+mod assigner;
+pub(crate) mod assignment;
 mod counting;
 pub mod expected;
 pub(crate) mod holders;
@@ -35,6 +39,7 @@ use crate::class::Budget;
 use crate::engine::{Context, PoolBudget};
 use crate::error::{Error, Result};
 use crate::progress::CancelToken;
+use crate::verify::assignment::SUPPRESSED;
 use crate::verify::counting::{Labels, counting_plan};
 pub use crate::verify::expected::Expected;
 use crate::verify::judge::{Counts, Judge};
@@ -58,7 +63,8 @@ pub async fn verify(
     let with_input = input.is_some();
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
     let labels = expected.labels(&budget);
-    let plan = counting_plan(output, input, expected, &labels)?;
+    let assigner = expected.assigner(&budget)?.filter(|_| with_input);
+    let plan = counting_plan(output, input, expected, assigner.as_ref(), &labels)?;
     let mut stream = plan.execute_stream().await.context(doing)?;
     let mut judge = Judge::new(expected, with_input, &budget)?;
     let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.is_some(), &budget);
@@ -73,9 +79,10 @@ pub async fn verify(
         let (numbers, columns) = columns.split_at(expected.quasi().count());
         // All rows are grouped before the first group arrives: every label is known.
         let wrong = wrong_labels(numbers, expected, &labels)?;
+        let suppressed = suppressed(numbers);
         let (values, counts) = columns.split_at(fold.width());
         let values = fold.values(values)?;
-        for (row, wrong) in wrong.into_iter().enumerate() {
+        for (row, (wrong, suppressed)) in wrong.into_iter().zip(suppressed).enumerate() {
             // Without further grouping columns, every row is a class.
             let begins = position.as_ref().is_none_or(|position| fold.begins(position.at(row)));
             if begins && class.any() {
@@ -83,6 +90,7 @@ pub async fn verify(
             }
             let group = Counts::read(counts, row);
             class.no_label |= group.out_rows > 0 && wrong;
+            class.is_suppressed |= suppressed;
             fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows })?;
             class.add(&group);
         }
@@ -90,6 +98,9 @@ pub async fn verify(
     }
     if class.any() {
         judge.judge(&class, &fold.take())?;
+    }
+    if let Some(assigner) = assigner {
+        assigner.check_assignment()?;
     }
     judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
 }
@@ -123,9 +134,16 @@ fn wrong_labels(
     for (numbers, (generalizer, labels)) in numbers.iter().zip(quasi) {
         let right = labels.are_labels(&**generalizer)?;
         let numbers = numbers.as_primitive::<UInt32Type>();
-        wrong.iter_mut().zip(numbers.values()).for_each(|(wrong, number)| *wrong |= !right[*number as usize]);
+        let is_wrong = |number: &u32| *number != SUPPRESSED && !right[*number as usize];
+        wrong.iter_mut().zip(numbers.values()).for_each(|(wrong, number)| *wrong |= is_wrong(number));
     }
     Ok(wrong)
+}
+
+/// Returns for each row of a batch whether an assignment suppresses the rows of its class.
+fn suppressed(numbers: &[ArrayRef]) -> Vec<bool> {
+    let first = numbers.first().map(|numbers| numbers.as_primitive::<UInt32Type>().values());
+    first.into_iter().flatten().map(|number| *number == SUPPRESSED).collect()
 }
 
 /// A test pins that sums of hashes wrap in the engine: a sum that failed would refuse, never pass.
@@ -167,6 +185,7 @@ mod tests {
         let requirements = [Requirement::of_sizes(KAnonymity::new(2).unwrap())];
         let expected = Expected {
             columns: vec![("zip".into(), Some(level)), ("note".into(), None)],
+            assignment: None,
             requirements: &requirements,
             sensitive: Vec::new(),
             individual: None,
@@ -236,13 +255,14 @@ mod tests {
         let as_is: Arc<dyn Generalizer> = Arc::new(AsIs { text: true });
         let expected = Expected {
             columns: vec![("zip".into(), Some(as_is)), ("note".into(), None)],
+            assignment: None,
             requirements: &requirements,
             sensitive: Vec::new(),
             individual: None,
             suppression_limit: None,
         };
         let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);
-        let plan = counting_plan(rows(), Some(rows()), &expected, &expected.labels(&budget))
+        let plan = counting_plan(rows(), Some(rows()), &expected, None, &expected.labels(&budget))
             .unwrap()
             .create_physical_plan()
             .await

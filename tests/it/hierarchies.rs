@@ -161,7 +161,7 @@ fn the_labels_of_every_hierarchy_are_released_and_verified() {
                 "{said} of {input}"
             );
             let record = PublicRecord::read(&place.path(&out)).unwrap();
-            assert_eq!(record.level(column).unwrap().by.to_string(), *by);
+            assert_eq!(record.recoding.level(column).unwrap().by.to_string(), *by);
             place.run(&format!("verify {out}")).exit(0);
             place.run(&format!("verify {out} --input {input}")).exit(0);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use datafusion_kanon::doc::Doc;
 use datafusion_kanon::generalize::GENERALIZERS;
 use datafusion_kanon::measure::{LOSSES, RISKS};
-use datafusion_kanon::method::METHODS;
+use datafusion_kanon::method::{METHODS, MethodRow};
 use datafusion_kanon::model::MODELS;
 use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
 
@@ -123,7 +123,7 @@ fn upper_layers_use_lower_ones_never_the_reverse() {
 /// A folder of features: its rows, where their files are, and files beside them that are no feature.
 struct Table {
     name: &'static str,
-    src: &'static str,
+    src: &'static [&'static str],
     sql: &'static str,
     rows: Vec<&'static Doc>,
     support: &'static [&'static str],
@@ -133,7 +133,7 @@ fn tables() -> Vec<Table> {
     vec![
         Table {
             name: "GENERALIZERS",
-            src: "generalize",
+            src: &["generalize"],
             sql: "generalize",
             rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
             support: &[
@@ -154,31 +154,31 @@ fn tables() -> Vec<Table> {
         },
         Table {
             name: "MODELS",
-            src: "model",
+            src: &["model"],
             sql: "model",
             rows: MODELS.iter().map(|row| row.doc).collect(),
             support: &["mod"],
         },
         Table {
             name: "LOSSES and RISKS",
-            src: "measure",
+            src: &["measure"],
             sql: "measure",
             rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
             support: &["mod"],
         },
         Table {
             name: "TABLE_FUNCTIONS",
-            src: "sql/table",
+            src: &["sql/table"],
             sql: "table",
             rows: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),
             support: &["mod", "arguments", "distinct_counts", "policy", "task"],
         },
         Table {
             name: "METHODS",
-            src: "method/lattice",
+            src: &["method/lattice", "method/partition"],
             sql: "method",
-            rows: METHODS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "branch_and_bound", "evaluate", "class_cache", "minimal"],
+            rows: METHODS.iter().map(MethodRow::doc).collect(),
+            support: &["mod", "branch_and_bound", "evaluate", "class_cache", "minimal", "mondrian_tests"],
         },
     ]
 }
@@ -195,8 +195,13 @@ fn a_feature_is_a_row_a_file_and_a_page() {
         let rows: BTreeSet<String> = table.rows.iter().map(|doc| doc.name.to_owned()).collect();
         let support = table.support.iter().map(|name| (*name).to_owned());
         let expected: BTreeSet<String> = rows.iter().cloned().chain(support).collect();
-        let sources = stems(&root().join("src").join(table.src), "rs");
-        assert_eq!(sources, expected, "src/{}: the rows of {} and the support files", table.src, table.name);
+        let folders = table.src.iter().map(|folder| stems(&root().join("src").join(folder), "rs"));
+        let sources: BTreeSet<String> = folders.flatten().collect();
+        assert_eq!(
+            sources, expected,
+            "src/{:?}: the rows of {} and the support files",
+            table.src, table.name
+        );
         let pages = stems(&root().join("sql").join(table.sql), "slt");
         assert_eq!(pages, rows, "sql/{}: the rows of {}", table.sql, table.name);
     }

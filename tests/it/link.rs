@@ -499,7 +499,7 @@ proptest! {
         let labels = names.map(|name| texts(&rows, name));
         let record = released.unwrap().public;
         let level = |name: &str| {
-            record.level(name).unwrap().by.to_string()
+            record.recoding.level(name).unwrap().by.to_string()
         };
         let by = names.map(level);
         let sensitive = texts(&rows, "sensitive").into_iter();

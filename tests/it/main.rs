@@ -38,6 +38,7 @@ mod mutants_sensitive;
 mod papers;
 mod pruning;
 mod reference;
+mod regions;
 mod releases;
 mod roles;
 mod row_oracle;

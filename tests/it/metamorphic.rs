@@ -16,6 +16,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion_kanon::error::{Error, Kind};
 use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::policy::PolicySpec;
+use datafusion_kanon::release::publish::record::RecodingRecord;
 use datafusion_kanon::release::{Released, release};
 
 use crate::command::{Place, table, texts};
@@ -276,8 +277,9 @@ fn case(seed: u64, seen: &mut Seen) {
     if base.private.suppressed_rows == 0 {
         return;
     }
+    let RecodingRecord::Levels(chosen) = &base.chosen else { panic!("{}: no levels", told("base")) };
     let levels: BTreeMap<String, usize> =
-        base.chosen.iter().map(|chosen| (chosen.column.clone(), chosen.level)).collect();
+        chosen.iter().map(|chosen| (chosen.column.clone(), chosen.level)).collect();
     let pinned = policy.text(&levels);
     let whole =
         released(&place, "in.parquet", &pinned).unwrap_or_else(|error| panic!("{}: {error}", told("pinned")));

@@ -21,7 +21,7 @@ use datafusion_kanon::progress::Silent;
 use datafusion_kanon::release::apply::ClassNumbers;
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::publish::write;
-use datafusion_kanon::release::released_recoding::{self, KeptClasses};
+use datafusion_kanon::release::released_recoding::{self, ClassKeys, KeptClasses, Shown};
 use datafusion_kanon::release::{apply, load};
 use datafusion_kanon::verify::{self, Expected};
 
@@ -919,6 +919,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         .unwrap()
     };
     let (right, kept) = choose(&policy.requirements);
+    let Shown::Levels { generalizers, .. } = &right.shown else { panic!("no levels") };
     let weak = [Requirement::of_sizes(KAnonymity::new(3).unwrap())];
 
     let only = |which: &[u32]| -> KeptClasses {
@@ -926,8 +927,13 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             arrow::compute::take(values, &arrow::array::UInt32Array::from(which.to_vec()), None).unwrap()
         };
         let rows = which.iter().map(|class| kept.rows[*class as usize]).collect();
-        let codes = which.iter().map(|class| kept.codes[*class as usize].clone()).collect();
-        KeptClasses { labels: kept.labels.iter().map(take).collect(), codes, rows }
+        let codes = which.iter().map(|class| kept.keys.classes[*class as usize].0.clone());
+        let keys = ClassKeys {
+            levels: levels.clone(),
+            classes: codes.zip((0..).map(Some)).collect(),
+            is_complete: false,
+        };
+        KeptClasses { labels: kept.labels.iter().map(take).collect(), keys, rows }
     };
     let all: Vec<u32> = (0..u32::try_from(kept.rows.len()).unwrap()).collect();
     let altered = |from: &str, to: &str| -> KeptClasses {
@@ -985,9 +991,10 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         ),
         ("another level applied", &finer, kept.clone(), kept.clone(), 1, Refuse("verification refused")),
     ];
-    for (what, applied, found, labelled, times, must) in recodings {
+    for (what, applied, mut found, labelled, times, must) in recodings {
+        found.keys.levels = applied.to_vec();
         let budget: Arc<dyn Budget> = Arc::new(Unlimited);
-        let numbers = || ClassNumbers::new(&table, applied, &found, &budget).unwrap();
+        let numbers = || ClassNumbers::new(&table, found.keys.clone(), &budget).unwrap();
         let rows = || apply::apply(loaded.table.clone(), policy, numbers()).unwrap();
         let mut plan = rows();
         for _ in 1..times {
@@ -1006,10 +1013,11 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let parts = Input::find(out.path().to_str().unwrap()).unwrap();
         let found = parts.table(&session, &CsvOptions::default(), &|_| CsvType::Text).await.unwrap();
         let columns = policy.released().map(|(name, _)| {
-            (name.to_owned(), policy.quasi_index(name).map(|index| Arc::clone(&right.generalizers[index])))
+            (name.to_owned(), policy.quasi_index(name).map(|index| Arc::clone(&generalizers[index])))
         });
         let expected = Expected {
             columns: columns.collect(),
+            assignment: None,
             requirements: &policy.requirements,
             sensitive: policy.sensitive().map(str::to_owned).collect(),
             individual: policy.individual().map(str::to_owned),

@@ -66,7 +66,7 @@ fn both_methods_agree(opened: &Opened, lines: &str, quasi: &[&str], minimal: &BT
         let policy = said.resolve(&opened.schema, &Folder(papers())).unwrap();
         let (method, outcome) = opened.search(&policy, 1);
         assert_eq!((method, outcome.proven, outcome.best.len()), (name, true, 1));
-        let levels = outcome.best[0].recoding.levels();
+        let levels = outcome.best[0].recoding.levels().unwrap();
         assert!(minimal.contains(levels), "{name}: {:?} of {minimal:?}", outcome.best[0]);
         assert_eq!(levels.iter().sum::<usize>(), least, "{name}");
     }

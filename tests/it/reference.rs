@@ -99,7 +99,7 @@ fn page() -> String {
     page += "\nObjectives (losses):\n\n";
     LOSSES.iter().for_each(|row| of_row(&mut page, row.doc()));
     page += "\nMethods:\n\n";
-    METHODS.iter().for_each(|row| of_row(&mut page, row.doc));
+    METHODS.iter().for_each(|row| of_row(&mut page, row.doc()));
     page += "\n## Commands\n";
     let place = Place::new();
     for command in COMMANDS {

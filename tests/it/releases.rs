@@ -360,8 +360,10 @@ pub(crate) fn forge(lab: &Lab, rows: &RecordBatch) {
 
 /// The levels of a record.
 pub(crate) fn levels(record: &mut PublicRecord) -> &mut Vec<LevelRecord> {
-    let RecodingRecord::Levels(levels) = &mut record.recoding;
-    levels
+    match &mut record.recoding {
+        RecodingRecord::Levels(levels) => levels,
+        RecodingRecord::Regions(_) => panic!("the release has no levels"),
+    }
 }
 
 /// The public record as it lies there.
@@ -425,7 +427,7 @@ pub(crate) fn unique_together(rows: &RecordBatch, record: &PublicRecord) -> Uniq
     };
     let columns = &record.tables[0].columns;
     let (quasi, mut others): (Vec<usize>, Vec<usize>) =
-        (0..columns.len()).partition(|column| record.level(&columns[*column].name).is_some());
+        (0..columns.len()).partition(|column| columns[*column].role == "quasi");
     let all = |others: &[usize]| unique(&[quasi.as_slice(), others].concat());
     let of = rows.num_rows() as u64;
     let mut found = UniqueTogether { count: all(&others), of, columns: Vec::new() };

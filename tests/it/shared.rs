@@ -92,7 +92,7 @@ impl Node {
 /// The nodes that a search found, best first.
 pub(crate) fn found(outcome: &Outcome) -> Vec<Found> {
     let nodes = outcome.best.iter().map(|best| Found {
-        levels: best.recoding.levels().to_vec(),
+        levels: best.recoding.levels().unwrap().to_vec(),
         loss: best.loss,
         suppressed_rows: best.suppressed_rows,
         suppressed_individuals: best.suppressed_individuals,

@@ -203,6 +203,14 @@ fn every_type_is_released_as_it_is_and_generalized() {
             let quasi =
                 |levels: &str| format!("{HEAD}x = {{ role = \"quasi\"{levels} }}\nq = {{ role = \"text\" }}");
             assert_eq!(released(&place, input, &quasi("")), sorted(as_is), "{what}");
+            if input == FILES[0] {
+                // Both values and NULL are a class each, which shows one value.
+                let cells = released(&place, input, &format!("method = \"mondrian\"\n{}", quasi("")));
+                let pairs: Vec<&[String]> = cells.chunks(2).collect();
+                assert!(pairs.iter().all(|pair| pair[0] == pair[1]), "{what}: {cells:?}");
+                place.run("verify out").exit(0);
+                assert!(cells[0] == "-" && cells[2] != cells[4] && cells[2] != "-", "{what}: {cells:?}");
+            }
             for (hierarchy, expected) in levels.iter().filter(|_| input != FILES[2]) {
                 let policy = quasi(&format!(", hierarchy = {{ {hierarchy} }}, min_level = 1, max_level = 1"));
                 assert_eq!(released(&place, input, &policy), sorted(*expected), "{what}: {hierarchy}");

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use super::branch_and_bound::Search;
 use super::evaluate::Purpose;
-use super::{Effort, Lattice, Options};
+use super::{Effort, Lattice, Options, Row};
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::method::{Method, MethodRow, Outcome, Problem};
+use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 
 /// The row of [`METHODS`](crate::method::METHODS) for this method.
-pub const ROW: MethodRow = MethodRow {
+pub const ROW: Row = Row {
     doc: &Doc {
         name: "anytime",
         summary: "the best node found within an effort of seconds or nodes, with a bound",

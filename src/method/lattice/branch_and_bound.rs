@@ -327,7 +327,7 @@ impl<'a> Search<'a> {
         let open = self.open.peek().map(|open| open.bound);
         let best = self.best.found.first().map(|found| found.loss);
         Outcome {
-            nodes: self.nodes,
+            nodes: Some(self.nodes),
             evaluated: self.evaluated(),
             proven: open.is_none(),
             // An open interval can only hold a second best node, above the best.

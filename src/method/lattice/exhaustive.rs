@@ -12,14 +12,14 @@ use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Best, Found, Lattice, Options};
+use super::{Best, Found, Lattice, Options, Row};
 use crate::class::{Classes, EvaluatedNode, Scratch};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
-use crate::method::{Method, MethodRow, Outcome, Problem};
+use crate::method::{Method, Outcome, Problem};
 
 /// The row of [`METHODS`](crate::method::METHODS) for this method.
-pub const ROW: MethodRow = MethodRow {
+pub const ROW: Row = Row {
     doc: &Doc {
         name: "exhaustive",
         summary: "evaluates every node; proven best for every model and measure",
@@ -70,7 +70,7 @@ impl Method for Exhaustive {
         }
         let bound = best.found.first().map(|found| found.loss);
         let evaluated = seen.into_inner();
-        Ok(Outcome { best: best.candidates(), nodes, evaluated, proven: true, bound })
+        Ok(Outcome { best: best.candidates(), nodes: Some(nodes), evaluated, proven: true, bound })
     }
 }
 

@@ -13,14 +13,14 @@
 //! threads.
 
 use super::branch_and_bound::Search;
-use super::{Lattice, Options};
+use super::{Lattice, Options, Row};
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::method::{Method, MethodRow, Outcome, Problem};
+use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 
 /// The row of [`METHODS`](crate::method::METHODS) for this method.
-pub const ROW: MethodRow = MethodRow {
+pub const ROW: Row = Row {
     doc: &Doc {
         name: "optimal",
         summary: "proven best from few evaluated nodes, by bounds and monotonicity",

@@ -1,3 +1,42 @@
-//! Methods that part the base classes into groups of their own, so that values of a column need not share a level.
+//! Methods that partition the base classes into classes of their own, so that values of a column need not share a level.
 
 pub mod mondrian;
+
+use std::sync::Arc;
+
+use super::{Candidate, Method, Problem, Recoding};
+use crate::class::{EvaluatedRegions, ReleasedClasses};
+use crate::doc::Doc;
+use crate::error::{Error, Result};
+
+/// A row of [`METHODS`](super::METHODS) for a method that makes classes of its own.
+pub struct Row {
+    /// Name and documentation.
+    pub doc: &'static Doc,
+    /// Makes the method.
+    pub make: fn() -> Box<dyn Method>,
+}
+
+/// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows.
+fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<Candidate>> {
+    let Some(loss) = problem.objective.for_any_recoding() else {
+        let name = problem.objective.doc().name;
+        return Err(Error::policy(format!(
+            "objective: `{name}` measures levels, which this method does not choose"
+        )));
+    };
+    let merged = problem.table.merge(&released)?;
+    let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements);
+    if evaluated.suppressed_individuals() > problem.limit {
+        return Ok(None);
+    }
+    let candidate = Candidate {
+        loss: loss.of(&evaluated),
+        suppressed_rows: evaluated.suppressed_rows(),
+        suppressed_individuals: evaluated.suppressed_individuals(),
+        classes: evaluated.kept_classes(),
+        min_class: evaluated.min_class(),
+        recoding: Recoding::Classes(Arc::new(released)),
+    };
+    Ok(Some(candidate))
+}

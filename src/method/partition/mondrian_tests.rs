@@ -13,6 +13,8 @@ use crate::measure::granularity::Granularity;
 use crate::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
 use crate::progress::{CancelToken, Silent};
 
+const WORDS: [&str; 4] = ["a", "b", "c", "d"];
+
 /// Two numbers, a word, a sensitive value and an individual.
 type Row = (Option<u8>, u8, u8, u8, Option<u8>);
 
@@ -31,9 +33,8 @@ fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
     let a: ArrayRef = Arc::new(keys().map(|row| row.0.map(i32::from)).collect::<Int32Array>());
     let b: ArrayRef =
         Arc::new(Int32Array::from_iter_values(keys().map(|row| i32::from(row.1) * i32::from(row.1))));
-    let words = ["a", "b", "c", "d"];
     let c: ArrayRef =
-        Arc::new(StringViewArray::from_iter_values(keys().map(|row| words[usize::from(row.2)])));
+        Arc::new(StringViewArray::from_iter_values(keys().map(|row| WORDS[usize::from(row.2)])));
     let value: ArrayRef = Arc::new(UInt8Array::from_iter_values(keys().map(|row| row.3)));
     let columns = vec![quasi("a", &a, None), quasi("b", &b, Some(("range", &[5]))), quasi("c", &c, None)];
     let budget: Arc<dyn Budget> = Arc::new(Unlimited);
@@ -128,6 +129,28 @@ fn parts(rows: &[Row], k: u64, l: u64, counts_individuals: bool) -> Vec<Vec<Row>
     done
 }
 
+type Texts = Vec<Option<String>>;
+
+/// The quasi-identifiers of a row as text.
+fn texts(row: &Row) -> Texts {
+    let [a, b, _] = numbers(row);
+    vec![a.map(|a| a.to_string()), b.map(|b| b.to_string()), Some(WORDS[usize::from(row.2)].to_owned())]
+}
+
+/// What a class of these rows shows: intervals of the numbers, the set of the words.
+fn shown(part: &[Row]) -> Texts {
+    let interval = |column: usize| {
+        let values = || part.iter().map(|row| numbers(row)[column]);
+        let (least, most) = (values().flatten().min()?, values().flatten().max()?);
+        let text = if least == most { least.to_string() } else { format!("[{least},{most}]") };
+        Some(if values().any(|value| value.is_none()) { text + " or missing" } else { text })
+    };
+    let words: BTreeSet<&str> = part.iter().map(|row| WORDS[usize::from(row.2)]).collect();
+    let words: Vec<&str> = words.into_iter().collect();
+    let words = if let [one] = words[..] { one.to_owned() } else { format!("{{{}}}", words.join("; ")) };
+    vec![interval(0), interval(1), Some(words)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -152,19 +175,34 @@ proptest! {
             progress: &Silent,
             stop: &CancelToken::default(),
         };
-        let released = strict(&problem).unwrap();
+        let (released, _) = strict(&problem).unwrap();
         let expected = parts(&rows, k, l, counts_individuals);
-        let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut found: BTreeMap<u32, (Vec<Texts>, Texts)> = BTreeMap::new();
         if let Some(released) = &released {
-            for (class, rows) in released.class_of_base().iter().zip(table.base().rows()) {
-                *classes.entry(class.unwrap()).or_default() += rows;
+            for (base, (class, rows)) in released.class_of_base().iter().zip(table.base().rows()).enumerate() {
+                let columns = || table.columns().iter().enumerate();
+                let value = |(at, column): (usize, &EncodedColumn)| {
+                    let code = table.code(table.base(), base, at);
+                    Value::read(column.level(0).labels(), code as usize).unwrap().text_form()
+                };
+                let class = class.unwrap();
+                let shown = |(at, column): (usize, &EncodedColumn)| {
+                    let label = released.regions()[class as usize][at].label(column).unwrap();
+                    label.write(column.hierarchy().input_type())
+                };
+                let (all, _) = found.entry(class).or_insert_with(|| (vec![], columns().map(shown).collect()));
+                let values: Texts = columns().map(value).collect();
+                all.extend(std::iter::repeat_n(values, usize::try_from(rows).unwrap()));
             }
         }
-        let mut found: Vec<u64> = classes.into_values().collect();
-        let mut sizes: Vec<u64> = expected.iter().map(|part| part.len() as u64).collect();
-        found.sort_unstable();
-        sizes.sort_unstable();
-        prop_assert_eq!(released.is_some(), !expected.is_empty());
-        prop_assert_eq!(found, sizes);
+        let mut found: Vec<(Vec<Texts>, Texts)> = found.into_values().collect();
+        let mut expected: Vec<(Vec<Texts>, Texts)> =
+            expected.iter().map(|part| (part.iter().map(texts).collect(), shown(part))).collect();
+        for (rows, _) in found.iter_mut().chain(&mut expected) {
+            rows.sort();
+        }
+        found.sort();
+        expected.sort();
+        prop_assert_eq!(found, expected);
     }
 }

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::class::ClassSizes;
 use crate::engine::Context;
 use crate::error::{Error, Result};
@@ -12,11 +15,12 @@ use crate::measure::RISKS;
 use crate::method::Outcome;
 use crate::policy::{Policy, Quasi};
 use crate::release::publish::record::{
-    CandidateRecord, ColumnRecord, FORMAT, FileRecord, InputRecord, LevelRecord, ModelRecord, PrivateRecord,
-    PublicRecord, RecodingRecord, SearchRecord, TableRecord, parameters_text,
+    CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputRecord, LevelRecord, ModelRecord,
+    PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord, SearchRecord,
+    TableRecord, parameters_text,
 };
 use crate::release::publish::{digest, write};
-use crate::release::released_recoding::Chosen;
+use crate::release::released_recoding::{Chosen, Shown};
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 
@@ -54,10 +58,29 @@ pub(crate) fn level_record(quasi: &Quasi, level: usize, generalizer: &dyn Genera
     LevelRecord { column: quasi.name.clone(), level, of, by: generalizer.descriptor() }
 }
 
-/// Returns the chosen level of each quasi-identifier, in policy order.
-pub(crate) fn public_levels(policy: &Policy, chosen: &Chosen) -> Vec<LevelRecord> {
-    let levels = policy.quasi.iter().zip(&chosen.levels).zip(&chosen.generalizers);
-    levels.map(|((quasi, level), generalizer)| level_record(quasi, *level, &**generalizer)).collect()
+/// Returns what each of these quasi-identifiers shows.
+pub(crate) fn recoding_record(
+    policy: &Policy,
+    shown: &Shown,
+    quasi: impl Iterator<Item = usize>,
+) -> RecodingRecord {
+    match shown {
+        Shown::Levels { levels, generalizers } => {
+            let level = |at: usize| level_record(&policy.quasi[at], levels[at], &*generalizers[at]);
+            RecodingRecord::Levels(quasi.map(level).collect())
+        }
+        Shown::Regions { .. } => {
+            let column = |at: usize| {
+                let quasi = &policy.quasi[at];
+                RegionColumn {
+                    column: quasi.name.clone(),
+                    value_type: quasi.hierarchy.input_type().to_string(),
+                    shows: Regions::of(&quasi.hierarchy),
+                }
+            };
+            RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
+        }
+    }
 }
 
 /// Returns the unit that models and risks count, in the words of a record.
@@ -74,7 +97,6 @@ pub(crate) fn public_record(
     parts: &[write::Part],
     folder: &Path,
 ) -> Result<PublicRecord> {
-    let levels = public_levels(policy, chosen);
     let models =
         policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
             model: requirement.model.doc().name.to_owned(),
@@ -89,8 +111,7 @@ pub(crate) fn public_record(
         data_type: field.data_type().to_string(),
         days_since: policy.days_since.get(name).cloned(),
     });
-    let levels =
-        policy.released().filter_map(|(name, _)| policy.quasi_index(name).map(|index| levels[index].clone()));
+    let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
     let table = TableRecord {
         columns: columns.collect(),
         rows: verified.rows,
@@ -101,7 +122,7 @@ pub(crate) fn public_record(
         tool: write::CREATED_BY.to_owned(),
         models: models.collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
-        recoding: RecodingRecord::Levels(levels.collect()),
+        recoding: recoding_record(policy, &chosen.shown, quasi),
         tables: vec![table],
         individuals: policy.individual().map(|_| verified.sizes.individuals()),
         classes: verified.sizes.classes(),
@@ -123,6 +144,7 @@ pub(crate) fn private_record(
     before: &Before,
     verified: &Verified,
     as_is: Vec<AsIsColumn>,
+    shown: &Shown,
     method: &str,
     outcome: &Outcome,
 ) -> Result<PrivateRecord> {
@@ -152,6 +174,10 @@ pub(crate) fn private_record(
         suppression_limit: before.limit,
         risk_before: risks(&before.sizes)?,
         as_is,
+        assignment: match shown {
+            Shown::Levels { .. } => None,
+            Shown::Regions { assignment } => Some(STANDARD.encode(assignment)),
+        },
         search: SearchRecord {
             method: method.to_owned(),
             objective: policy.objective.doc().name.to_owned(),
@@ -162,7 +188,7 @@ pub(crate) fn private_record(
             best: outcome
                 .best
                 .iter()
-                .map(|best| CandidateRecord { recoding: best.recoding.clone(), loss: best.loss })
+                .map(|best| CandidateRecord { recoding: FoundRecoding::of(&best.recoding), loss: best.loss })
                 .collect(),
         },
     })

@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
-use crate::generalize::Descriptor;
-use crate::method::Recoding;
 use crate::model::{ClassModel, Requirement};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
+pub use crate::release::publish::recoding_record::{
+    FoundRecoding, LevelRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
+};
 use crate::role::Role;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
@@ -143,15 +144,6 @@ pub struct ColumnRecord {
     pub days_since: Option<String>,
 }
 
-/// What the released quasi-identifiers show, by kind of recoding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecodingRecord {
-    /// One level for all values of a column: the level of each quasi-identifier, in the order of the
-    /// released columns.
-    Levels(Vec<LevelRecord>),
-}
-
 /// A released table in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -162,20 +154,6 @@ pub struct TableRecord {
     pub rows: u64,
     /// The files.
     pub files: Vec<FileRecord>,
-}
-
-/// The level of a released quasi-identifier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LevelRecord {
-    /// The quasi-identifier.
-    pub column: String,
-    /// The level; 0 leaves values as they are.
-    pub level: usize,
-    /// The top level of its hierarchy.
-    pub of: usize,
-    /// The descriptor of the level; its text stands at the end of the field's `kanon.generalized`.
-    pub by: Descriptor,
 }
 
 /// A released file in a record.
@@ -218,17 +196,6 @@ impl PublicRecord {
     /// Returns the number of rows in all tables.
     pub fn rows(&self) -> u64 {
         self.tables.iter().map(|table| table.rows).fold(0, u64::saturating_add)
-    }
-
-    /// Returns the level of each quasi-identifier, in the order of the released columns.
-    pub fn levels(&self) -> &[LevelRecord] {
-        let RecodingRecord::Levels(levels) = &self.recoding;
-        levels
-    }
-
-    /// Returns the level of a column; `None` if it is not a quasi-identifier.
-    pub fn level(&self, column: &str) -> Option<&LevelRecord> {
-        self.levels().iter().find(|level| level.column == column)
     }
 
     /// Returns the record with its own digest set.
@@ -289,15 +256,12 @@ impl PublicRecord {
             return Err(edited());
         }
         let is_quasi = |column: &&ColumnRecord| column.role == Role::Quasi.word();
-        let quasi = record.columns().filter(is_quasi).map(|column| &column.name);
+        let quasi = record.columns().filter(is_quasi).map(|column| column.name.as_str());
         let names: BTreeSet<&String> = record.columns().map(|column| &column.name).collect();
         let are_unique = names.len() == record.columns().count();
-        if record.tables.len() != 1
-            || !are_unique
-            || !quasi.eq(record.levels().iter().map(|level| &level.column))
-        {
+        if record.tables.len() != 1 || !are_unique || !quasi.eq(record.recoding.columns()) {
             return Err(Error::unmet(format!(
-                "verification refused: {} does not list one table of distinct columns, and one level for each quasi-identifier",
+                "verification refused: {} does not list one table of distinct columns, and what each quasi-identifier shows",
                 path.display()
             )));
         }
@@ -340,6 +304,10 @@ pub struct PrivateRecord {
     pub risk_before: BTreeMap<String, f64>,
     /// The findings about the columns released as they are.
     pub as_is: Vec<AsIsColumn>,
+    /// For a recoding that is no levels, what each combination of the input's quasi-identifiers shows: a Parquet file in
+    /// base64, as [`assignment`](crate::verify) describes it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub assignment: Option<String>,
     /// The search.
     pub search: SearchRecord,
 }
@@ -364,10 +332,10 @@ pub struct SearchRecord {
     pub method: String,
     /// The measure that it minimized.
     pub objective: String,
-    /// The number of nodes in the lattice.
-    pub nodes: u64,
+    /// The number of nodes in the lattice; `None` if the method searches none.
+    pub nodes: Option<u64>,
     /// The number of nodes whose classes were computed far enough to decide whether they are
-    /// anonymous.
+    /// anonymous; without a lattice, the number of sets of classes that were tried.
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,
@@ -382,8 +350,9 @@ pub struct SearchRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateRecord {
-    /// The recoding: `{"levels": [2, 0, 1]}`, one level per quasi-identifier in policy order.
-    pub recoding: Recoding,
+    /// The recoding: `{"levels": [2, 0, 1]}`, one level per quasi-identifier in policy order, or `{"regions": 207}`, the
+    /// number of classes.
+    pub recoding: FoundRecoding,
     /// The objective's value.
     pub loss: f64,
 }

@@ -19,6 +19,7 @@ pub(in super::super) fn nothing() -> Input {
 
 fn private(release: &str) -> PrivateRecord {
     PrivateRecord {
+        assignment: None,
         format: 1,
         release: release.to_owned(),
         policy: String::new(),
@@ -37,7 +38,7 @@ fn private(release: &str) -> PrivateRecord {
         search: SearchRecord {
             method: String::new(),
             objective: String::new(),
-            nodes: 1,
+            nodes: Some(1),
             evaluated: 1,
             proven: true,
             bound: None,

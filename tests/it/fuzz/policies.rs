@@ -44,6 +44,7 @@ const TOP: &[&str] = &[
     "objective = \"classification_metric\"",
     "method = \"anytime\"\neffort = { seconds = 30 }",
     "method = \"optimal\"",
+    "method = \"mondrian\"",
     "rows_are_individuals = true",
     "accept_homogeneity = [\"c12\"]",
     "objective = \"height\"",
@@ -54,6 +55,7 @@ const TABLES: &[&str] = &[
     "[[require]]\nmodel = \"k_anonymity\"\nk = 7\n",
     "[input]\ndelimiter = \";\"\nnulls = [\"\", \"?\"]\n",
     "[input]\nheader = false\n",
+    "[output]\nends = \"closed\"\n",
 ];
 const ROLES: &[&str] =
     &["quasi", "quasi", "quasi", "quasi", "identifier", "sensitive", "individual", "text", "insensitive"];

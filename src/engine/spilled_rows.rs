@@ -1,0 +1,118 @@
+//! Rows in the engine's spill files, to be read any number of times.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::spill_file::SpillFile;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::SpillManager;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tokio::task::JoinSet;
+
+use super::replay_table::table_of_partitions;
+use super::{Context, into_engine};
+use crate::error::{Error, Result};
+use crate::progress::CancelToken;
+
+/// Rows on disk.
+#[derive(Clone)]
+pub(crate) struct SpilledRows {
+    manager: Arc<SpillManager>,
+    /// `None` without rows.
+    file: Option<Arc<dyn SpillFile>>,
+    schema: SchemaRef,
+}
+
+/// Prints the kind only: rows hold cells.
+impl std::fmt::Debug for SpilledRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SpilledRows(..)")
+    }
+}
+
+impl SpilledRows {
+    /// Writes the batches of a stream, which have this schema.
+    ///
+    /// # Errors
+    /// Errors of the stream, a data error when the file cannot be written, an interruption.
+    pub(crate) async fn write(
+        runtime: Arc<RuntimeEnv>,
+        schema: SchemaRef,
+        mut batches: BoxStream<'_, Result<RecordBatch>>,
+        stop: &CancelToken,
+        doing: &str,
+    ) -> Result<Self> {
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let manager = Arc::new(SpillManager::new(runtime, metrics, Arc::clone(&schema)));
+        let mut file = manager.create_in_progress_file("kanon rows").context(doing)?;
+        while let Some(batch) = batches.next().await {
+            stop.check()?;
+            file.append_batch(&batch?).context(doing)?;
+        }
+        let file = file.finish().context(doing)?;
+        Ok(Self { manager, file, schema })
+    }
+
+    /// Reads the rows in their order.
+    ///
+    /// # Errors
+    /// A data error when the file cannot be read.
+    pub(crate) fn read(&self) -> Result<SendableRecordBatchStream> {
+        let Some(file) = &self.file else {
+            let nothing = futures::stream::empty();
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), nothing)));
+        };
+        self.manager.read_spill_as_stream(Arc::clone(file), None).context("reading rows that were spilled")
+    }
+}
+
+impl PartitionStream for SpilledRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        match self.read() {
+            Ok(rows) => rows,
+            Err(error) => {
+                let failed = futures::stream::once(async { Err(into_engine(error)) });
+                Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), failed))
+            }
+        }
+    }
+}
+
+/// Computes the rows of a plan once and returns them as a table that can be read repeatedly, in as many partitions.
+///
+/// # Errors
+/// Errors of the plan, a data error when the rows cannot be written, an interruption.
+pub(crate) async fn spilled(
+    session: &SessionContext,
+    rows: DataFrame,
+    stop: &CancelToken,
+    doing: &'static str,
+) -> Result<DataFrame> {
+    let mut partitions = JoinSet::new();
+    for (number, batches) in rows.execute_stream_partitioned().await.context(doing)?.into_iter().enumerate() {
+        let (runtime, schema, stop) = (session.runtime_env(), batches.schema(), stop.clone());
+        let batches = batches.map(move |batch| batch.context(doing)).boxed();
+        partitions.spawn(async move {
+            let rows = SpilledRows::write(runtime, schema, batches, &stop, doing).await;
+            rows.map(|rows| (number, Arc::new(rows) as Arc<dyn PartitionStream>))
+        });
+    }
+    let mut written = Vec::with_capacity(partitions.len());
+    while let Some(partition) = partitions.join_next().await {
+        written
+            .push(partition.map_err(|_| Error::internal("spilled rows: the task of a partition failed"))??);
+    }
+    written.sort_by_key(|(number, _)| *number);
+    table_of_partitions(session, written.into_iter().map(|(_, rows)| rows).collect())
+}

@@ -1,0 +1,142 @@
+//! What a record says about the recoding.
+
+use arrow::datatypes::DataType;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::generalize::{Descriptor, Ends, Hierarchy};
+use crate::method::Recoding;
+
+/// What the released quasi-identifiers show, by kind of recoding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecodingRecord {
+    /// One level for all values of a column: the level of each quasi-identifier, in the order of the
+    /// released columns.
+    Levels(Vec<LevelRecord>),
+    /// A region for each class and column, which is written as text.
+    Regions(RegionsRecord),
+}
+
+/// The level of a released quasi-identifier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LevelRecord {
+    /// The quasi-identifier.
+    pub column: String,
+    /// The level; 0 leaves values as they are.
+    pub level: usize,
+    /// The top level of its hierarchy.
+    pub of: usize,
+    /// The descriptor of the level; its text stands at the end of the field's `kanon.generalized`.
+    pub by: Descriptor,
+}
+
+/// The regions that classes show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegionsRecord {
+    /// What the ends of intervals show.
+    pub ends: Ends,
+    /// The quasi-identifiers, in the order of the released columns.
+    pub columns: Vec<RegionColumn>,
+}
+
+/// A quasi-identifier whose classes show regions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegionColumn {
+    /// The quasi-identifier.
+    pub column: String,
+    /// The type of its values in the input.
+    pub value_type: String,
+    /// What its regions are.
+    pub shows: Regions,
+}
+
+/// What the regions of a column are, besides single values, sets of values and `*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Regions {
+    /// Intervals of numbers, dates or timestamps.
+    Intervals,
+    /// Labels of the column's hierarchy.
+    Labels,
+}
+
+impl Regions {
+    /// Returns what the regions of a column with this hierarchy are.
+    pub(crate) fn of(hierarchy: &Hierarchy) -> Self {
+        if hierarchy.has_intervals() { Self::Intervals } else { Self::Labels }
+    }
+}
+
+impl RegionColumn {
+    /// Returns the type of the column's values in the input.
+    ///
+    /// # Errors
+    /// An unmet error if the record names none.
+    pub fn type_of_values(&self) -> Result<DataType> {
+        let parsed = self.value_type.parse::<DataType>().ok();
+        parsed.filter(|parsed| parsed.to_string() == self.value_type).ok_or_else(|| {
+            Error::unmet(format!(
+                "verification refused: the record names no type of the values of `{}`",
+                self.column
+            ))
+        })
+    }
+}
+
+impl RecodingRecord {
+    /// Returns the names of the quasi-identifiers, in the order of the released columns.
+    pub fn columns(&self) -> Vec<&str> {
+        match self {
+            Self::Levels(levels) => levels.iter().map(|level| level.column.as_str()).collect(),
+            Self::Regions(regions) => regions.columns.iter().map(|column| column.column.as_str()).collect(),
+        }
+    }
+
+    /// Returns the level of a column; `None` if it has none.
+    pub fn level(&self, column: &str) -> Option<&LevelRecord> {
+        match self {
+            Self::Levels(levels) => levels.iter().find(|level| level.column == column),
+            Self::Regions(_) => None,
+        }
+    }
+
+    /// Returns the descriptor of a quasi-identifier; `None` for other columns.
+    pub fn descriptor(&self, column: &str) -> Option<Descriptor> {
+        match self {
+            Self::Levels(_) => self.level(column).map(|level| level.by.clone()),
+            Self::Regions(_) => self.region(column).map(|_| Descriptor::region()),
+        }
+    }
+
+    /// Returns what is recorded of a column's regions; `None` if the column shows none.
+    pub fn region(&self, column: &str) -> Option<&RegionColumn> {
+        match self {
+            Self::Levels(_) => None,
+            Self::Regions(regions) => regions.columns.iter().find(|region| region.column == column),
+        }
+    }
+}
+
+/// A recoding in the log of a search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundRecoding {
+    /// The level of each quasi-identifier, in policy order.
+    Levels(Vec<usize>),
+    /// The number of classes that show regions, with those that are suppressed.
+    Regions(u64),
+}
+
+impl FoundRecoding {
+    /// Describes a recoding.
+    pub(crate) fn of(recoding: &Recoding) -> Self {
+        match recoding {
+            Recoding::Levels(levels) => Self::Levels(levels.clone()),
+            Recoding::Classes(released) => Self::Regions(released.regions().len() as u64),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The released regions: what each kept class shows, in the order of the release, and the assignment for the private
+//! record.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, StringArray, UInt32Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Schema};
+use bytes::Bytes;
+
+use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, ReleasedClasses};
+use crate::engine::Context;
+use crate::error::{Error, Result};
+use crate::generalize::{Descriptor, Ends, Value, text_forms};
+use crate::policy::Policy;
+use crate::release::publish::write_assignment::{self, Texts};
+use crate::release::released_recoding::{Chosen, ClassKeys, KeptClasses, Shown, in_order, released_schema};
+
+const DOING: &str = "labelling the kept classes";
+
+/// Returns the type and the descriptor of each quasi-identifier that shows regions.
+pub(super) fn fields(policy: &Policy) -> Vec<(DataType, Descriptor)> {
+    policy.quasi.iter().map(|_| (DataType::Utf8, Descriptor::region())).collect()
+}
+
+/// Builds the recoding of evaluated regions. Kept classes that show the same text are one.
+///
+/// # Errors
+/// An internal error if the labels cannot be made.
+pub(super) fn choose(
+    policy: &Policy,
+    input: &Schema,
+    evaluated: &EvaluatedRegions<'_>,
+) -> Result<(Chosen, KeptClasses)> {
+    let (table, released) = (evaluated.table(), evaluated.released());
+    let kept: Vec<(usize, u64)> = evaluated.kept().collect();
+    let labels = labels(table, released, &kept, policy.ends)?;
+    let order = in_order(&labels, kept.len())?;
+
+    // The number of each released class in the release.
+    let mut number_of: Vec<Option<u32>> = vec![None; released.regions().len()];
+    let (mut first_of_class, mut rows) = (Vec::new(), Vec::new());
+    for place in order.values() {
+        let (class, size) = kept[*place as usize];
+        let is_new = first_of_class.last().is_none_or(|last| !shows_the_same(&labels, *last, *place));
+        if is_new {
+            first_of_class.push(*place);
+            rows.push(0);
+        }
+        if let Some(rows) = rows.last_mut() {
+            *rows += size;
+        }
+        number_of[class] = Some(u32::try_from(rows.len() - 1).map_err(Error::internal)?);
+    }
+    let of_class = UInt32Array::from(first_of_class);
+    let labels = labels.iter().map(|column| take(column, &of_class, None).context(DOING));
+    let labels: Vec<ArrayRef> = labels.collect::<Result<_>>()?;
+
+    let class_of_base: Vec<Option<u32>> = released
+        .class_of_base()
+        .iter()
+        .map(|class| class.and_then(|class| number_of[class as usize]))
+        .collect();
+    let assignment = assignment_of(policy, table, &class_of_base, &labels)?;
+    let keys = (0..table.base().len()).zip(&class_of_base).map(|(base, class)| {
+        let codes = (0..table.columns().len()).map(|column| table.code(table.base(), base, column));
+        (codes.collect(), class.map(u64::from))
+    });
+    let levels = vec![0; table.columns().len()];
+    let keys = ClassKeys { levels, classes: keys.collect(), is_complete: true };
+    let schema = Arc::new(released_schema(policy, input, &fields(policy))?);
+    Ok((Chosen { shown: Shown::Regions { assignment }, schema }, KeptClasses { labels, keys, rows }))
+}
+
+fn shows_the_same(labels: &[ArrayRef], a: u32, b: u32) -> bool {
+    labels.iter().all(|column| column.slice(a as usize, 1).to_data() == column.slice(b as usize, 1).to_data())
+}
+
+/// Returns what each kept class shows, one text array per column.
+fn labels(
+    table: &ClassTable,
+    released: &ReleasedClasses,
+    kept: &[(usize, u64)],
+    ends: Ends,
+) -> Result<Vec<ArrayRef>> {
+    let mut is_kept = vec![false; released.regions().len()];
+    kept.iter().for_each(|(class, _)| is_kept[*class] = true);
+    let columns = table.columns().iter().enumerate().map(|(at, column)| {
+        let extremes = match ends {
+            Ends::Values => extremes(table, released, &is_kept, at)?,
+            Ends::Closed => None,
+        };
+        let labels = kept.iter().map(|(class, _)| {
+            let label = released.regions()[*class][at].label(column)?;
+            let label = match &extremes {
+                Some((least, greatest)) => label.without_ends_at(least, greatest),
+                None => label,
+            };
+            Ok(label.write(column.hierarchy().input_type()))
+        });
+        Ok(Arc::new(labels.collect::<Result<StringArray>>()?) as ArrayRef)
+    });
+    columns.collect()
+}
+
+/// Returns the least and the greatest value of the kept rows, NULL and NaN aside.
+fn extremes(
+    table: &ClassTable,
+    released: &ReleasedClasses,
+    is_kept: &[bool],
+    at: usize,
+) -> Result<Option<(Value, Value)>> {
+    let column: &EncodedColumn = &table.columns()[at];
+    let labels = column.level(0).labels();
+    // NULL has the first code, NaN the last.
+    let first = u32::from(labels.is_null(0));
+    let is_nan = matches!(Value::read(labels, column.distinct() - 1)?, Value::Float(last) if last.is_nan());
+    let last = u32::try_from(column.distinct() - usize::from(is_nan)).map_err(Error::internal)?;
+    let kept = released.class_of_base().iter().enumerate();
+    let kept = kept.filter(|(_, class)| class.is_some_and(|class| is_kept[class as usize]));
+    let codes =
+        kept.map(|(base, _)| table.code(table.base(), base, at)).filter(|code| (first..last).contains(code));
+    let ends = codes.fold(None, |ends: Option<(u32, u32)>, code| {
+        Some(ends.map_or((code, code), |(least, most)| (least.min(code), most.max(code))))
+    });
+    let Some((least, most)) = ends else { return Ok(None) };
+    // Codes are in the order of the values, and several values may share a label of level 0.
+    let value = |code: u32| {
+        let place = column.level(0).of_value().iter().position(|label| *label == code);
+        let place = place.ok_or_else(|| Error::internal("released_regions: a label without a value"))?;
+        Value::read(column.values(), place)
+    };
+    Ok(Some((value(least)?, value(most)?)))
+}
+
+/// Writes the assignment, in the order of the released columns.
+fn assignment_of(
+    policy: &Policy,
+    table: &ClassTable,
+    class_of_base: &[Option<u32>],
+    labels: &[ArrayRef],
+) -> Result<Bytes> {
+    let kept: BooleanArray = class_of_base.iter().map(|class| Some(class.is_some())).collect();
+    let (mut values, mut shown) = (Vec::new(), Vec::new());
+    for at in policy.released().filter_map(|(name, _)| policy.quasi_index(name)) {
+        let codes = (0..table.base().len()).map(|base| table.code(table.base(), base, at));
+        let texts: ArrayRef = Arc::new(text_forms(table.columns()[at].level(0).labels())?);
+        let texts = cast(&texts, &DataType::Utf8).context(DOING)?;
+        values.push(Texts { texts, of_line: UInt32Array::from_iter_values(codes) });
+        let of_line = UInt32Array::from(class_of_base.to_vec());
+        shown.push(Texts { texts: Arc::clone(&labels[at]), of_line });
+    }
+    write_assignment::write(kept, values, shown).map(Bytes::from)
+}
+
+#[cfg(test)]
+#[path = "released_regions_tests.rs"]
+mod tests;

@@ -1,0 +1,257 @@
+//! The assignment of a recoding into regions, as the private record keeps it: what each combination of the input's
+//! quasi-identifiers shows in the release, or that its rows are suppressed.
+//!
+//! It is a Parquet file with one line per combination and two texts per quasi-identifier, in the order of the release:
+//!
+//! ```text
+//! kept | value_0    | value_1 | shown_0   | shown_1
+//! true | 34         | 94131   | [30,35]   | 9413*
+//! ```
+//! The values are the level-0 labels as text, NULL for a missing one. Nothing here is believed: a line that occurs twice,
+//! a text that is not the canonical one of a region, a region that does not hold the row's value, a row without a line
+//! and a line without a row are refused.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, BooleanArray, StringArray};
+use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use hashbrown::HashMap;
+
+use super::counting::Labels;
+use crate::class::{Budget, Held};
+use crate::engine::damaged::unless_it_panics;
+use crate::error::{Error, Result};
+use crate::generalize::{Ends, Hierarchy, RegionLabel, Value};
+
+/// The class number of suppressed rows, and the number of their labels.
+pub(crate) const SUPPRESSED: u32 = u32::MAX;
+
+/// The lines that are read at a time.
+const BATCH_LINES: usize = 1_024;
+
+/// An assignment that was read. Its `Debug` shows no cell.
+pub struct Assignment {
+    pub(super) columns: Vec<Column>,
+    /// What the ends of intervals must show.
+    pub(super) ends: Ends,
+    /// The number of each line, by the numbers of its values.
+    pub(super) lines: HashMap<Box<[u32]>, u32>,
+    /// The class of each line. Classes are numbered by what they show, which is all that makes them one.
+    pub(super) class_of_line: Vec<u32>,
+    _held: Held,
+}
+
+/// One quasi-identifier of an assignment.
+pub(super) struct Column {
+    pub(super) hierarchy: Hierarchy,
+    /// The level-0 labels.
+    pub(super) values: Texts,
+    /// The different texts that are shown, with their regions.
+    pub(super) shown: Vec<(Option<String>, RegionLabel)>,
+    /// The index of what each class shows.
+    pub(super) shown_by_class: Vec<u32>,
+}
+
+impl std::fmt::Debug for Assignment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Assignment({} lines)", self.class_of_line.len())
+    }
+}
+
+impl Assignment {
+    /// Reads an assignment of quasi-identifiers with these hierarchies, in the order of the release.
+    ///
+    /// # Errors
+    /// An unmet error if it is none, has a line twice or shows a text that is not canonical; a data error when memory
+    /// runs out.
+    pub(crate) fn read(
+        bytes: Bytes,
+        hierarchies: Vec<Hierarchy>,
+        ends: Ends,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Self> {
+        let mut held = Held::new(budget);
+        let read = unless_it_panics(|| Reader::new(hierarchies).read(bytes, &mut held));
+        let reader = read.unwrap_or_else(|| Err(not_an_assignment()))?;
+        let Reader { columns, lines, class_of_line, .. } = reader;
+        Ok(Self { columns, ends, lines, class_of_line, _held: held })
+    }
+
+    /// Returns for each quasi-identifier the number of the label of every class among `labels`.
+    pub(crate) fn label_numbers(&self, labels: &[&Labels]) -> Result<Vec<Arc<Vec<u32>>>> {
+        let numbers = self.columns.iter().zip(labels).map(|(column, labels)| {
+            let value = |text: &Option<String>| text.clone().map_or(Value::Null, Value::Text);
+            let numbers = labels.number(column.shown.iter().map(|(text, _)| value(text)).collect())?;
+            Ok(Arc::new(column.shown_by_class.iter().map(|shown| numbers[*shown as usize]).collect()))
+        });
+        numbers.collect()
+    }
+}
+
+fn not_an_assignment() -> Error {
+    Error::unmet("verification refused: the private record's assignment is damaged or of another release")
+}
+
+struct Reader {
+    columns: Vec<Column>,
+    lines: HashMap<Box<[u32]>, u32>,
+    class_of_line: Vec<u32>,
+    /// The shown texts.
+    shown: Vec<Texts>,
+    /// The classes, by the numbers of what they show.
+    classes: HashMap<Box<[u32]>, u32>,
+}
+
+impl Reader {
+    fn new(hierarchies: Vec<Hierarchy>) -> Self {
+        let shown = hierarchies.iter().map(|_| Texts::default()).collect();
+        let column = |hierarchy| Column {
+            hierarchy,
+            values: Texts::default(),
+            shown: Vec::new(),
+            shown_by_class: Vec::new(),
+        };
+        let columns = hierarchies.into_iter().map(column).collect();
+        Self { columns, lines: HashMap::new(), class_of_line: Vec::new(), shown, classes: HashMap::new() }
+    }
+
+    fn read(mut self, bytes: Bytes, held: &mut Held) -> Result<Self> {
+        // Texts as texts, whatever the file says of dictionaries, and few lines at a time, because what a class shows may be long.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options);
+        let reader = reader.and_then(|reader| reader.with_batch_size(BATCH_LINES).build());
+        for batch in reader.map_err(|_| not_an_assignment())? {
+            let batch = batch.map_err(|_| not_an_assignment())?;
+            let (kept, texts) = self.split(&batch).ok_or_else(not_an_assignment)?;
+            let (values, shown) = texts.split_at(self.columns.len());
+            for row in 0..batch.num_rows() {
+                self.add_line(kept.value(row), values, shown, row)?;
+            }
+            held.at_least(self.bytes())?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the column `kept` and all texts of a batch with the right columns.
+    fn split<'a>(&self, batch: &'a RecordBatch) -> Option<(&'a BooleanArray, Vec<&'a StringArray>)> {
+        let names = ["value", "shown"]
+            .into_iter()
+            .flat_map(|name| (0..self.columns.len()).map(move |at| format!("{name}_{at}")));
+        let names: Vec<String> = std::iter::once("kept".to_owned()).chain(names).collect();
+        let schema = batch.schema();
+        if !schema.fields().iter().map(|field| field.name()).eq(&names) {
+            return None;
+        }
+        let (kept, texts) = batch.columns().split_first()?;
+        let kept = kept.as_boolean_opt().filter(|kept| kept.null_count() == 0)?;
+        Some((kept, texts.iter().map(|text| text.as_string_opt::<i32>()).collect::<Option<_>>()?))
+    }
+
+    fn add_line(
+        &mut self,
+        kept: bool,
+        values: &[&StringArray],
+        shown: &[&StringArray],
+        row: usize,
+    ) -> Result<()> {
+        let mut key = Vec::with_capacity(values.len());
+        for (column, array) in self.columns.iter_mut().zip(values) {
+            key.push(column.values.number(text(array, row))?);
+        }
+        let line = u32::try_from(self.class_of_line.len()).map_err(|_| not_an_assignment())?;
+        if self.lines.insert(key.into(), line).is_some() {
+            return Err(Error::unmet(
+                "verification refused: the private record assigns a combination of values twice",
+            ));
+        }
+        if !kept {
+            self.class_of_line.push(SUPPRESSED);
+            // Nothing about suppressed rows is shown anywhere.
+            return if shown.iter().all(|array| array.is_null(row)) {
+                Ok(())
+            } else {
+                Err(not_an_assignment())
+            };
+        }
+        let mut class = Vec::with_capacity(shown.len());
+        for ((column, texts), array) in self.columns.iter_mut().zip(&mut self.shown).zip(shown) {
+            let number = texts.number(text(array, row))?;
+            if number as usize == column.shown.len() {
+                column.shown.push((text(array, row).map(str::to_owned), column.region(text(array, row))?));
+            }
+            class.push(number);
+        }
+        let next = u32::try_from(self.classes.len()).ok().filter(|class| *class < SUPPRESSED);
+        let next = next.ok_or_else(not_an_assignment)?;
+        let known = self.classes.get(&class[..]).copied();
+        if known.is_none() {
+            self.columns
+                .iter_mut()
+                .zip(&class)
+                .for_each(|(column, shown)| column.shown_by_class.push(*shown));
+            self.classes.insert(class.into(), next);
+        }
+        self.class_of_line.push(known.unwrap_or(next));
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        let key = size_of::<Box<[u32]>>() + (self.columns.len() + 2) * size_of::<u32>();
+        let of_column = |column: &Column| {
+            column.values.bytes()
+                + column.shown.capacity() * size_of::<(Option<String>, RegionLabel)>()
+                + column.shown_by_class.capacity() * size_of::<u32>()
+        };
+        (self.lines.capacity() + self.classes.capacity()) * key
+            + self.class_of_line.capacity() * size_of::<u32>()
+            + self.columns.iter().map(of_column).sum::<usize>()
+            // Column::shown has each text once more.
+            + self.shown.iter().map(Texts::bytes).sum::<usize>() * 2
+    }
+}
+
+fn text(array: &StringArray, row: usize) -> Option<&str> {
+    array.is_valid(row).then(|| array.value(row))
+}
+
+/// Texts in order of arrival, with NULL among them.
+#[derive(Default)]
+pub(super) struct Texts {
+    numbers: HashMap<String, u32>,
+    missing: Option<u32>,
+    /// The bytes of all texts.
+    length: usize,
+}
+
+impl Texts {
+    /// Returns the number of a text; a new one is the next.
+    fn number(&mut self, text: Option<&str>) -> Result<u32> {
+        let next = self.numbers.len() + usize::from(self.missing.is_some());
+        let next = u32::try_from(next).map_err(|_| not_an_assignment())?;
+        let Some(text) = text else { return Ok(*self.missing.get_or_insert(next)) };
+        let number = *self.numbers.entry_ref(text).or_insert(next);
+        self.length += if number == next { text.len() } else { 0 };
+        Ok(number)
+    }
+
+    /// Returns the number of a known text.
+    pub(super) fn find(&self, text: Option<&str>) -> Option<u32> {
+        text.map_or(self.missing, |text| self.numbers.get(text).copied())
+    }
+
+    fn bytes(&self) -> usize {
+        self.numbers.capacity() * (size_of::<(String, u32)>() + 1) + self.length
+    }
+}
+
+impl Column {
+    /// Returns the region of a text, which must be its canonical one.
+    fn region(&self, text: Option<&str>) -> Result<RegionLabel> {
+        let hierarchy = &self.hierarchy;
+        RegionLabel::parse_canonical(text, hierarchy.input_type(), hierarchy.has_intervals()).ok_or_else(
+            || Error::unmet("verification refused: a label is not the canonical text of its region"),
+        )
+    }
+}
