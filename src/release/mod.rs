@@ -86,8 +86,9 @@ pub async fn release(
 
     let loaded = open(&resources, input, source.spec, source.files).await?;
     let policy = &loaded.policy;
-    let duplicates = role_checks::check(run, &loaded).await?;
+    role_checks::check(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
+    let duplicates = role_checks::duplicates(run, &loaded, &classes).await?;
     role_checks::check_as_is(run, &loaded, &classes).await?;
     let before = Before {
         sizes: ClassSizes::of(&classes, classes.base()),

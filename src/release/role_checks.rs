@@ -54,15 +54,28 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
 }
 
 /// Refuses a policy that protects no individual, and one under which individuals would count
-/// several times; returns how many rows repeat an earlier row exactly.
+/// several times.
 ///
 /// # Errors
 /// As [`each_counts_once`]; a policy error if no requirement protects any individual.
-pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<u64> {
+pub(super) async fn check(run: &Run<'_>, loaded: &Loaded) -> Result<()> {
     if let Some(why) = loaded.policy.promises_nothing() {
         return Err(Error::policy(why));
     }
-    each_counts_once(run, loaded).await?;
+    each_counts_once(run, loaded).await
+}
+
+/// Returns how many rows of the input repeat an earlier row exactly.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(super) async fn duplicates(run: &Run<'_>, loaded: &Loaded, classes: &ClassTable) -> Result<u64> {
+    let are_quasi = |name: &str| loaded.policy.quasi_index(name).is_some();
+    let is_all = loaded.schema().fields().iter().all(|field| are_quasi(field.name()));
+    // Then the base classes are the distinct rows, unless a clip gives values one label.
+    if is_all && classes.columns().iter().all(|column| column.values().len() == column.distinct()) {
+        return Ok(classes.total_rows() - classes.base().len() as u64);
+    }
     let equal_rows = equal_rows(run, &loaded.table).await?;
     Ok(equal_rows.individuals() - equal_rows.classes())
 }

@@ -110,6 +110,8 @@ pub(crate) struct ReleasedRows<'a> {
     all: u64,
     /// The released rows without an individual.
     unowned_rows: u64,
+    /// The rows alone in their class; `None` where individuals are counted.
+    alone_in_class: Option<u64>,
     /// The holders of each column released as it is, once they are counted.
     holders: OnceCell<Vec<Holders>>,
 }
@@ -143,7 +145,9 @@ impl<'a> ReleasedRows<'a> {
         let counter = HolderCounter::new(session, rows, most_rows, stop);
         let unowned_rows = verified.unowned_rows;
         let all = verified.sizes.individuals() + unowned_rows;
-        Ok(Self { expected, counter, all, unowned_rows, holders: OnceCell::new() })
+        let is_one = |(size, classes, _): (u64, u64, u64)| if size == 1 { classes } else { 0 };
+        let alone_in_class = most_rows.is_none().then(|| verified.sizes.histogram().map(is_one).sum());
+        Ok(Self { expected, counter, all, unowned_rows, alone_in_class, holders: OnceCell::new() })
     }
 
     fn least_holders(&self) -> u64 {
@@ -233,6 +237,9 @@ impl<'a> ReleasedRows<'a> {
 
     /// Counts the holders that are unique on the quasi-identifiers and some of the other columns.
     async fn unique_on(&self, others: &[usize]) -> Result<u64> {
+        if let ([], Some(alone)) = (others, self.alone_in_class) {
+            return Ok(alone);
+        }
         let others = others.iter().map(|index| column(column_name(*index)));
         let columns = std::iter::once(column(CLASS)).chain(others).collect();
         let holders = self.counter.count(&[Question { columns, known: false, q: 2 }]).await?;

@@ -10,7 +10,9 @@
 //! ignoring rows without a match), and for each sensitive column `learnt_<column>` (BIGINT: the
 //! individuals with a row all of whose matches share one value). With `individual_of_b`, matches
 //! are distinct individuals of `b`; a row of `b` with a NULL individual is not a match, but its
-//! sensitive values can be learnt. A match is not a proof: an individual who is not in `b` may
+//! sensitive values can be learnt. Values are compared as they are: to attack a release, generalize
+//! `a` as it was, or use `kanon link`, which does so by the release's record and also knows regions.
+//! A match is not a proof: an individual who is not in `b` may
 //! match others.
 
 use datafusion::common::{Column, DFSchemaRef, NullEquality};
