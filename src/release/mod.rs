@@ -5,6 +5,7 @@
 
 pub mod apply;
 mod check_record;
+mod concrete_recoding;
 pub mod profile;
 pub mod publish;
 pub(crate) mod released_labels;
@@ -33,11 +34,11 @@ use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::progress::Phase;
 use crate::release::apply::ClassNumbers;
+use crate::release::concrete_recoding::{concrete, expected, finer};
 use crate::release::publish::make_record::{Before, private_record, public_record, recoding_record};
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord, models_text};
 use crate::release::publish::staging::Staging;
 use crate::release::publish::write;
-use crate::release::released_recoding::{concrete, expected, finer};
 use crate::release::search::nothing_found;
 use crate::verify::as_is::{self, ReleasedRows};
 use crate::verify::expected::least_holders;

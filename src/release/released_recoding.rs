@@ -8,20 +8,12 @@ use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 
-use crate::class::{
-    Budget, ClassSizes, ClassTable, EncodedColumn, EvaluatedClasses, EvaluatedNode, EvaluatedRegions,
-};
+use crate::class::{ClassSizes, EncodedColumn, EvaluatedNode};
 use crate::engine::Context;
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Descriptor, Generalizer, apply};
+use crate::generalize::{Descriptor, Generalizer, apply};
 use crate::input::canonical_type;
-use crate::measure::granularity;
-use crate::method::Recoding;
 use crate::policy::Policy;
-use crate::release::released_regions;
-use crate::verify::as_is::Finer;
-use crate::verify::assignment::Assignment;
-use crate::verify::expected::Expected;
 
 /// The recoding that apply executes and verify expects.
 #[derive(Debug, Clone)]
@@ -240,96 +232,4 @@ fn released_type(data_type: &DataType) -> DataType {
         DataType::Utf8View => DataType::Utf8,
         other => other,
     }
-}
-
-/// Builds the recoding of the chosen node.
-pub(super) fn concrete(
-    policy: &Policy,
-    schema: &Schema,
-    classes: &ClassTable,
-    recoding: &Recoding,
-) -> Result<(Chosen, KeptClasses, Vec<f64>)> {
-    match recoding {
-        Recoding::Levels(levels) => {
-            if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
-                return Err(Error::internal(
-                    "release: the method chose a level that the policy does not allow",
-                ));
-            }
-            let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-            let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
-            check_not_empty(policy, &node)?;
-            let (chosen, kept) = choose(policy, schema, &node)?;
-            Ok((chosen, kept, granularity::of_columns(&node)))
-        }
-        Recoding::Classes(released) => {
-            let merged = classes.merge(released)?;
-            let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
-            check_not_empty(policy, &evaluated)?;
-            let (chosen, kept) = released_regions::choose(policy, schema, &evaluated)?;
-            Ok((chosen, kept, granularity::of_columns(&evaluated)))
-        }
-    }
-}
-
-fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -> Result<()> {
-    if classes.kept_classes() > 0 {
-        return Ok(());
-    }
-    Err(Error::unmet(format!(
-        "the best release by `{}` would be empty: every row is suppressed; nothing was published; lower \
-         suppression_limit, so that the search prefers levels that keep rows, or add coarser levels",
-        policy.objective.doc().name
-    )))
-}
-
-/// Returns for each generalized quasi-identifier the level below the released one, or the values themselves where
-/// classes show regions.
-pub(super) fn finer(policy: &Policy, shown: &Shown) -> Vec<Finer> {
-    let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
-        let quasi = policy.quasi_index(name)?;
-        let level = match shown {
-            Shown::Levels { levels, .. } => levels.get(quasi)?.checked_sub(1)?,
-            Shown::Regions { .. } => 0,
-        };
-        let generalizer = policy.quasi[quasi].hierarchy.levels().get(level)?;
-        Some((index, Arc::clone(generalizer)))
-    });
-    columns.collect()
-}
-
-/// Returns the properties that a verification expects of a release that shows this. The assignment of regions is read
-/// for the hierarchies of `naive`, the same policy resolved for the verification.
-///
-/// # Errors
-/// An unmet error if there are no regions in the assignment, a data error when memory runs out.
-pub(super) fn expected<'a>(
-    policy: &'a Policy,
-    naive: &Policy,
-    shown: &Shown,
-    budget: &Arc<dyn Budget>,
-) -> Result<Expected<'a>> {
-    let columns = policy.released().map(|(name, _)| {
-        let generalizer = policy.quasi_index(name).map(|index| match shown {
-            Shown::Levels { generalizers, .. } => Arc::clone(&generalizers[index]),
-            Shown::Regions { .. } => Arc::new(AsIs { text: true }),
-        });
-        (name.to_owned(), generalizer)
-    });
-    let assignment = match shown {
-        Shown::Levels { .. } => None,
-        Shown::Regions { assignment } => {
-            let quasi = policy.released().filter_map(|(name, _)| naive.quasi_index(name));
-            let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();
-            Some(Arc::new(Assignment::read(assignment.clone(), hierarchies, policy.ends, budget)?))
-        }
-    };
-    Ok(Expected {
-        columns: columns.collect(),
-        assignment,
-        requirements: &policy.requirements,
-        sensitive: policy.sensitive().map(str::to_owned).collect(),
-        individual: policy.individual().map(str::to_owned),
-        suppression_limit: Some(policy.suppression_limit),
-    })
 }

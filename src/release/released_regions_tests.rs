@@ -15,8 +15,8 @@ use crate::method::Recoding;
 use crate::policy::{Folder, PolicySpec};
 use crate::progress::{CancelToken, Silent};
 use crate::release::apply::{self, ClassNumbers};
+use crate::release::concrete_recoding::{concrete, expected};
 use crate::release::publish::write;
-use crate::release::released_recoding::{concrete, expected};
 use crate::release::{load, search, verify_folder};
 use crate::verify::{Verified, verify};
 

@@ -24,6 +24,7 @@ use crate::method::is_partition;
 use crate::model::{Needs, Parameters, Requirement, make};
 use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
+use crate::release::concrete_recoding::expected;
 use crate::release::publish::make_record::{counted_in, recoding_record, risks};
 use crate::release::publish::record::{
     ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, models_text,
@@ -33,7 +34,7 @@ use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
 use crate::release::released_labels::released_labels;
 use crate::release::released_recoding::{
-    self, GENERALIZED, Shown, expected, field_label, labelled_field, released_schema,
+    self, GENERALIZED, Shown, field_label, labelled_field, released_schema,
 };
 use crate::release::{released_regions, role_checks};
 use crate::role::Role;

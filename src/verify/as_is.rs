@@ -24,10 +24,11 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use super::counting::{Labels, column_name, number_of, numbered, numbered_input};
+use super::counting::{column_name, number_of, numbered, numbered_input};
 use super::expected::{Expected, least_holders};
 use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
 use super::judge::Verified;
+use super::labels::Labels;
 use super::members::{Members, only};
 use super::per_class::{individual, individual_columns};
 use crate::class::{Budget, Held};

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use hashbrown::HashSet;
 
 use super::assignment::{Assignment, SUPPRESSED};
-use super::counting::Labels;
+use super::labels::Labels;
 use crate::class::{Budget, Held};
 use crate::engine::into_engine;
 use crate::error::{Error, Result};

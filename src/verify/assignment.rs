@@ -19,7 +19,7 @@ use bytes::Bytes;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use hashbrown::HashMap;
 
-use super::counting::Labels;
+use super::labels::Labels;
 use crate::class::{Budget, Held};
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result};

@@ -1,27 +1,24 @@
 //! The single query plan of a verification: `GROUP BY` over input and output together, with labels
 //! as numbers.
 
-use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
-use arrow::datatypes::{DataType, TimeUnit, UInt32Type, i256};
+use arrow::datatypes::{DataType, UInt32Type};
 use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::DataFrame;
-use hashbrown::hash_table::Entry;
-use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Expected;
 use super::assigner::Assigner;
 use super::assignment::SUPPRESSED;
+use super::labels::Labels;
 use super::per_class::{by_class, individual, individual_columns, no_individual};
-use crate::class::{Budget, Held};
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
 use crate::engine::{Context, column};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::generalize::{Generalizer, Value};
 
 /// The columns of the counting plan after the quasi-identifiers.
@@ -246,105 +243,6 @@ impl OfValues for Number {
         };
         let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))
-    }
-}
-
-/// The labels of one quasi-identifier on both sides, in order of arrival.
-pub(crate) struct Labels(Mutex<Known>);
-
-struct Known {
-    labels: Vec<Value>,
-    /// The indices of the labels, by their hash.
-    index: HashTable<u32>,
-    hasher: DefaultHashBuilder,
-    /// The total bytes of the texts.
-    texts: usize,
-    held: Held,
-}
-
-/// A label compared by kind and bits: labels that differ in one bit are different.
-#[derive(PartialEq, Eq, Hash)]
-enum Exact<'a> {
-    Null,
-    Bool(bool),
-    Int(i128),
-    Float(u64),
-    Text(&'a str),
-    Date(i32),
-    Timestamp(i64, TimeUnit),
-    Decimal(i256, i8),
-}
-
-impl<'a> Exact<'a> {
-    fn of(value: &'a Value) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(value) => Self::Bool(*value),
-            Value::Int(value) => Self::Int(*value),
-            Value::Float(value) => Self::Float(value.to_bits()),
-            Value::Text(value) => Self::Text(value),
-            Value::Date(value) => Self::Date(*value),
-            Value::Timestamp(value, unit, _) => Self::Timestamp(*value, *unit),
-            Value::Decimal(digits, scale) => Self::Decimal(*digits, *scale),
-        }
-    }
-}
-
-impl Labels {
-    /// An empty numbering; memory comes from `budget`.
-    pub(crate) fn new(budget: &Arc<dyn Budget>) -> Self {
-        let (index, hasher) = (HashTable::new(), DefaultHashBuilder::default());
-        Self(Mutex::new(Known { labels: Vec::new(), index, hasher, texts: 0, held: Held::new(budget) }))
-    }
-
-    fn known(&self) -> Result<MutexGuard<'_, Known>> {
-        self.0
-            .lock()
-            .map_err(|_| Error::internal("counting: another thread panicked while it numbered labels"))
-    }
-
-    /// Returns the numbers of labels; a new one gets the next.
-    pub(super) fn number(&self, labels: Vec<Value>) -> Result<Vec<u32>> {
-        let mut known = self.known()?;
-        let numbers = labels.into_iter().map(|label| known.number(label)).collect();
-        known.account()?;
-        numbers
-    }
-
-    /// Returns the value with this number.
-    pub(super) fn value(&self, number: u32) -> Result<Value> {
-        let value = self.known()?.labels.get(number as usize).cloned();
-        value.ok_or_else(|| Error::internal("counting: a number without a label"))
-    }
-
-    /// Returns for each label so far whether it is one of the generalizer's.
-    pub(crate) fn are_labels(&self, generalizer: &dyn Generalizer) -> Result<Vec<bool>> {
-        Ok(self.known()?.labels.iter().map(|label| generalizer.is_label(label)).collect())
-    }
-}
-
-impl Known {
-    fn number(&mut self, label: Value) -> Result<u32> {
-        let Self { labels, index, hasher, texts, .. } = self;
-        let hash = |label: &Value| hasher.hash_one(Exact::of(label));
-        let same = |at: &u32| Exact::of(&labels[*at as usize]) == Exact::of(&label);
-        match index.entry(hash(&label), same, |at| hash(&labels[*at as usize])) {
-            Entry::Occupied(number) => Ok(*number.get()),
-            Entry::Vacant(free) => {
-                let number = u32::try_from(labels.len()).map_err(|_| Error::data("too many labels"))?;
-                free.insert(number);
-                if let Value::Text(text) = &label {
-                    *texts += text.capacity();
-                }
-                labels.push(label);
-                Ok(number)
-            }
-        }
-    }
-
-    fn account(&mut self) -> Result<()> {
-        let labels = self.labels.capacity() * size_of::<Value>() + self.index.allocation_size();
-        self.held.at_least(labels + self.texts)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::assigner::Assigner;
 use super::assignment::Assignment;
-use super::counting::Labels;
+use super::labels::Labels;
 use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::Result;

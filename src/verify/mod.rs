@@ -25,6 +25,7 @@ pub mod expected;
 pub(crate) mod holders;
 pub mod homogeneous;
 mod judge;
+mod labels;
 mod members;
 pub(crate) mod per_class;
 
@@ -40,10 +41,11 @@ use crate::engine::{Context, PoolBudget};
 use crate::error::{Error, Result};
 use crate::progress::CancelToken;
 use crate::verify::assignment::SUPPRESSED;
-use crate::verify::counting::{Labels, counting_plan};
+use crate::verify::counting::counting_plan;
 pub use crate::verify::expected::Expected;
 use crate::verify::judge::{Counts, Judge};
 pub use crate::verify::judge::{IndividualCounts, Verified};
+use crate::verify::labels::Labels;
 use crate::verify::per_class::{PerClass, Position};
 
 /// Judges the rows of `output`: against the rows of `input` if it is given, otherwise by
