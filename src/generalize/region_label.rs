@@ -176,10 +176,10 @@ impl RegionLabel {
             Self::Values { values: Values::Interval(low, high), or_missing } => (low, high, or_missing),
             // Some rows of the class are missing: it may be the value of a single one.
             Self::Values { values: Values::One(value), or_missing: true }
-                if [least, greatest].iter().any(|end| compare(&value, end) == Some(Ordering::Equal)) =>
+                if !is_nan(&value)
+                    && [least, greatest].iter().any(|end| compare(&value, end) == Some(Ordering::Equal)) =>
             {
-                let end = Some(End { value, is_closed: true });
-                (end.clone(), end, true)
+                return Self::Everything;
             }
             other => return other,
         };

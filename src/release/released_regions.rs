@@ -111,11 +111,17 @@ fn extremes(
     at: usize,
 ) -> Result<Option<(Value, Value)>> {
     let column: &EncodedColumn = &table.columns()[at];
-    let labels = column.level(0).labels();
+    // Codes are in the order of the values, and several values may share a label of level 0.
+    let value = |code: u32| {
+        let place = column.level(0).of_value().iter().position(|label| *label == code);
+        let place = place.ok_or_else(|| Error::internal("released_regions: a label without a value"))?;
+        Value::read(column.values(), place)
+    };
     // NULL has the first code, NaN the last.
-    let first = u32::from(labels.is_null(0));
-    let is_nan = matches!(Value::read(labels, column.distinct() - 1)?, Value::Float(last) if last.is_nan());
-    let last = u32::try_from(column.distinct() - usize::from(is_nan)).map_err(Error::internal)?;
+    let first = u32::from(column.level(0).labels().is_null(0));
+    let last = u32::try_from(column.distinct()).map_err(Error::internal)?;
+    let is_nan = matches!(value(last - 1)?, Value::Float(last) if last.is_nan());
+    let last = last - u32::from(is_nan);
     let kept = released.class_of_base().iter().enumerate();
     let kept = kept.filter(|(_, class)| class.is_some_and(|class| is_kept[class as usize]));
     let codes =
@@ -124,12 +130,6 @@ fn extremes(
         Some(ends.map_or((code, code), |(least, most)| (least.min(code), most.max(code))))
     });
     let Some((least, most)) = ends else { return Ok(None) };
-    // Codes are in the order of the values, and several values may share a label of level 0.
-    let value = |code: u32| {
-        let place = column.level(0).of_value().iter().position(|label| *label == code);
-        let place = place.ok_or_else(|| Error::internal("released_regions: a label without a value"))?;
-        Value::read(column.values(), place)
-    };
     Ok(Some((value(least)?, value(most)?)))
 }
 

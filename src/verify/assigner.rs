@@ -88,8 +88,11 @@ impl Assigner {
                 }
             }
             let Some((least, most)) = extremes else { continue };
-            let is_closed =
-                |(_, region): &(_, RegionLabel)| region.clone().without_ends_at(&least, &most) != *region;
+            let data_type = of_column.hierarchy.input_type();
+            // Texts are compared, because NaN is unequal to itself.
+            let is_closed = |(text, region): &(Option<String>, RegionLabel)| {
+                region.clone().without_ends_at(&least, &most).write(data_type) != *text
+            };
             if of_column.shown.iter().any(is_closed) {
                 return Err(Error::unmet(
                     "verification refused: an interval ends at the least or the greatest released value of its column",

@@ -562,3 +562,46 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
     write_parquet(&lab.path("list.parquet"), &wrong, WriterProperties::default());
     lab.run(&["link", "list.parquet", OUT, "--on", "age"]).exit(2, "these cannot be compared");
 }
+
+#[test]
+fn extremes_beside_missing_values_and_nan() {
+    let lab = released();
+    let policy = |hierarchy: &str| {
+        format!(
+            "k = 2\nmethod = \"mondrian\"\nrows_are_individuals = true\naccept_homogeneity = [\"d\"]\n[columns]\nx = {{ role = \
+             \"quasi\"{hierarchy} }}\nd = {{ role = \"sensitive\", allow_unique = true }}\n"
+        )
+    };
+    for (cells, hierarchy, expected) in [
+        // One row has the least value of all, beside a missing one.
+        (
+            ["", "-99", "10", "10", "11", "11"],
+            ", hierarchy = { range = [10] }",
+            ["*", "*", "10", "10", "11", "11"],
+        ),
+        (
+            ["", "99", "99", "10", "10", "99"],
+            ", hierarchy = { range = [10] }",
+            ["*", "*", "*", "99", "99", "99"],
+        ),
+        (
+            ["1", "1", "1", "1", "NaN", "NaN"],
+            ", hierarchy = { range = [0.5] }",
+            ["1", "1", "1", "1", "NaN", "NaN"],
+        ),
+        (
+            ["1", "2", "3", "4", "NaN", "5"],
+            ", hierarchy = { floor = [0.5] }",
+            ["<=3", "<=3", "<=3", "[4,NaN]", "[4,NaN]", "[4,NaN]"],
+        ),
+    ] {
+        let rows = cells.iter().enumerate().map(|(row, cell)| format!("{cell},{row}\n"));
+        fs::write(lab.path("x.csv"), format!("x,d\n{}", rows.collect::<String>())).unwrap();
+        fs::write(lab.path("x.toml"), policy(hierarchy)).unwrap();
+        lab.run(&["release", "x.csv", "--policy", "x.toml", "--to", "x", "--overwrite"]).exit(0, "2 reached");
+        lab.run(&["verify", "x", "--input", "x.csv"]).exit(0, "against the input");
+        let mut found: Texts = texts(&read_parquet(&lab.path("x").join(PART)), "x");
+        found.sort();
+        assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), expected, "{cells:?}");
+    }
+}
