@@ -598,7 +598,8 @@ fn extremes_beside_missing_values_and_nan() {
         let rows = cells.iter().enumerate().map(|(row, cell)| format!("{cell},{row}\n"));
         fs::write(lab.path("x.csv"), format!("x,d\n{}", rows.collect::<String>())).unwrap();
         fs::write(lab.path("x.toml"), policy(hierarchy)).unwrap();
-        lab.run(&["release", "x.csv", "--policy", "x.toml", "--to", "x", "--overwrite"]).exit(0, "2 reached");
+        lab.run(&["release", "x.csv", "--policy", "x.toml", "--to", "x", "--overwrite"])
+            .exit(0, "k_anonymity 2 required");
         lab.run(&["verify", "x", "--input", "x.csv"]).exit(0, "against the input");
         let mut found: Texts = texts(&read_parquet(&lab.path("x").join(PART)), "x");
         found.sort();

@@ -31,6 +31,7 @@
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
@@ -256,11 +257,22 @@ impl Staging {
     }
 }
 
+/// How often the work directory of a run that ends is removed, at most.
+const REMOVALS: usize = 5;
+
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.keeps_work {
-            // The next run removes anything that cannot be removed now, or names it.
-            let _ = self.work.remove();
+            // A cancelled task of the engine may still write a last spill file. The next run removes anything that cannot be
+            // removed now, or names it.
+            for _ in 0..REMOVALS {
+                match self.work.remove() {
+                    Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    _ => return,
+                }
+            }
         }
     }
 }
