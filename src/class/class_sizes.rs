@@ -85,6 +85,11 @@ impl ClassSizes {
         self.histogram().map(|(_, _, individuals)| individuals).sum()
     }
 
+    /// Returns the number of individuals who are alone in a class.
+    pub fn unique(&self) -> u64 {
+        self.histogram().find(|(size, ..)| *size == 1).map_or(0, |(_, _, individuals)| individuals)
+    }
+
     /// Returns the size of the smallest class, k.
     pub fn min(&self) -> Option<u64> {
         self.histogram().next().map(|(size, ..)| size)

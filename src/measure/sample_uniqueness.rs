@@ -47,8 +47,6 @@ impl RiskMeasure for SampleUniqueness {
     }
 
     fn value(&self, sizes: &ClassSizes) -> Option<f64> {
-        let unique =
-            sizes.histogram().find(|(size, ..)| *size == 1).map_or(0, |(_, _, individuals)| individuals);
-        (sizes.classes() > 0).then(|| ratio(u128::from(unique), u128::from(sizes.individuals())))
+        (sizes.classes() > 0).then(|| ratio(u128::from(sizes.unique()), u128::from(sizes.individuals())))
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
             )));
         }
         let values = values(run, &loaded.table, name).await?;
-        let repeated = values.individuals() - alone(&values);
+        let repeated = values.individuals() - values.unique();
         if repeated > 0 {
             return Err(Error::policy(format!(
                 "`{name}` repeats in {repeated} rows: people seem to have several rows each and would be \
@@ -177,11 +177,6 @@ async fn values(run: &Run<'_>, table: &DataFrame, name: &str) -> Result<ClassSiz
     let doing = format!("counting the values of `{name}`");
     let known = table.clone().filter(column(name).is_not_null()).context(&doing)?;
     class_sizes(&known, &[name], run.stop, &doing).await
-}
-
-/// Returns the rows whose value no other row has.
-fn alone(values: &ClassSizes) -> u64 {
-    values.histogram().take_while(|(size, ..)| *size == 1).map(|(_, rows, _)| rows).sum()
 }
 
 /// Returns the rows, by the number of rows that are equal in all flat columns.

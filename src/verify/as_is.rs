@@ -146,8 +146,7 @@ impl<'a> ReleasedRows<'a> {
         let counter = HolderCounter::new(session, rows, most_rows, stop);
         let unowned_rows = verified.unowned_rows;
         let all = verified.sizes.individuals() + unowned_rows;
-        let is_one = |(size, classes, _): (u64, u64, u64)| if size == 1 { classes } else { 0 };
-        let alone_in_class = most_rows.is_none().then(|| verified.sizes.histogram().map(is_one).sum());
+        let alone_in_class = most_rows.is_none().then(|| verified.sizes.unique());
         Ok(Self { expected, counter, all, unowned_rows, alone_in_class, holders: OnceCell::new() })
     }
 
