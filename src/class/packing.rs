@@ -60,6 +60,11 @@ impl Field {
         ((key[self.word] >> self.shift) & self.mask) as u32
     }
 
+    /// Returns the number of the first bit after the code.
+    pub(super) fn end(self) -> u32 {
+        self.shift + self.mask.count_ones()
+    }
+
     /// Writes a code into a key whose field is still zero.
     pub(super) fn put(self, key: &mut [u64], code: u32) {
         key[self.word] |= u64::from(code) << self.shift;

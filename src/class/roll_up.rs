@@ -3,7 +3,8 @@
 //!
 //! A roll-up maps codes to codes and adds the rows of classes that become equal; it never touches
 //! values or labels. The inner loop allocates nothing: the compiler knows the width of keys, and
-//! the hash index and the growing result live in a [`Scratch`] that is reused.
+//! the hash index and the growing result live in a [`Scratch`] that is reused. The codes of neighbouring
+//! columns are mapped together, by one table of all their combinations.
 
 use super::classes::Classes;
 use super::histograms::Histograms;
@@ -49,9 +50,66 @@ impl Scratch {
 }
 
 /// The change of one column's codes.
+#[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) field: Field,
     pub(super) map: &'a [u32],
+}
+
+/// Several columns' changes in one: the bits of a word from `shift` on are an index into `keys`.
+struct Table {
+    word: usize,
+    shift: u32,
+    mask: usize,
+    keys: Vec<u64>,
+}
+
+/// A table of more bits would not fit the processor's first cache.
+const MOST_BITS: u32 = 11;
+
+impl Table {
+    /// Makes tables of neighbouring columns, each much smaller than `source` classes, and returns the steps that are
+    /// left.
+    fn of_steps<'a>(steps: &[Step<'a>], source: usize) -> (Vec<Self>, Vec<Step<'a>>) {
+        let most_bits = (source / 4).checked_ilog2().unwrap_or(0).min(MOST_BITS);
+        let mut steps = steps.to_vec();
+        steps.sort_unstable_by_key(|step| (step.field.word, step.field.shift));
+        let (mut tables, mut left, mut rest) = (Vec::new(), Vec::new(), steps.as_slice());
+        while let Some(first) = rest.first() {
+            let fits = |step: &&Step<'_>| {
+                step.field.word == first.field.word && step.field.end() - first.field.shift <= most_bits
+            };
+            let together = rest.iter().take_while(fits).count().max(1);
+            let (group, others) = rest.split_at(together);
+            match group {
+                [alone] => left.push(*alone),
+                _ => tables.push(Self::of(group, first.field)),
+            }
+            rest = others;
+        }
+        (tables, left)
+    }
+
+    fn of(steps: &[Step<'_>], first: Field) -> Self {
+        let mut keys = vec![0u64];
+        let mut end = first.shift;
+        for Step { field, map } in steps {
+            // The columns between do not change; their codes are kept by the mask.
+            let below = keys.repeat(1 << (field.shift - end));
+            // A column may have fewer codes than its bits can hold.
+            let codes = (0..=field.mask).zip(map.iter().copied().chain(std::iter::repeat(0)));
+            keys = codes
+                .flat_map(|(_, code)| below.iter().map(move |key| key | u64::from(code) << field.shift))
+                .collect();
+            end = field.end();
+        }
+        Self { word: first.word, shift: first.shift, mask: keys.len() - 1, keys }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the mask is that of an index")]
+    fn put<const W: usize>(&self, entry: &[u64], key: &mut [u64; W]) {
+        key[self.word] |= self.keys[(entry[self.word] >> self.shift) as usize & self.mask];
+    }
 }
 
 /// Merges the `source` entries that become equal under `steps`; `keep` masks the bits of all other
@@ -148,6 +206,7 @@ fn merge<const W: usize>(
         scratch.target.reserve(source.len() / (W + 1));
     }
     scratch.account()?;
+    let (tables, steps) = Table::of_steps(steps, source.len() / (W + 1));
     let Scratch { slots, entries, target, held, .. } = scratch;
     let used = slots.len().clamp(LEAST_SLOTS, LEAST_SLOTS * 16);
     slots.clear();
@@ -161,7 +220,8 @@ fn merge<const W: usize>(
         for (word, (from, kept)) in key.iter_mut().zip(entry.iter().zip(&keep_words)) {
             *word = from & kept;
         }
-        for step in steps {
+        tables.iter().for_each(|table| table.put(entry, &mut key));
+        for step in &steps {
             step.field.put(&mut key, step.map[step.field.get(entry) as usize]);
         }
         // Classes come in key order, so equal ones are often neighbours.
@@ -308,6 +368,7 @@ impl Histograms {
 #[cfg(test)]
 mod tests {
     use super::super::Unlimited;
+    use super::super::packing::Packing;
     use super::*;
     use std::collections::BTreeMap;
 
@@ -347,6 +408,48 @@ mod tests {
                 assert!(capped(expected.len()).unwrap().is_some());
                 assert!(expected.is_empty() || capped(expected.len() - 1).unwrap().is_none());
             }
+        }
+    }
+
+    #[test]
+    fn neighbouring_columns_are_mapped_as_each_alone_would_be() {
+        // The second and the fifth column stay as they are; the last is too wide for a table.
+        let sizes = [5u32, 3, 17, 2, 12, 9, 5_000];
+        let unchanged = [1, 4];
+        let packing = Packing::new(sizes.iter().map(|size| *size as usize)).unwrap();
+        let maps = sizes.map(|size| (0..size).map(|code| code / 2).collect::<Vec<u32>>());
+        let changed = || (0..sizes.len()).filter(|column| !unchanged.contains(column));
+        let steps: Vec<_> =
+            changed().map(|column| Step { field: packing.field(column), map: &maps[column] }).collect();
+        let mut keep = vec![u64::MAX];
+        steps.iter().for_each(|step| keep[0] &= !(step.field.mask << step.field.shift));
+        for rows in [1, 10, 200, 9_000u32] {
+            assert_eq!(Table::of_steps(&steps, rows as usize).0.is_empty(), rows <= 200);
+            let mut entries = Vec::new();
+            let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+            for row in 0..rows {
+                let code =
+                    |column: usize| row.wrapping_mul(2_654_435_761) / (column as u32 + 1) % sizes[column];
+                let (mut key, mut coarser) = ([0u64], [0u64]);
+                for column in 0..sizes.len() {
+                    packing.field(column).put(&mut key, code(column));
+                    let to = if unchanged.contains(&column) { code(column) } else { code(column) / 2 };
+                    packing.field(column).put(&mut coarser, to);
+                }
+                entries.extend([key[0], 1]);
+                *expected.entry(coarser[0]).or_default() += 1;
+            }
+            let source = Classes {
+                entries,
+                words: 1,
+                sensitive: Vec::new(),
+                members: None,
+                held: Held::new(&budget()),
+            };
+            let rolled = roll_up(&source, &keep, &steps, usize::MAX, &mut Scratch::new(&budget()));
+            let rolled = rolled.unwrap().unwrap();
+            let got = rolled.entries.chunks_exact(2).map(|entry| (entry[0], entry[1]));
+            assert_eq!(got.collect::<BTreeMap<_, _>>(), expected);
         }
     }
 
