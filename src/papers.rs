@@ -21,6 +21,9 @@ pub const DANKAR_EL_EMAM_2010: &str = "Dankar & El Emam 2010";
 pub const KOHLMAYER_2015: &str = "Kohlmayer et al. 2015";
 /// A. Machanavajjhala et al.: "l-diversity: privacy beyond k-anonymity", ICDE 2006.
 pub const MACHANAVAJJHALA_2006: &str = "Machanavajjhala et al. 2006";
+/// N. Li, T. Li, S. Venkatasubramanian: "t-closeness: privacy beyond k-anonymity and l-diversity",
+/// ICDE 2007.
+pub const LI_2007: &str = "Li et al. 2007";
 /// L. Sweeney: "Achieving k-anonymity privacy protection using generalization and suppression",
 /// IJUFKS 10(5), 2002 (the precision metric).
 pub const SWEENEY_2002_PRECISION: &str = "Sweeney 2002 (precision)";

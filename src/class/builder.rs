@@ -16,7 +16,7 @@ use super::roll_up::{Scratch, roll_up};
 use super::{Budget, ClassTable, Held, Individuals, QuasiColumn, too_many_classes};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, Value};
-use crate::model::ValueCount;
+use crate::model::{Distribution, ValueCount};
 
 /// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers, the counted
 /// sensitive columns and the individual column, if there is one. Batches may come in any order.
@@ -165,7 +165,20 @@ impl ClassTableBuilder {
         let base = self.base(&packing, columns.len(), merges, holders.as_ref(), &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
-        Ok(ClassTable { columns, sensitive, packing, base, total_rows, individuals, _codes: codes_held })
+        let distributions: Vec<Distribution> =
+            (0..sensitive.len()).map(|column| base.distribution(column)).collect();
+        codes_held
+            .at_least(codes_of(&columns) + distributions.iter().map(Distribution::bytes).sum::<usize>())?;
+        Ok(ClassTable {
+            columns,
+            sensitive,
+            packing,
+            base,
+            total_rows,
+            individuals,
+            distributions,
+            _codes: codes_held,
+        })
     }
 
     /// Returns the individual of each group, if individuals are counted.

@@ -2,9 +2,9 @@
 
 use super::Held;
 use super::histograms::Histograms;
-use super::individuals::ClassIndividuals;
+use super::individuals::{ClassIndividuals, IndividualsByValue};
 use super::packing::Packing;
-use crate::model::ValueCount;
+use crate::model::{Counted, Distribution, ValueCount};
 
 /// The classes of one node in arbitrary order, or released classes in theirs. Their memory comes out of the table's budget.
 pub struct Classes {
@@ -65,6 +65,17 @@ impl Classes {
             Some(members) => members.by_value.get(column).map_or(&[], |by_value| by_value.counts.of(class)),
             None => self.sensitive(class, column),
         }
+    }
+
+    /// Returns how many individuals of all classes (rows, if none are counted) have each value of a sensitive column.
+    pub(super) fn distribution(&self, column: usize) -> Distribution {
+        if let Some(members) = &self.members {
+            let values = members.by_value.get(column).map_or(Vec::new(), IndividualsByValue::counts_of_all);
+            return Distribution::new(Counted::Individuals, values);
+        }
+        let all = vec![0u32; self.len()];
+        let values = self.sensitive.get(column).map_or(Vec::new(), |rows| rows.regrouped(&all, 1).counts);
+        Distribution::new(Counted::Rows, values)
     }
 
     /// Returns how many rows of a class have each value of a sensitive column, ordered by value,

@@ -108,7 +108,8 @@ impl<'a> EvaluatedClasses<'a> {
                 if !verdict.may_hold_below {
                     break;
                 }
-                let class = Class { size, sensitive: classes.by_value(number, *column) };
+                let (sensitive, input) = (classes.by_value(number, *column), table.distribution(*column));
+                let class = Class { size, sensitive, input };
                 let holds = requirement.model.holds(requirement.model.value(&class));
                 verdict.holds &= holds;
                 verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;

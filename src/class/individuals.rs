@@ -139,6 +139,14 @@ impl IndividualsByValue {
         self.pairs.of(class).iter().map(|pair| (*pair, self.value_of[*pair as usize]))
     }
 
+    /// Returns how many individuals of all classes have each value.
+    pub(super) fn counts_of_all(&self) -> Vec<ValueCount> {
+        let mut values = self.value_of.to_vec();
+        values.sort_unstable();
+        let of_value = |same: &[Option<u32>]| ValueCount { value: same[0], count: same.len() as u64 };
+        values.chunk_by(|a, b| a == b).map(of_value).collect()
+    }
+
     /// Returns an upper bound of the numbers of pairs.
     pub(super) fn all(&self) -> usize {
         self.pairs.all()

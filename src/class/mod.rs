@@ -40,7 +40,7 @@ pub use union::Union;
 
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
-use crate::model::{Counted, ValueCount};
+use crate::model::{Counted, Distribution};
 use packing::Packing;
 use roll_up::{Step, merge_by_number, roll_up};
 
@@ -139,6 +139,8 @@ pub struct ClassTable {
     total_rows: u64,
     /// The rows per individual, if the policy names an individual column.
     individuals: Option<Individuals>,
+    /// The values of each sensitive column in the whole table.
+    distributions: Vec<Distribution>,
     /// The memory that the codes take.
     _codes: Held,
 }
@@ -229,10 +231,9 @@ impl ClassTable {
         classes.code(class, column, &self.packing)
     }
 
-    /// Returns how many rows of the whole table have each value of a sensitive column.
-    pub fn values_of_all(&self, column: usize) -> Vec<ValueCount> {
-        let all = vec![0u32; self.base.len()];
-        self.base.sensitive.get(column).map_or(Vec::new(), |base| base.regrouped(&all, 1).counts)
+    /// Returns how many individuals of the whole table (rows, if none are counted) have each value of a sensitive column.
+    pub fn distribution(&self, column: usize) -> &Distribution {
+        self.distributions.get(column).unwrap_or(Distribution::NONE)
     }
 
     /// Creates the memory for roll-ups, out of the table's budget.

@@ -73,9 +73,12 @@ impl<'a> Union<'a> {
         looked_at.dedup();
         looked_at.into_iter().for_each(|column| self.count_values(base, column));
         self.requirements.iter().zip(&self.looks_at).all(|(requirement, looks_at)| {
-            let sensitive =
-                looks_at.and_then(|column| self.values.get(column)).map_or(&[][..], Vec::as_slice);
-            requirement.model.holds(requirement.model.value(&Class { size, sensitive }))
+            let class = looks_at.map_or(Class::of_size(size), |column| Class {
+                size,
+                sensitive: self.values.get(column).map_or(&[], Vec::as_slice),
+                input: self.table.distribution(column),
+            });
+            requirement.model.holds(requirement.model.value(&class))
         })
     }
 

@@ -9,10 +9,11 @@ use super::source::{Columns, parse_requirement};
 use crate::engine::Run;
 use crate::error::{Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
-use crate::model::{Class, Quantity, Requirement, k_anonymity::KAnonymity};
+use crate::model::{Needs, Quantity, Requirement, k_anonymity::KAnonymity};
 use crate::progress::Phase;
-use crate::release::profile::{SeenAll, SeenClass, for_every_class};
+use crate::release::profile::{SeenAll, for_every_class};
 use crate::release::publish::record::plain_number;
+use crate::verify::each_class::SeenClass;
 
 /// Check whether an unchanged table satisfies privacy models.
 #[derive(Debug, Args)]
@@ -67,7 +68,8 @@ impl Check {
             all_rows += class.rows;
             judged.iter_mut().for_each(|judged| judged.add(class));
         };
-        let all = for_every_class(session, table, &names, &sensitive, individual, run.stop, &mut see);
+        let counted: Vec<_> = sensitive.iter().map(|name| (*name, is_compared(models, name))).collect();
+        let all = for_every_class(session, table, &names, &counted, individual, run.stop, &mut see);
         let SeenAll { individuals, homogeneous } = all.await?;
         if classes == 0 {
             return Err(Error::data("the input has no rows"));
@@ -105,6 +107,12 @@ impl Check {
         });
         Ok(Done { text, json, holds: all_hold })
     }
+}
+
+/// Returns whether a model compares classes with the whole of this column.
+fn is_compared(models: &[Requirement], column: &str) -> bool {
+    let looks_at = |model: &&Requirement| model.sensitive.as_deref() == Some(column);
+    models.iter().filter(looks_at).any(|model| model.model.needs() == Needs::Distribution)
 }
 
 /// Returns the sensitive columns of the policy and those that models look at, each once.
@@ -147,8 +155,7 @@ impl<'a> Judged<'a> {
 
     fn add(&mut self, class: &SeenClass<'_>) {
         let model = &self.requirement.model;
-        let sensitive = self.column.map_or(&[][..], |column| &class.values[column]);
-        let value = model.value(&Class { size: class.size, sensitive });
+        let value = model.value(&class.of_column(self.column));
         self.worst = model.reached(&mut self.worst.into_iter().chain([value]));
         if !model.holds(value) {
             self.failing_classes += 1;

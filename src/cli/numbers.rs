@@ -2,9 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use crate::error::Result;
 use crate::generalize::Descriptor;
+use crate::model::Needs;
 pub(crate) use crate::plural::{grouped, plural};
 pub(crate) use crate::release::nodes_of;
+use crate::release::publish::record::ModelRecord;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
@@ -13,6 +16,23 @@ use crate::verify::homogeneous::Homogeneous;
 pub(crate) fn reached(value: f64) -> String {
     let rounded = format!("{value:.6}");
     if rounded.ends_with(".000000") { value.to_string() } else { rounded }
+}
+
+/// Formats a model of a record with its required and its reached value.
+///
+/// # Errors
+/// A policy error for a model that this version does not know.
+pub(crate) fn model_text(model: &ModelRecord) -> Result<String> {
+    let among = if compares(model)? { " among the released rows" } else { "" };
+    Ok(format!("{} {} required, {} reached{among}", model.text(), model.required, reached(model.reached)))
+}
+
+/// Returns whether a model compares classes with the whole input.
+///
+/// # Errors
+/// A policy error for a model that this version does not know.
+pub(crate) fn compares(model: &ModelRecord) -> Result<bool> {
+    Ok(model.requirement()?.model.needs() == Needs::Distribution)
 }
 
 /// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{
-    as_is_lines, grouped, homogeneous_lines, nodes_of, percent, percent_of, plural, reached, rows,
+    as_is_lines, grouped, homogeneous_lines, model_text, nodes_of, percent, percent_of, plural, rows,
     unique_lines,
 };
 use super::source::PolicyFile;
@@ -84,13 +84,7 @@ impl Release {
             RecodingRecord::Levels(levels) => levels.iter().map(level_text).collect::<Vec<_>>().join(" | "),
             RecodingRecord::Regions(regions) => regions_text(regions),
         };
-        let models: Vec<String> = public
-            .models
-            .iter()
-            .map(|model| {
-                format!("{} {} required, {} reached", model.text(), model.required, reached(model.reached))
-            })
-            .collect();
+        let models: Vec<String> = public.models.iter().map(model_text).collect::<Result<_>>()?;
         // Drops the trailing slash that shell completion adds.
         let out: PathBuf = self.to.components().collect();
         let out = out.display();

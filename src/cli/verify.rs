@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{homogeneous_lines, plural, reached, rows, unique_lines};
+use super::numbers::{compares, homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{level_text, regions_text, risk};
 use super::source::PolicyFile;
 use crate::engine::Run;
@@ -61,17 +61,10 @@ impl Verify {
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &unique_lines(on_quasi, &checked.unique, individuals);
-        // Rows do not show their individuals: without the input, only the record gives the number
-        // of individuals.
-        let is_counted = checked.with_input || public.individuals.is_none();
+        // Rows do not show their individuals, nor the distribution of the whole input.
         for model in &public.models {
-            text += &format!(
-                "{:<10}{} {} required, {} reached\n",
-                if is_counted { "holds" } else { "recorded" },
-                model.text(),
-                model.required,
-                reached(model.reached)
-            );
+            let holds = checked.with_input || (public.individuals.is_none() && !compares(model)?);
+            text += &format!("{:<10}{}\n", if holds { "holds" } else { "recorded" }, model_text(model)?);
         }
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
         text += &levels_text(public);
@@ -91,6 +84,10 @@ impl Verify {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
+        let comparing = public.models.iter().map(compares).collect::<Result<Vec<_>>>()?.contains(&true);
+        if comparing && !checked.with_input && public.individuals.is_none() {
+            text += "compared  with the released rows: what the whole input looks like, only --input INPUT tells\n";
+        }
         if !checked.with_bytes {
             text += &format!(
                 "bytes     differ from what {CREATED_BY} writes for these rows: {} wrote the files, and only that \

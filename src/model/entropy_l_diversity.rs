@@ -28,7 +28,7 @@
 //! let model = EntropyLDiversity::new(Decimal::integer(2))?;
 //! let class = |counts: [u64; 2]| {
 //!     let sensitive = [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
-//!     model.holds(model.value(&Class { size: counts.iter().sum(), sensitive: &sensitive }))
+//!     model.holds(model.value(&Class::of_values(counts.iter().sum(), &sensitive)))
 //! };
 //! assert!(class([50, 50]));
 //! assert!(!class([99, 1]));
@@ -159,7 +159,7 @@ mod tests {
         let sensitive: Vec<_> = counts.collect();
         EntropyLDiversity::new(Decimal::integer(2))
             .unwrap()
-            .value(&Class { size, sensitive: &sensitive })
+            .value(&Class::of_values(size, &sensitive))
             .to_f64()
     }
 

@@ -20,7 +20,7 @@
 //! let model = LDiversity::new(2)?;
 //! let class = |values: &[Option<u32>]| {
 //!     let sensitive: Vec<_> = values.iter().map(|v| ValueCount { value: *v, count: 1 }).collect();
-//!     model.holds(model.value(&Class { size: values.len() as u64, sensitive: &sensitive }))
+//!     model.holds(model.value(&Class::of_values(values.len() as u64, &sensitive)))
 //! };
 //! assert!(class(&[Some(0), Some(7)]));
 //! assert!(!class(&[None, Some(7)]));
@@ -134,7 +134,7 @@ mod tests {
             let sensitive: Vec<_> =
                 counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect();
             let size = sensitive.iter().map(|count| count.count).sum();
-            model.value(&Class { size, sensitive: &sensitive })
+            model.value(&Class::of_values(size, &sensitive))
         };
         assert_eq!(of(&[]), Quantity::Count(0));
         assert_eq!(of(&[(None, 9)]), Quantity::Count(0));
@@ -143,7 +143,7 @@ mod tests {
         // Two people: both have both values; one has both; each has one.
         let individuals = |counts: [u64; 2]| {
             let value = |at: usize| ValueCount { value: Some(at as u32), count: counts[at] };
-            model.value(&Class { size: 2, sensitive: &[value(0), value(1)] })
+            model.value(&Class::of_values(2, &[value(0), value(1)]))
         };
         assert_eq!(
             [individuals([2, 2]), individuals([2, 1]), individuals([1, 1])],

@@ -5,15 +5,18 @@
 //! behaviour when classes merge ([`Merge`]) tells a method which nodes it may skip; the laws in
 //! `tests/` attack that claim.
 
+mod distribution;
 pub mod entropy_l_diversity;
 pub mod k_anonymity;
 pub mod l_diversity;
+pub mod t_closeness;
 
 use std::fmt::Debug;
 
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
+pub use distribution::Distribution;
 
 /// The facts of a class that a model needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub enum Needs {
     Size,
     /// The frequency of each value of one sensitive column in the class.
     SensitiveCounts,
+    /// The same, and the frequency of each value in the whole input.
+    Distribution,
 }
 
 /// The unit of sizes, models, risks and the suppression limit.
@@ -63,12 +68,20 @@ pub struct Class<'a> {
     /// value once; rows where the policy names no individual column. Empty for a model that only
     /// looks at sizes.
     pub sensitive: &'a [ValueCount],
+    /// The values of that column in the whole input, under the same numbers; [`Distribution::NONE`] for a model that
+    /// does not look at the input.
+    pub input: &'a Distribution,
 }
 
-impl Class<'_> {
+impl<'a> Class<'a> {
     /// Creates a class for models that only look at sizes.
     pub fn of_size(size: u64) -> Self {
-        Self { size, sensitive: &[] }
+        Self::of_values(size, &[])
+    }
+
+    /// Creates a class for models that do not look at the whole input.
+    pub fn of_values(size: u64, sensitive: &'a [ValueCount]) -> Self {
+        Self { size, sensitive, input: Distribution::NONE }
     }
 }
 
@@ -224,7 +237,8 @@ pub struct ModelRow {
 }
 
 /// All models.
-pub const MODELS: &[ModelRow] = &[k_anonymity::ROW, l_diversity::ROW, entropy_l_diversity::ROW];
+pub const MODELS: &[ModelRow] =
+    &[k_anonymity::ROW, l_diversity::ROW, entropy_l_diversity::ROW, t_closeness::ROW];
 
 /// Makes the model `name` with these parameters.
 ///

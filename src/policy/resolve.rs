@@ -11,7 +11,7 @@ use super::{Files, Policy, Quasi, one_name_each};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, Options, hierarchy};
-use crate::model::{Class, Needs, Requirement, ValueCount};
+use crate::model::{Class, Counted, Distribution, Needs, Requirement, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
 
@@ -117,9 +117,12 @@ impl PolicySpec {
                 return Err(Error::policy(why).at("accept_homogeneity"));
             }
         }
-        // A model protects nothing if it accepts a class in which all individuals share one value.
-        let shared = [ValueCount { value: Some(0), count: 1_000 }];
-        let shared = Class { size: 1_000, sensitive: &shared };
+        // A model protects nothing if it accepts a class in which all individuals share one value,
+        // while other individuals have other values.
+        let [shared, other] = [(0, 1_000), (1, u64::from(u32::MAX))]
+            .map(|(value, count)| ValueCount { value: Some(value), count });
+        let input = Distribution::new(Counted::Rows, vec![shared, other]);
+        let shared = Class { size: 1_000, sensitive: &[shared], input: &input };
         let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
         let protected =
             |name: &String| requirements.iter().filter(refuses).any(|r| r.sensitive.as_ref() == Some(name));

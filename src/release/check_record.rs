@@ -276,6 +276,10 @@ fn is_reached(
     least: u64,
 ) -> bool {
     let model = &requirement.model;
+    if model.needs() == Needs::Distribution {
+        // Neither individuals nor the input's distribution can be told from the rows.
+        return record.reached.is_finite() && record.reached >= 0.0;
+    }
     let count: Option<u64> = format!("{}", record.reached).parse().ok();
     let reached = count.map_or(Quantity::Real(record.reached), Quantity::Count);
     // A required number of many digits is met by the record's rounding of it.
@@ -292,7 +296,7 @@ fn is_reached(
     // The best class of that size has a different value for each individual.
     let best = u32::try_from(least).ok().filter(|least| *least <= MOST_VALUES).map(|least| {
         let values: Vec<_> = (0..least).map(|value| ValueCount { value: Some(value), count: 1 }).collect();
-        model.value(&Class { size: u64::from(least), sensitive: &values })
+        model.value(&Class::of_values(u64::from(least), &values))
     });
     let is_within = |bound: Quantity| reached.to_f64() <= bound.to_f64();
     let by_rows = by_rows.map(is_within);

@@ -104,11 +104,15 @@ fn individuals_reach_no_more_than_their_rows() {
             known.iter().map(|(individual, _)| *individual).collect::<BTreeSet<_>>().len() as u64;
         let by_row: BTreeSet<_> = rows.iter().zip(0u64..).map(|((_, value), row)| (row, *value)).collect();
         for row in MODELS {
-            let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(2)));
-            let model = make(row.doc.name, Parameters::new(parameters.collect())).unwrap();
-            let of_individuals = model.value(&Class { size: individuals, sensitive: &counts(&known) });
+            let with = |number: i64| {
+                let parameters =
+                    row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(number)));
+                make(row.doc.name, Parameters::new(parameters.collect()))
+            };
+            let model = with(2).or_else(|_| with(1)).unwrap();
+            let of_individuals = model.value(&Class::of_values(individuals, &counts(&known)));
             let Some(by_rows) = model.bounded_by_rows() else { continue };
-            let of_rows = by_rows.value(&Class { size: rows.len() as u64, sensitive: &counts(&by_row) });
+            let of_rows = by_rows.value(&Class::of_values(rows.len() as u64, &counts(&by_row)));
             let is_bounded = match model.worst() {
                 Worst::Least => of_individuals.to_f64() <= of_rows.to_f64(),
                 Worst::Greatest => of_individuals.to_f64() >= of_rows.to_f64(),

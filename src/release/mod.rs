@@ -44,9 +44,6 @@ use crate::verify::as_is::{self, ReleasedRows};
 use crate::verify::expected::least_holders;
 use crate::verify::verify;
 
-/// The number of best nodes that the private record logs.
-const LOGGED_NODES: usize = 3;
-
 /// A published release.
 #[derive(Debug)]
 pub struct Released {
@@ -99,7 +96,7 @@ pub async fn release(
         duplicates,
     };
 
-    let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, LOGGED_NODES))?;
+    let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 1))?;
     let best = outcome.best.first().ok_or_else(|| nothing_found(policy, before.limit, &outcome))?;
     let (chosen, mut kept, costs) = concrete(policy, loaded.schema(), &classes, &best.recoding)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
@@ -125,13 +122,14 @@ pub async fn release(
         let expected = expected(policy, &again.policy, &chosen.shown, &memory)?;
         let (session, table) = (&again.session, again.table);
         let output = verify_folder::read_parts(session, &staging.release(), &parts)?;
-        let verified = verify(session, output.clone(), Some(table.clone()), &expected, run.stop).await?;
+        let mut verified = verify(session, output.clone(), Some(table.clone()), &expected, run.stop).await?;
         let rows =
             ReleasedRows::new(session, output.clone(), Some(table.clone()), &expected, &verified, run.stop);
         let rows = rows.await?;
         let mut as_is = rows.shown().await?;
         role_checks::check_released(policy, &rows).await?;
         let unique = rows.unique_together().await?;
+        verified.replace_reached(rows.reached().await?);
         let finer = finer(policy, &chosen.shown);
         as_is::reveals(session, output, table, &expected, &finer, &mut as_is, run.stop).await?;
         (verified, unique, as_is)

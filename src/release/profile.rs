@@ -5,8 +5,6 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
@@ -15,11 +13,11 @@ use crate::engine::class_key::keyed;
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
-use crate::model::ValueCount;
 use crate::policy::Policy;
 use crate::progress::CancelToken;
+use crate::verify::each_class::{InClasses, ROWS, SeenClass, each_class, grouped};
 use crate::verify::homogeneous::{Counting, Homogeneous};
-use crate::verify::per_class::{self, ClassSummary, PerClass, Position, by_class};
+use crate::verify::per_class;
 
 /// Groups `table` by the unrecoded quasi-identifiers, the sensitive columns that are counted and
 /// the individual column if there is one.
@@ -77,20 +75,6 @@ impl OfValues for Code {
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
         Ok(Arc::new(UInt32Array::from(self.0.code(values)?)))
     }
-}
-
-const ROWS: &str = "rows";
-
-fn key(index: usize) -> String {
-    format!("key_{index}")
-}
-
-/// Returns the classes of some columns and their rows, under names that the table does not use.
-fn grouped(table: DataFrame, columns: impl Iterator<Item = Expr>, doing: &str) -> Result<DataFrame> {
-    let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
-    let names = (0..keys.len()).map(|index| column(key(index))).collect();
-    let table = table.select(keys).context(doing)?;
-    table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
 }
 
 /// Builds the plan of a profile by values: the quasi-identifiers, sensitive columns and individual
@@ -162,16 +146,6 @@ pub async fn class_sizes(
     Ok(all)
 }
 
-/// A class as [`for_every_class`] shows it.
-pub struct SeenClass<'a> {
-    /// The rows of the class.
-    pub rows: u64,
-    /// The distinct individuals of the class, or its rows where none are counted.
-    pub size: u64,
-    /// For each sensitive column the individuals (or rows) with each value.
-    pub values: &'a [Vec<ValueCount>],
-}
-
 /// The counts of [`for_every_class`] over all classes.
 #[derive(Debug)]
 pub struct SeenAll {
@@ -182,7 +156,8 @@ pub struct SeenAll {
 }
 
 /// Calls `see` for every class of `table`, grouped by some of its unrecoded columns; sizes count
-/// the distinct values of the individual column if there is one.
+/// the distinct values of the individual column if there is one. Each sensitive column says whether a model compares
+/// classes with the whole column.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -190,56 +165,35 @@ pub async fn for_every_class(
     session: &SessionContext,
     table: &DataFrame,
     names: &[&str],
-    sensitive: &[&str],
+    sensitive: &[(&str, bool)],
     individual: Option<&str>,
     stop: &CancelToken,
     see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
 ) -> Result<SeenAll> {
     let doing = "grouping the input by its quasi-identifiers";
-    let mut homogeneous = Counting::new(sensitive.iter().copied());
+    let mut homogeneous = Counting::new(sensitive.iter().map(|(name, _)| *name));
     if sensitive.is_empty() && individual.is_none() {
         let sizes = class_sizes(table, names, stop, doing).await?;
         for (size, classes, _) in sizes.histogram() {
-            (0..classes).for_each(|_| see(&SeenClass { rows: size, size, values: &[] }));
+            let class = SeenClass { rows: size, size, values: &[], inputs: &[], individuals: None };
+            (0..classes).for_each(|_| see(&class));
         }
         return Ok(SeenAll { individuals: None, homogeneous: homogeneous.finish() });
     }
-    let columns = names.iter().chain(sensitive).map(|name| column(*name));
-    let hashes = match individual {
-        Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
-        None => Vec::new(),
+    let in_classes = InClasses {
+        table,
+        labels: names.iter().map(|name| column(*name)).collect(),
+        sensitive: sensitive.iter().map(|(name, is_compared)| (column(*name), *is_compared)).collect(),
+        individual: match individual {
+            Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
+            None => Vec::new(),
+        },
     };
-    let grouped = grouped(table.clone(), columns.chain(hashes.iter().cloned()), doing)?;
-    let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
-    let all = names.len() + sensitive.len() + hashes.len();
-    let (labels, values) = (keys(0..names.len()), keys(names.len()..all));
-    let sorted = by_class(grouped, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
-    let mut stream = sorted.execute_stream().await.context(doing)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "counts of classes"));
-    let mut fold = PerClass::new(sensitive.len(), individual.is_some(), &budget);
-    let mut rows = 0u64;
-    let mut show = |rows: u64, ended: ClassSummary| {
-        let size = ended.size(rows);
-        homogeneous.add(size, &ended.values, ended.individuals.as_deref());
-        see(&SeenClass { rows, size, values: &ended.values });
+    let mut show = |class: &SeenClass<'_>| {
+        homogeneous.add(class.size, class.values, class.individuals);
+        see(class);
     };
-    while let Some(batch) = stream.next().await {
-        stop.check()?;
-        let batch = batch.context(doing)?;
-        let (class, columns) = Position::split(&batch)?;
-        let (counts, values) =
-            columns.split_last().ok_or_else(|| Error::internal("profile: a class has no count"))?;
-        let (counts, values) = (counted(counts)?, fold.values(values)?);
-        for (row, count) in counts.iter().enumerate() {
-            if fold.begins(class.at(row)) {
-                show(std::mem::take(&mut rows), fold.take());
-            }
-            rows += *count;
-            fold.add(row, &values, *count)?;
-        }
-    }
-    if rows > 0 {
-        show(rows, fold.take());
-    }
-    Ok(SeenAll { individuals: fold.individuals(), homogeneous: homogeneous.finish() })
+    let individuals = each_class(in_classes, &budget, stop, doing, &mut show).await?;
+    Ok(SeenAll { individuals, homogeneous: homogeneous.finish() })
 }

@@ -60,12 +60,12 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
         let name = requirement.sensitive.as_ref();
         let column = classes.sensitive().iter().position(|column| Some(column) == name);
         if let (Merge::Any, Some(column)) = (model.merge(Counted::Rows), column) {
-            let mut values = classes.values_of_all(column);
+            let mut values = classes.distribution(column).values().to_vec();
             if counted == Counted::Individuals {
                 // No class can be better than one in which each individual has a different value.
                 values.iter_mut().for_each(|value| value.count = 1);
             }
-            let value = model.value(&Class { size: total, sensitive: &values });
+            let value = model.value(&Class::of_values(total, &values));
             if !model.holds(value) {
                 return Err(Error::unmet(format!(
                     "{}all rows together reach only {}",

@@ -14,14 +14,13 @@ use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::class::Budget;
-use crate::decimal::Decimal;
 use crate::engine::damaged::unless_it_panics;
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::method::is_partition;
-use crate::model::{Needs, Parameters, Requirement, make};
+use crate::model::{Needs, Requirement};
 use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
@@ -163,7 +162,8 @@ fn check_words(public: &PublicRecord) -> Result<()> {
 
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
 /// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows)
-/// them by rows; a model without one is not judged and reaches `None`.
+/// them by rows; a model without one is not judged and reaches `None`. A model that compares classes with the whole
+/// input is not judged either: without individuals it reaches what the released rows alone show.
 async fn alone(
     run: &Run<'_>,
     out: &Path,
@@ -180,6 +180,7 @@ async fn alone(
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
         let model = match public.individuals {
+            _ if requirement.model.needs() == Needs::Distribution => None,
             None => Some(requirement.model),
             Some(_) => requirement.model.bounded_by_rows(),
         };
@@ -201,7 +202,12 @@ async fn alone(
     let mut reached = std::mem::take(&mut verified.reached).into_iter();
     let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
     verified.reached = judged.into_iter().map(of_model).collect();
+    let all = recorded_models(public)?;
+    let expected = Expected { requirements: &all, ..expected };
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
+    if public.individuals.is_none() {
+        verified.replace_reached(rows.reached().await?);
+    }
     let unique = rows.unique_together().await?;
     let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
     let quasi = quasi.map(|column| column.name.as_str()).collect();
@@ -244,8 +250,9 @@ async fn against(
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
     let expected = expected(policy, policy, &shown, &memory)?;
     let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
-    let verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
+    let mut verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
     let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
+    verified.replace_reached(rows.reached().await?);
     role_checks::check_released(policy, &rows).await.map_err(|error| match error.kind() {
         Kind::Policy => refused(error),
         _ => error,
@@ -313,17 +320,15 @@ fn check_columns(policy: &Policy, public: &PublicRecord, schema: &Schema, shown:
 
 fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
     let models = public.models.iter().map(|recorded| {
-        let parameters =
-            recorded.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
-        let parameters = Parameters::new(parameters.collect::<Result<_>>()?);
-        let model = make(&recorded.model, parameters)?;
+        let requirement = recorded.requirement()?;
+        let model = &requirement.model;
         let agrees = record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
-            && parameters_text(&*model) == recorded.parameters
+            && parameters_text(&**model) == recorded.parameters
             && (model.needs() == Needs::Size) == recorded.sensitive.is_none();
         if !agrees {
             return Err(refused(format!("the record contradicts itself on {}", recorded.model)));
         }
-        Ok(Requirement { model, sensitive: recorded.sensitive.clone() })
+        Ok(requirement)
     });
     let models: Vec<_> = models.collect::<Result<_>>()?;
     if models.is_empty() {

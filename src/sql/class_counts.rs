@@ -13,7 +13,7 @@ use datafusion::logical_expr::EmitTo;
 use hashbrown::HashMap;
 
 use super::interned::{Interned, NULL, passes};
-use crate::model::{Class, ValueCount};
+use crate::model::{Class, Counted, Distribution, ValueCount};
 
 /// The columns that are counted besides the quasi-identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) struct CountedColumns {
     pub(super) individual: bool,
     /// Whether a sensitive column is counted.
     pub(super) sensitive: bool,
+    /// Whether a model compares the values of a class with those of its whole group.
+    pub(super) compared: bool,
 }
 
 impl CountedColumns {
@@ -106,8 +108,39 @@ impl ClassCounts {
             return;
         }
         let entries = self.sorted(emit);
+        for group in entries.chunk_by(|(a, _), (b, _)| a.group == b.group) {
+            let input = self.looks.compared.then(|| self.distribution(group));
+            self.for_each_class_of(group, input.as_ref().unwrap_or(Distribution::NONE), see);
+        }
+    }
+
+    /// Counts the values of a group: the rows with each, or the distinct individuals.
+    fn distribution(&self, group: &[(Entry, u64)]) -> Distribution {
+        let counted = if self.looks.individual { Counted::Individuals } else { Counted::Rows };
+        let mut pairs: Vec<(Option<u32>, u32, u64)> = group
+            .iter()
+            .filter(|(entry, _)| !self.looks.individual || entry.individual != NULL)
+            .map(|(entry, rows)| (value_of(entry), entry.individual, *rows))
+            .collect();
+        pairs.sort_unstable();
+        let of_value = pairs.chunk_by(|(a, ..), (b, ..)| a == b).map(|same| {
+            let count = match counted {
+                Counted::Rows => same.iter().map(|(.., rows)| rows).sum(),
+                Counted::Individuals => same.chunk_by(|(_, a, _), (_, b, _)| a == b).count() as u64,
+            };
+            ValueCount { value: same.first().and_then(|(value, ..)| *value), count }
+        });
+        Distribution::new(counted, of_value.collect())
+    }
+
+    fn for_each_class_of(
+        &self,
+        group: &[(Entry, u64)],
+        input: &Distribution,
+        see: &mut dyn FnMut(usize, &[u32], &Class<'_>),
+    ) {
         let (mut individuals, mut sensitive) = (Vec::new(), Vec::new());
-        for class in entries.chunk_by(|(a, _), (b, _)| (a.group, a.class) == (b.group, b.class)) {
+        for class in group.chunk_by(|(a, _), (b, _)| a.class == b.class) {
             individuals.clear();
             sensitive.clear();
             individuals.extend(
@@ -120,7 +153,7 @@ impl ClassCounts {
                     true => same.iter().filter(|(entry, _)| entry.individual != NULL).count() as u64,
                     false => same.iter().map(|(_, rows)| rows).sum(),
                 };
-                let value = same.first().map(|(entry, _)| entry.value).filter(|value| *value != NULL);
+                let value = same.first().and_then(|(entry, _)| value_of(entry));
                 if count > 0 && self.looks.sensitive {
                     sensitive.push(ValueCount { value, count });
                 }
@@ -132,11 +165,12 @@ impl ClassCounts {
             };
             if let Some((entry, _)) = class.first() {
                 let individuals = if self.looks.individual { individuals.as_slice() } else { &[] };
-                see(entry.group, individuals, &Class { size, sensitive: &sensitive });
+                see(entry.group, individuals, &Class { size, sensitive: &sensitive, input });
             }
         }
     }
 
+    /// Returns the entries of the emitted groups, in order.
     fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
         let emitted = self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry));
         let mut entries: Vec<(Entry, u64)> = emitted.map(|(entry, rows)| (*entry, *rows)).collect();
@@ -256,6 +290,11 @@ impl ClassCounts {
     }
 }
 
+/// Returns the number of an entry's sensitive value; `None` is NULL.
+fn value_of(entry: &Entry) -> Option<u32> {
+    Some(entry.value).filter(|value| *value != NULL)
+}
+
 fn damaged() -> DataFusionError {
     DataFusionError::Internal("the state of an aggregate over classes".into())
 }
@@ -280,8 +319,8 @@ mod tests {
 
     use super::*;
 
-    const ROWS: CountedColumns = CountedColumns { individual: false, sensitive: false };
-    const BOTH: CountedColumns = CountedColumns { individual: true, sensitive: true };
+    const ROWS: CountedColumns = CountedColumns { individual: false, sensitive: false, compared: false };
+    const BOTH: CountedColumns = CountedColumns { individual: true, sensitive: true, compared: false };
 
     fn columns(numbers: &[Option<f64>], texts: &[Option<&str>]) -> [ArrayRef; 2] {
         [Arc::new(Float64Array::from(numbers.to_vec())), Arc::new(StringArray::from(texts.to_vec()))]

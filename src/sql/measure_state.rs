@@ -15,7 +15,9 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::engine::into_engine;
 use crate::measure::{RiskMeasure, RiskRow};
-use crate::model::{Class, ClassModel, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst};
+use crate::model::{
+    Class, ClassModel, Counted, Distribution, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst,
+};
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
 #[derive(Clone, Copy)]
@@ -100,8 +102,9 @@ impl Row {
     pub(super) fn returns(self) -> crate::error::Result<DataType> {
         let Row::Model(row) = self else { return Ok(DataType::Float64) };
         let model = reached_by(row)?;
-        let alone = Class { size: 1, sensitive: &[ValueCount { value: Some(0), count: 1 }] };
-        Ok(match model.value(&alone) {
+        let value = [ValueCount { value: Some(0), count: 1 }];
+        let input = Distribution::new(Counted::Rows, value.to_vec());
+        Ok(match model.value(&Class { size: 1, sensitive: &value, input: &input }) {
             Quantity::Count(_) => DataType::Int64,
             Quantity::Ratio(..) | Quantity::Real(_) => DataType::Float64,
         })

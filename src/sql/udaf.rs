@@ -6,6 +6,7 @@
 //! and all NaNs are equal. The input is the rows that reach the aggregate: after WHERE and FILTER,
 //! for each group of an outer GROUP BY. A model returns the value of its worst class
 //! (`k_anonymity`: the smallest size), a risk measure its number; without rows the result is NULL.
+//! A model that compares classes with the whole table compares them with the rows of their group.
 //! Sizes count rows; with `_individuals` they count the distinct non-NULL values of the column
 //! before the others. The model defines the meaning of a sensitive NULL. DISTINCT, OVER and WITHIN
 //! GROUP are refused.
@@ -73,9 +74,14 @@ pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
         let needs = row.needs().map_err(into_engine)?;
         let returns = row.returns().map_err(into_engine)?;
         for individual in [false, true] {
-            let looks = CountedColumns { individual, sensitive: needs == Needs::SensitiveCounts };
+            let looks = CountedColumns {
+                individual,
+                sensitive: needs != Needs::Size,
+                compared: needs == Needs::Distribution,
+            };
             all.push(ClassAggregate::new(row, looks, AggregateInput::Quasi, &returns));
-            if looks.columns() > 0 && matches!(row, Row::Model(_)) {
+            // One class does not tell the distribution of them all.
+            if looks.columns() > 0 && matches!(row, Row::Model(_)) && !looks.compared {
                 all.push(ClassAggregate::new(row, looks, AggregateInput::OneClass, &returns));
             }
         }
@@ -123,6 +129,11 @@ impl ClassAggregate {
 
     pub(super) fn row(&self) -> Row {
         self.row
+    }
+
+    /// Returns whether the measure of a class depends on all classes of its group.
+    pub(super) fn compares(&self) -> bool {
+        self.looks.compared
     }
 
     pub(super) fn over(&self) -> AggregateInput {

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::counting::{column_name, number_of, numbered, numbered_input};
+use super::each_class::{InClasses, SeenClass, each_class};
 use super::expected::{Expected, least_holders};
 use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
 use super::judge::Verified;
@@ -37,6 +38,7 @@ use crate::engine::spilled_rows::spilled;
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer};
+use crate::model::{Needs, Quantity};
 use crate::progress::CancelToken;
 
 /// One in `FEW_IN` of the individuals may hold a value that fewer than q hold.
@@ -233,6 +235,45 @@ impl<'a> ReleasedRows<'a> {
         unique.columns =
             order[..enough].iter().map(|index| self.expected.columns[*index].0.clone()).collect();
         Ok(unique)
+    }
+
+    /// Returns what the models that compare classes with the whole table reach when the released rows are the whole
+    /// table; `None` for any other model.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(crate) async fn reached(&self) -> Result<Vec<Option<Quantity>>> {
+        let requirements = self.expected.requirements;
+        let compared: Vec<bool> =
+            requirements.iter().map(|r| r.model.needs() == Needs::Distribution).collect();
+        if !compared.contains(&true) {
+            return Ok(vec![None; requirements.len()]);
+        }
+        let sensitive = self.expected.sensitive();
+        let name = |index: &usize| self.expected.columns[*index].0.as_str();
+        let looks_at: Vec<Option<usize>> = requirements
+            .iter()
+            .map(|requirement| {
+                sensitive.iter().position(|index| requirement.sensitive.as_deref() == Some(name(index)))
+            })
+            .collect();
+        let of_values = |index: &usize| (column(column_name(*index)), self.expected.is_compared(name(index)));
+        let in_classes = InClasses {
+            table: self.counter.table(),
+            labels: vec![column(CLASS)],
+            sensitive: sensitive.iter().map(of_values).collect(),
+            individual: if self.counter.counts_individuals() { individual_columns() } else { Vec::new() },
+        };
+        let mut reached: Vec<Option<Quantity>> = vec![None; requirements.len()];
+        let mut see = |class: &SeenClass<'_>| {
+            let each = requirements.iter().zip(&looks_at).zip(&compared).zip(&mut reached);
+            for (((requirement, column), _), known) in each.filter(|((_, is_compared), _)| **is_compared) {
+                let value = requirement.model.value(&class.of_column(*column));
+                *known = requirement.model.reached(&mut known.iter().copied().chain([value]));
+            }
+        };
+        each_class(in_classes, self.counter.budget(), self.counter.stop(), DOING, &mut see).await?;
+        Ok(reached)
     }
 
     /// Counts the holders that are unique on the quasi-identifiers and some of the other columns.

@@ -9,7 +9,7 @@ use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::Result;
 use crate::generalize::Generalizer;
-use crate::model::Requirement;
+use crate::model::{Needs, Requirement};
 
 /// The properties that a verification expects of a release.
 pub struct Expected<'a> {
@@ -47,6 +47,12 @@ impl Expected<'_> {
     /// A data error when memory runs out.
     pub(super) fn assigner(&self, budget: &Arc<dyn Budget>) -> Result<Option<Arc<Assigner>>> {
         self.assignment.as_ref().map(|assignment| Assigner::new(assignment, budget)).transpose()
+    }
+
+    /// Returns whether a model compares classes with the whole of a column.
+    pub(super) fn is_compared(&self, name: &str) -> bool {
+        let looks_at = |requirement: &&Requirement| requirement.sensitive.as_deref() == Some(name);
+        self.requirements.iter().filter(looks_at).any(|r| r.model.needs() == Needs::Distribution)
     }
 
     /// Returns the indices of the columns released as they are.

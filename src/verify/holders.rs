@@ -107,6 +107,24 @@ impl HolderCounter {
         Self { table, most_rows, budget, stop: stop.clone() }
     }
 
+    /// Returns the table.
+    pub(crate) fn table(&self) -> &DataFrame {
+        &self.table
+    }
+
+    /// Returns whether individuals are counted.
+    pub(crate) fn counts_individuals(&self) -> bool {
+        self.most_rows.is_some()
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<dyn Budget> {
+        &self.budget
+    }
+
+    pub(crate) fn stop(&self) -> &CancelToken {
+        &self.stop
+    }
+
     /// Counts the holders of the values of each question.
     ///
     /// # Errors

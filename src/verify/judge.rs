@@ -10,7 +10,7 @@ use super::homogeneous::{Counting, Homogeneous};
 use super::per_class::ClassSummary;
 use crate::class::{Budget, ClassSizes, Held};
 use crate::error::{Error, Result};
-use crate::model::{Class, Quantity, Requirement};
+use crate::model::{Class, Distribution, Quantity, Requirement};
 use crate::plural::plural;
 
 /// The counts of a release that passed.
@@ -30,6 +30,15 @@ pub struct Verified {
     pub unowned_rows: u64,
     /// The value that each model reached; `None` without a class, or if the model was not judged.
     pub reached: Vec<Option<Quantity>>,
+}
+
+impl Verified {
+    /// Replaces the values that models reached by those that are given.
+    pub(crate) fn replace_reached(&mut self, given: Vec<Option<Quantity>>) {
+        for (known, given) in self.reached.iter_mut().zip(given) {
+            *known = given.or(*known);
+        }
+    }
 }
 
 /// The individuals of an input.
@@ -130,6 +139,8 @@ pub(crate) struct Judge<'a> {
     requirements: &'a [Requirement],
     /// For each requirement the index of its column among the sensitive ones.
     looks_at: Vec<Option<usize>>,
+    /// The distribution of each sensitive column over the input, for the models that need it.
+    inputs: Vec<Distribution>,
     with_input: bool,
     /// Whether an assignment says which rows are suppressed; else those of failing classes are.
     is_assigned: bool,
@@ -157,6 +168,7 @@ struct IndividualState {
 impl<'a> Judge<'a> {
     pub(crate) fn new(
         expected: &'a Expected<'a>,
+        inputs: Vec<Distribution>,
         with_input: bool,
         budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
@@ -177,6 +189,7 @@ impl<'a> Judge<'a> {
         Ok(Self {
             requirements,
             looks_at: looks_at.collect::<Result<_>>()?,
+            inputs,
             with_input,
             is_assigned: with_input && expected.assignment.is_some(),
             wrong: Violations::default(),
@@ -202,8 +215,12 @@ impl<'a> Judge<'a> {
         let size = ended.size(truth);
         let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
             .map(|(requirement, looks_at)| {
-                let sensitive = looks_at.map_or(&[][..], |column| &ended.values[column]);
-                requirement.model.value(&Class { size, sensitive })
+                let class = looks_at.map_or(Class::of_size(size), |column| Class {
+                    size,
+                    sensitive: &ended.values[column],
+                    input: self.inputs.get(column).unwrap_or(Distribution::NONE),
+                });
+                requirement.model.value(&class)
             })
             .collect();
         let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
@@ -339,7 +356,7 @@ mod tests {
             individual: Some("who".into()),
             suppression_limit: None,
         };
-        let mut judge = Judge::new(&expected, true, &budget).unwrap();
+        let mut judge = Judge::new(&expected, Vec::new(), true, &budget).unwrap();
         // A class of 1000 people with a row each.
         let mut class = PerClass::new(0, true, &budget).take();
         class.individuals = Some((0..1_000).collect());

@@ -11,7 +11,8 @@
 //! GROUP BY labels -> rows and hash sums on either side
 //! ```
 //! If there are sensitive columns, the GROUP BY includes their values, and a sort brings the groups
-//! of a class together; the same holds for individuals, whom only the input names. A class that
+//! of a class together; the same holds for individuals, whom only the input names. Models that compare a class with the
+//! whole input get the distribution of their column from a GROUP BY of the input before. A class that
 //! satisfies every model must be equal on both sides; a class that fails one must be absent from
 //! the output. Where classes show regions, the assignment says which rows are suppressed: every class that it keeps must
 //! satisfy every model and be equal on both sides. To suppress a class that satisfies them is not refused, within the
@@ -21,6 +22,8 @@ pub mod as_is;
 mod assigner;
 pub(crate) mod assignment;
 mod counting;
+mod distributions;
+pub(crate) mod each_class;
 pub mod expected;
 pub(crate) mod holders;
 pub mod homogeneous;
@@ -33,20 +36,24 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Schema, UInt32Type};
+use datafusion::logical_expr::{Expr, cast};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::Budget;
-use crate::engine::{Context, PoolBudget};
+use crate::engine::functions::random_keys;
+use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
+use crate::model::Distribution;
 use crate::progress::CancelToken;
 use crate::verify::assignment::SUPPRESSED;
-use crate::verify::counting::counting_plan;
+use crate::verify::counting::{column_name, counting_plan};
+use crate::verify::distributions::distributions;
 pub use crate::verify::expected::Expected;
 use crate::verify::judge::{Counts, Judge};
 pub use crate::verify::judge::{IndividualCounts, Verified};
 use crate::verify::labels::Labels;
-use crate::verify::per_class::{PerClass, Position};
+use crate::verify::per_class::{PerClass, Position, individual};
 
 /// Judges the rows of `output`: against the rows of `input` if it is given, otherwise by
 /// themselves.
@@ -66,10 +73,14 @@ pub async fn verify(
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
     let labels = expected.labels(&budget);
     let assigner = expected.assigner(&budget)?.filter(|_| with_input);
-    let plan = counting_plan(output, input, expected, assigner.as_ref(), &labels)?;
-    let mut stream = plan.execute_stream().await.context(doing)?;
-    let mut judge = Judge::new(expected, with_input, &budget)?;
+    let plan = counting_plan(output, input.clone(), expected, assigner.as_ref(), &labels)?;
     let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.is_some(), &budget);
+    let inputs = match &input {
+        Some(input) => distributions_of(input, &plan, expected, &mut fold, stop).await?,
+        None => Vec::new(),
+    };
+    let mut stream = plan.execute_stream().await.context(doing)?;
+    let mut judge = Judge::new(expected, inputs, with_input, &budget)?;
     let mut class = Counts::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
@@ -105,6 +116,29 @@ pub async fn verify(
         assigner.check_assignment()?;
     }
     judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
+}
+
+/// Returns the distributions of the sensitive columns over the input, for the models that compare classes with them. The
+/// values have the types that they have in the counting plan.
+async fn distributions_of(
+    input: &DataFrame,
+    plan: &DataFrame,
+    expected: &Expected<'_>,
+    fold: &mut PerClass,
+    stop: &CancelToken,
+) -> Result<Vec<Distribution>> {
+    let value = |index: usize| {
+        let (name, planned) = (&expected.columns[index].0, column_name(index));
+        let field =
+            plan.schema().field_with_unqualified_name(&planned).context("planning the verification")?;
+        Ok(expected.is_compared(name).then(|| cast(column(name), field.data_type().clone())))
+    };
+    let values: Vec<Option<Expr>> = expected.sensitive().into_iter().map(value).collect::<Result<_>>()?;
+    let individual = match &expected.individual {
+        Some(name) => individual(column(name), random_keys("planning the verification")?)?,
+        None => Vec::new(),
+    };
+    distributions(input, &values, &individual, fold, stop).await
 }
 
 /// Checks that a release and its verification read each input column as the same type.
@@ -166,6 +200,7 @@ mod tests {
     use crate::generalize::{AsIs, suppress::Suppress};
     use crate::model::Quantity;
     use crate::model::k_anonymity::KAnonymity;
+    use crate::model::t_closeness::TCloseness;
 
     fn table(session: &SessionContext, zips: &[Option<&str>], notes: &[&str]) -> DataFrame {
         let zip: ArrayRef = Arc::new(StringViewArray::from(zips.to_vec()));
@@ -237,6 +272,57 @@ mod tests {
         let top = judge(RIGHT, "0.2", Arc::new(Suppress::star())).await.unwrap_err();
         assert!(top.to_string().contains("not a label"), "{top}");
         assert!(judge((&[], &[]), "1", as_is()).await.is_err());
+    }
+
+    /// Judges the classes `kept` of an input, whose model compares them with the whole of it.
+    async fn judge_closeness(kept: &[&str], t: &str, individual: bool) -> Result<Verified> {
+        let session = Resources { threads: 2, memory: 1 << 28, spill: None }.session().unwrap();
+        // Shares of a, b and NULL: 4, 4 and 2 of 10.
+        let rows = [("1", "ab"), ("1", "ab"), ("2", "aabb"), ("3", "--")];
+        let rows: Vec<(&str, Option<&str>)> = rows
+            .iter()
+            .flat_map(|(zip, notes)| notes.split("").filter(|note| !note.is_empty()).map(|note| (*zip, note)))
+            .map(|(zip, note)| (zip, Some(note).filter(|note| *note != "-")))
+            .collect();
+        let of = |rows: &[(&str, Option<&str>)], ids: bool| {
+            let zip: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.0)).collect::<StringViewArray>());
+            let note: ArrayRef = Arc::new(rows.iter().map(|row| row.1).collect::<StringViewArray>());
+            let id: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..rows.len() as u64));
+            let columns =
+                [("zip", zip), ("note", note), ("id", id)].into_iter().take(if ids { 3 } else { 2 });
+            session.read_batch(RecordBatch::try_from_iter(columns).unwrap()).unwrap()
+        };
+        let model = Box::new(TCloseness::new(Decimal::parse(t).unwrap()).unwrap());
+        let requirements = [Requirement { model, sensitive: Some("note".into()) }];
+        let expected = Expected {
+            columns: vec![("zip".into(), Some(Arc::new(AsIs { text: true }))), ("note".into(), None)],
+            assignment: None,
+            requirements: &requirements,
+            sensitive: vec!["note".into()],
+            individual: individual.then(|| "id".into()),
+            suppression_limit: Some(Decimal::integer(1)),
+        };
+        let kept: Vec<_> = rows.iter().copied().filter(|(zip, _)| kept.contains(zip)).collect();
+        let (output, input) = (of(&kept, false), of(&rows, individual));
+        verify(&session, output, Some(input), &expected, &CancelToken::default()).await
+    }
+
+    #[tokio::test]
+    async fn classes_are_compared_with_the_whole_input() {
+        for individual in [false, true] {
+            let judge = |kept: &'static [&str], t| judge_closeness(kept, t, individual);
+            let verified = judge(&["1", "2"], "0.2").await.unwrap();
+            assert_eq!(verified.reached.iter().map(|x| x.unwrap().to_f64()).collect::<Vec<_>>(), [0.2]);
+            let refused = |verified: Result<Verified>| verified.unwrap_err().to_string();
+            assert!(refused(judge(&["1"], "0.2").await).contains("1 class misses rows"));
+            // Among themselves the released rows would be no distance apart.
+            let two = refused(judge(&["1", "2"], "0.19").await);
+            assert!(two.contains("2 classes fail a required model"), "{two}");
+            let three = refused(judge(&["1", "2", "3"], "0.7").await);
+            assert!(three.contains("1 class fails a required model"), "{three}");
+            // With individuals, a value that both of a class share is refused whatever t is.
+            assert_eq!(judge(&["1", "2", "3"], "0.8").await.is_ok(), !individual);
+        }
     }
 
     #[tokio::test]

@@ -177,20 +177,10 @@ impl PerClass {
     /// Takes the values of a batch: one array per sensitive column, then the arrays of the
     /// individual.
     pub(crate) fn values(&mut self, arrays: &[ArrayRef]) -> Result<Values> {
-        let doing = "counting sensitive values";
         self.held.at_least(self.columns.iter().map(InternedColumn::bytes).sum())?;
         let (arrays, individual) = arrays.split_at(self.columns.len());
-        let rows = self.columns.iter_mut().zip(arrays).map(|(column, array)| {
-            let converter = match &mut column.converter {
-                Some(converter) => converter,
-                none => {
-                    let field = SortField::new(array.data_type().clone());
-                    none.insert(RowConverter::new(vec![field]).context(doing)?)
-                }
-            };
-            let rows = converter.convert_columns(std::slice::from_ref(array)).context(doing)?;
-            Ok((rows, ArrayRef::clone(array)))
-        });
+        let rows = self.columns.iter_mut().zip(arrays);
+        let rows = rows.map(|(column, array)| Ok((column.rows(array)?, ArrayRef::clone(array))));
         let sensitive = rows.collect::<Result<_>>()?;
         let hashes = |array: &ArrayRef| array.as_primitive_opt::<UInt64Type>().cloned();
         let individual = match (&self.counter, individual) {
@@ -201,6 +191,19 @@ impl PerClass {
             }
         };
         Ok(Values { sensitive, individual })
+    }
+
+    /// Returns the numbers of some values of a sensitive column; `None` is NULL.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(crate) fn numbers(&mut self, column: usize, values: &ArrayRef) -> Result<Vec<Option<u32>>> {
+        let column = &mut self.columns[column];
+        let rows = column.rows(values)?;
+        let number = |row: usize| (!values.is_null(row)).then(|| column.number(rows.row(row).data()));
+        let numbers = (0..values.len()).map(number).collect();
+        self.held.at_least(self.columns.iter().map(InternedColumn::bytes).sum())?;
+        Ok(numbers)
     }
 
     /// Counts `rows` rows with the values at `row`.
@@ -279,6 +282,19 @@ impl InternedColumn {
         let numbers = self.numbers.capacity() * size_of::<(Box<[u8]>, u32, u8)>();
         let counts = self.counts.capacity() * size_of::<(Option<u32>, u64, u8)>();
         numbers + self.value_bytes + counts + self.known.capacity() * size_of::<(Option<u32>, u32, u8)>()
+    }
+
+    /// Returns values as bytes.
+    fn rows(&mut self, values: &ArrayRef) -> Result<Rows> {
+        let doing = "counting sensitive values";
+        let converter = match &mut self.converter {
+            Some(converter) => converter,
+            none => {
+                let field = SortField::new(values.data_type().clone());
+                none.insert(RowConverter::new(vec![field]).context(doing)?)
+            }
+        };
+        converter.convert_columns(std::slice::from_ref(values)).context(doing)
     }
 
     fn number(&mut self, value: &[u8]) -> u32 {

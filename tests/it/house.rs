@@ -157,7 +157,7 @@ fn tables() -> Vec<Table> {
             src: &["model"],
             sql: "model",
             rows: MODELS.iter().map(|row| row.doc).collect(),
-            support: &["mod"],
+            support: &["mod", "distribution"],
         },
         Table {
             name: "LOSSES and RISKS",

@@ -14,7 +14,7 @@ use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{
     Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply,
 };
-use datafusion_kanon::model::{Class, Counted, MODELS, Merge, Needs, Parameters, ValueCount};
+use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, Parameters, ValueCount};
 use proptest::prelude::*;
 
 fn decimal(text: &str) -> Decimal {
@@ -148,17 +148,30 @@ proptest! {
     }
 
     #[test]
-    fn models_survive_merging_as_declared(a in histograms(), b in histograms(), parameter in 1..20i64) {
-        let mut merged = a.clone();
-        b.iter().for_each(|(value, rows)| *merged.entry(*value).or_insert(0) += rows);
+    fn models_survive_merging_as_declared(
+        a in histograms(), b in histograms(), others in histograms(), parameter in 1..20i64
+    ) {
+        let both = |mut a: BTreeMap<Option<u32>, u64>, b: &BTreeMap<Option<u32>, u64>| {
+            b.iter().for_each(|(value, rows)| *a.entry(*value).or_insert(0) += rows);
+            a
+        };
+        let merged = both(a.clone(), &b);
+        let all = both(merged.clone(), &others);
+        let input = all.iter().map(|(value, count)| ValueCount { value: *value, count: *count });
+        let input = Distribution::new(Counted::Rows, input.collect());
         for row in MODELS {
-            let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(parameter)));
-            let model = (row.make)(Parameters::new(parameters.collect())).unwrap();
+            // A whole number, or a share where only that is a parameter.
+            let with = |number: Decimal| {
+                let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), number));
+                (row.make)(Parameters::new(parameters.collect()))
+            };
+            let share = Decimal::parse(&format!("{}e-2", parameter * 5)).unwrap();
+            let model = with(Decimal::integer(parameter)).or_else(|_| with(share)).unwrap();
             let name = row.doc.name;
             let holds = |histogram: &BTreeMap<Option<u32>, u64>| {
                 let counts = histogram.iter().map(|(value, count)| ValueCount { value: *value, count: *count });
-                let sensitive: Vec<ValueCount> = counts.filter(|_| model.needs() == Needs::SensitiveCounts).collect();
-                model.holds(model.value(&Class { size: histogram.values().sum(), sensitive: &sensitive }))
+                let sensitive: Vec<ValueCount> = counts.filter(|_| model.needs() != Needs::Size).collect();
+                model.holds(model.value(&Class { size: histogram.values().sum(), sensitive: &sensitive, input: &input }))
             };
             let (a_holds, b_holds) = (holds(&a), holds(&b));
             match model.merge(Counted::Rows) {

@@ -37,6 +37,7 @@ mod mutants_individuals;
 mod mutants_sensitive;
 mod papers;
 mod pruning;
+mod pycanon;
 mod reference;
 mod regions;
 mod releases;

@@ -362,14 +362,16 @@ impl Oracle {
             let tuple = self.levels.iter().zip(levels).map(|(column, level)| column[*level].labels[row]);
             groups.entry(tuple.collect()).or_default().push(row);
         }
+        let row = |row: usize| (self.rows.who(row), self.rows.sensitive[row]);
+        let all: Vec<Row> = (0..self.rows()).map(row).collect();
         let judged = |rows: Vec<usize>| {
-            let values: Vec<Row> =
-                rows.iter().map(|row| (self.rows.who(*row), self.rows.sensitive[*row])).collect();
+            let values: Vec<Row> = rows.iter().map(|at| row(*at)).collect();
+            let holds = |rule: &Rule| rule.holds_for(&values, &all, self.counted());
             let people: BTreeSet<usize> = values.iter().filter_map(|(who, _)| *who).collect();
             let too_small = |rule: &Rule| (people.len() as u64) < rule.min_size();
-            let fails = |rule: &Rule| rule.merge(self.counted()) == Merge::Any && !rule.holds_for(&values);
+            let fails = |rule: &Rule| rule.merge(self.counted()) == Merge::Any && !holds(rule);
             Members {
-                kept: rules.iter().all(|rule| !too_small(rule) && rule.holds_for(&values)),
+                kept: rules.iter().all(|rule| !too_small(rule) && holds(rule)),
                 fails_below: rules.iter().any(|rule| too_small(rule) || fails(rule)),
                 people,
                 rows,

@@ -171,6 +171,29 @@ fn oracle(measure: &Measure, rows: &[&Row]) -> Option<f64> {
             };
             classes.values().map(l).reduce(f64::min)
         }
+        "t_closeness" => {
+            // Each pair of somebody and a value of theirs; a value may be NULL.
+            let pairs = |rows: &[&Row]| -> BTreeMap<String, usize> {
+                let of_value = measure.sensitive.unwrap().1;
+                let mut having: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+                rows.iter().for_each(|row| having.entry(of_value(row)).or_default().push(row));
+                having.into_iter().map(|(value, rows)| (value, people(&rows).len())).collect()
+            };
+            let input = pairs(rows);
+            let shares = |counts: &BTreeMap<String, usize>, value: &String| {
+                counts.get(value).copied().unwrap_or(0) as f64 / counts.values().sum::<usize>() as f64
+            };
+            let t = |class: &Vec<&Row>| {
+                let (counts, size) = (pairs(class), people(class).len());
+                let is_known = measure.individual && size > 1 && counts.values().any(|count| *count == size);
+                if size == 0 || is_known {
+                    return f64::INFINITY;
+                }
+                let apart = input.keys().map(|value| (shares(&counts, value) - shares(&input, value)).abs());
+                apart.sum::<f64>() / 2.0
+            };
+            classes.values().map(t).reduce(f64::max)
+        }
         "prosecutor_risk_max" => smallest().into_iter().reduce(f64::max),
         "prosecutor_risk_mean" => {
             let all = smallest();
@@ -209,6 +232,8 @@ impl Measure {
             "l_diversity",
             "l_diversity",
             "entropy_l_diversity",
+            "t_closeness",
+            "t_closeness",
             "prosecutor_risk_max",
             "prosecutor_risk_mean",
             "share_at_risk",
@@ -219,13 +244,15 @@ impl Measure {
             true => vec![random.of(QUASI)],
             false => quasi.to_vec(),
         };
-        let is_model = name.ends_with("ity");
+        let is_model = name.ends_with("ity") || name == "t_closeness";
         Self {
             name,
             individual: random.chance(if is_model { 2 } else { 6 }),
-            sensitive: name.ends_with("l_diversity").then(|| match random.chance(3) {
-                true => random.of(SENSITIVE),
-                false => SENSITIVE[0],
+            sensitive: (name.ends_with("l_diversity") || name == "t_closeness").then(|| {
+                match random.chance(3) {
+                    true => random.of(SENSITIVE),
+                    false => SENSITIVE[0],
+                }
             }),
             quasi,
             filter: random.chance(4).then(|| random.of(CONDITIONS)),
@@ -286,6 +313,8 @@ const PLAIN: &[Plain] = &[
 ];
 
 fn shown(value: Option<f64>) -> String {
+    // Rounding may leave a little of a distance of zero.
+    let value = value.map(|value| if value.abs() < 1e-12 { 0.0 } else { value });
     value.map_or("NULL".into(), |value| format!("{value:.9e}"))
 }
 

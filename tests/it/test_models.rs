@@ -7,6 +7,7 @@ use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::doc::Doc;
 use datafusion_kanon::model::k_anonymity::KAnonymity;
 use datafusion_kanon::model::l_diversity::LDiversity;
+use datafusion_kanon::model::t_closeness::TCloseness;
 use datafusion_kanon::model::{Class, ClassModel, Counted, Merge, Needs, Quantity, Requirement, Worst};
 use proptest::prelude::*;
 
@@ -22,6 +23,8 @@ pub(crate) enum Rule {
     Diverse(u64),
     /// No value has more than this share of the class, in percent: both, of individuals none. The alpha of alpha-k-anonymity.
     Share(u64),
+    /// `t_closeness` with this t in percent: both, of individuals none.
+    Close(u64),
     /// An even size: both, of individuals none, by sizes alone.
     Even,
     /// An odd size: none, by sizes alone.
@@ -36,9 +39,9 @@ pub(crate) enum Rule {
 
 /// All sets of requirements that the laws try.
 pub(crate) fn rule_sets() -> impl Strategy<Value = Vec<Rule>> {
-    use Rule::{Diverse, Even, LooseSize, Missing, NotTwoValues, Odd, Share, Size};
+    use Rule::{Close, Diverse, Even, LooseSize, Missing, NotTwoValues, Odd, Share, Size};
     let percent = prop::sample::select(vec![34, 50, 60, 75, 100]);
-    (0..14u8, 1..=6u64, 1..=4u64, percent, 0..=3u64).prop_map(|(set, k, l, percent, less)| {
+    (0..16u8, 1..=6u64, 1..=4u64, percent, 0..=3u64).prop_map(|(set, k, l, percent, less)| {
         let loose = LooseSize { least: k + 1, said: (k + 1).saturating_sub(less) };
         match set {
             0 | 1 => vec![Size(k)],
@@ -53,6 +56,8 @@ pub(crate) fn rule_sets() -> impl Strategy<Value = Vec<Rule>> {
             10 => vec![loose],
             11 => vec![loose, Share(percent)],
             12 => vec![Missing(l), Size(k)],
+            13 => vec![Close(percent / 2)],
+            14 => vec![Size(k), Close(percent / 2), Diverse(l)],
             _ => vec![Odd, Share(percent), Size(k)],
         }
     })
@@ -63,9 +68,12 @@ impl Rule {
         let model: Box<dyn ClassModel> = match self {
             Rule::Size(k) => Box::new(KAnonymity::new(k).unwrap()),
             Rule::Diverse(l) => Box::new(LDiversity::new(l).unwrap()),
+            Rule::Close(percent) => {
+                Box::new(TCloseness::new(Decimal::parse(&format!("{percent}e-2")).unwrap()).unwrap())
+            }
             other => Box::new(TestModel(other)),
         };
-        let sensitive = (model.needs() == Needs::SensitiveCounts).then(|| "value".to_owned());
+        let sensitive = (model.needs() != Needs::Size).then(|| "value".to_owned());
         Requirement { model, sensitive }
     }
 
@@ -75,14 +83,19 @@ impl Rule {
             Rule::Diverse(_) | Rule::Share(_) | Rule::NotTwoValues | Rule::Missing(_) => {
                 Needs::SensitiveCounts
             }
+            Rule::Close(_) => Needs::Distribution,
         }
     }
 
     pub(crate) fn merge(self, counted: Counted) -> Merge {
         match self {
-            Rule::Diverse(_) | Rule::Share(_) | Rule::Even if counted == Counted::Individuals => Merge::None,
+            Rule::Diverse(_) | Rule::Share(_) | Rule::Close(_) | Rule::Even
+                if counted == Counted::Individuals =>
+            {
+                Merge::None
+            }
             Rule::Size(_) | Rule::Diverse(_) | Rule::LooseSize { .. } | Rule::Missing(_) => Merge::Any,
-            Rule::Share(_) | Rule::Even => Merge::Both,
+            Rule::Share(_) | Rule::Close(_) | Rule::Even => Merge::Both,
             Rule::Odd | Rule::NotTwoValues => Merge::None,
         }
     }
@@ -92,15 +105,14 @@ impl Rule {
             Rule::Size(size) | Rule::Diverse(size) | Rule::LooseSize { said: size, .. } => size,
             Rule::Even => 2,
             Rule::Missing(_) => 0,
-            Rule::Share(_) | Rule::Odd | Rule::NotTwoValues => 1,
+            Rule::Share(_) | Rule::Close(_) | Rule::Odd | Rule::NotTwoValues => 1,
         }
     }
 
-    /// Whether a class of these rows holds.
-    pub(crate) fn holds_for(self, rows: &[Row]) -> bool {
+    /// Whether a class of these rows of a table holds.
+    pub(crate) fn holds_for(self, rows: &[Row], table: &[Row], counted: Counted) -> bool {
         let people: BTreeSet<usize> = rows.iter().filter_map(|(who, _)| *who).collect();
-        let having: BTreeSet<(Option<u8>, usize)> =
-            rows.iter().filter_map(|(who, value)| Some((*value, (*who)?))).collect();
+        let having = pairs(rows);
         let size = people.len() as u64;
         let mut counts: BTreeMap<u8, u64> = BTreeMap::new();
         having
@@ -113,6 +125,14 @@ impl Rule {
                 counts.len() as u64 >= l && counts.values().all(|count| count + l <= size + 1)
             }
             Rule::Share(percent) => counts.values().all(|count| 100 * count <= percent * size),
+            Rule::Close(percent) => {
+                let is_known = counted == Counted::Individuals && size > 1 && {
+                    let shared =
+                        |value: &Option<u8>| having.iter().filter(|(other, _)| other == value).count();
+                    having.iter().any(|(value, _)| shared(value) as u64 == size)
+                };
+                size > 0 && !is_known && is_close(&having, &pairs(table), percent)
+            }
             Rule::Even => size.is_multiple_of(2),
             Rule::Odd => !size.is_multiple_of(2),
             Rule::NotTwoValues => counts.len() != 2,
@@ -122,6 +142,26 @@ impl Rule {
             }
         }
     }
+}
+
+/// Each value that somebody has.
+fn pairs(rows: &[Row]) -> BTreeSet<(Option<u8>, usize)> {
+    rows.iter().filter_map(|(who, value)| Some((*value, (*who)?))).collect()
+}
+
+/// Whether the shares of all values differ by at most this many percent, added and halved.
+fn is_close(
+    class: &BTreeSet<(Option<u8>, usize)>,
+    table: &BTreeSet<(Option<u8>, usize)>,
+    percent: u64,
+) -> bool {
+    let of = |pairs: &BTreeSet<(Option<u8>, usize)>, value: Option<u8>| {
+        pairs.iter().filter(|(other, _)| *other == value).count() as i64
+    };
+    let (here, all) = (class.len() as i64, table.len() as i64);
+    let values: BTreeSet<Option<u8>> = table.iter().map(|(value, _)| *value).collect();
+    let apart: i64 = values.into_iter().map(|v| (of(class, v) * all - of(table, v) * here).abs()).sum();
+    100 * apart <= 2 * percent as i64 * here * all
 }
 
 /// A rule that is a model of its own.
@@ -187,8 +227,9 @@ impl ClassModel for TestModel {
 fn rules_are_what_they_say() {
     let rules = [
         vec![Rule::Size(3), Rule::Diverse(2), Rule::Share(50), Rule::Even, Rule::Odd, Rule::NotTwoValues],
-        vec![Rule::LooseSize { least: 4, said: 2 }, Rule::Missing(2)],
+        vec![Rule::LooseSize { least: 4, said: 2 }, Rule::Missing(2), Rule::Close(50)],
     ];
+    let table = [(Some(0), None), (Some(1), Some(0)), (Some(2), Some(0)), (Some(3), Some(1))];
     let values = [None, Some(0), Some(1)];
     let alone: Vec<Row> = values.map(|value| (None, value)).to_vec();
     let of_people = [None, Some(0), Some(1), Some(2)].map(|who| values.map(|value| (who, value)));
@@ -209,7 +250,8 @@ fn rules_are_what_they_say() {
             };
             let size =
                 |rows: &[Row]| rows.iter().filter_map(|row| row.0).collect::<BTreeSet<_>>().len() as u64;
-            let holds = |rows: &[Row]| size(rows) >= rule.min_size() && rule.holds_for(rows);
+            let holds =
+                |rows: &[Row]| size(rows) >= rule.min_size() && rule.holds_for(rows, &table, *counted);
             let (mut any, mut both) = (true, true);
             for a in classes {
                 for b in classes {

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::decimal::Decimal;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
-use crate::model::{ClassModel, Requirement};
+use crate::model::{ClassModel, Parameters, Requirement, make};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
 pub use crate::release::publish::recoding_record::{
@@ -95,7 +96,8 @@ pub struct ModelRecord {
     /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
-    /// The worst value of all released classes.
+    /// The worst value of all released classes; of a model that compares them with the whole input, the worst when the
+    /// released rows are the input, which anybody can compute.
     #[serde(serialize_with = "plainly")]
     pub reached: f64,
 }
@@ -107,6 +109,16 @@ impl ModelRecord {
             Some(column) => format!("{} of {column}", self.model),
             None => self.model.clone(),
         }
+    }
+
+    /// Makes the model.
+    ///
+    /// # Errors
+    /// A policy error for a model or a parameter that this version does not know.
+    pub fn requirement(&self) -> Result<Requirement> {
+        let parameters = self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
+        let model = make(&self.model, Parameters::new(parameters.collect::<Result<_>>()?))?;
+        Ok(Requirement { model, sensitive: self.sensitive.clone() })
     }
 }
 
@@ -342,7 +354,7 @@ pub struct SearchRecord {
     /// A lower bound on the loss of every anonymous node; `None` if it is proven that there is no
     /// such node.
     pub bound: Option<f64>,
-    /// The best recodings, at most three, best first.
+    /// The best recoding. Earlier versions logged up to three, best first.
     pub best: Vec<CandidateRecord>,
 }
 

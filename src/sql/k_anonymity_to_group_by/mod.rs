@@ -26,6 +26,8 @@
 //! - Branches are joined on G (NULL = NULL) if the input gives the same rows each time it is read,
 //!   is not a stream and would not search twice (`anonymize`), and G holds neither floats nor
 //!   nested types.
+//! - A measure that compares each class with all rows of its group (`t_closeness`) is left to the accumulator, like an
+//!   aggregate of another kind.
 //! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share
 //!   becomes a Filter below L1, unless it or the input can fail; arguments that can fail (`10 / x`,
 //!   casts, most functions) and another FILTER never meet in one branch.
@@ -157,6 +159,7 @@ impl KAnonymityToGroupBy {
     /// layers compute.
     fn branches(&self, aggregate: &Aggregate) -> std::result::Result<(Vec<Branch>, Vec<usize>), Stop> {
         let (mut branches, mut others): (Vec<Branch>, Vec<(usize, AggregateFunction)>) = Default::default();
+        let mut rest = Vec::new();
         for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
             let Expr::AggregateFunction(call) = expr.clone().unalias() else {
                 return Err(Stop::Declined("an aggregate that is not a call"));
@@ -165,6 +168,10 @@ impl KAnonymityToGroupBy {
                 others.push((at, call));
                 continue;
             };
+            if function.compares() {
+                rest.push(at);
+                continue;
+            }
             if !is_simple(&call) {
                 return Err(Stop::Declined("a measure with volatile or correlated arguments or subqueries"));
             }
@@ -175,7 +182,6 @@ impl KAnonymityToGroupBy {
                 None => branches.push(Branch::new(branches.len(), measure)),
             }
         }
-        let mut rest = Vec::new();
         for (at, call) in others {
             let plain = if is_simple(&call) { Plain::read(&call, aggregate.input.schema())? } else { None };
             let mut place = None;

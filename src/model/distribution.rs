@@ -1,0 +1,65 @@
+//! How often each value of a sensitive column occurs in the whole input: what models of distributions compare a class
+//! with.
+
+use super::{Counted, ValueCount};
+
+/// The frequency of each value of one sensitive column in the whole input, NULL being a value like any other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distribution {
+    counted: Counted,
+    /// Each value once, in the order of their numbers, NULL first.
+    values: Vec<ValueCount>,
+    total: u64,
+}
+
+impl Distribution {
+    /// The distribution of no input, for models that look at nothing but the class.
+    pub const NONE: &'static Self = &Self { counted: Counted::Rows, values: Vec::new(), total: 0 };
+
+    /// Creates the distribution of an input with these values, each once: the rows with each, or the distinct individuals.
+    pub fn new(counted: Counted, mut values: Vec<ValueCount>) -> Self {
+        values.sort_unstable_by_key(|count| count.value);
+        let total = values.iter().map(|count| count.count).sum();
+        Self { counted, values, total }
+    }
+
+    /// Returns the unit of the counts.
+    pub fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// Returns all values with their counts, in the order of their numbers, NULL first.
+    pub fn values(&self) -> &[ValueCount] {
+        &self.values
+    }
+
+    /// Returns the count of a value; 0 for one that does not occur.
+    pub fn of(&self, value: Option<u32>) -> u64 {
+        let at = self.values.binary_search_by_key(&value, |count| count.value);
+        at.map_or(0, |at| self.values[at].count)
+    }
+
+    /// Returns the sum of all counts: rows, or pairs of an individual and one of its values.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the bytes that the values take.
+    pub fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<ValueCount>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_their_numbers() {
+        let of = |value, count| ValueCount { value, count };
+        let input = Distribution::new(Counted::Rows, vec![of(Some(7), 3), of(None, 2), of(Some(0), 5)]);
+        assert_eq!([None, Some(0), Some(3), Some(7)].map(|value| input.of(value)), [2, 5, 0, 3]);
+        assert_eq!((input.total(), Distribution::NONE.total()), (10, 0));
+        assert_eq!(input.values(), [of(None, 2), of(Some(0), 5), of(Some(7), 3)]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The classes of a table, one after the other, with the counts that models look at.
+
+use std::sync::Arc;
+
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, lit};
+use datafusion::prelude::DataFrame;
+use futures::StreamExt;
+
+use super::distributions::distributions;
+use super::per_class::{ClassSummary, PerClass, Position, by_class};
+use crate::class::Budget;
+use crate::engine::functions::{counted, random_keys};
+use crate::engine::{Context, column};
+use crate::error::{Error, Result};
+use crate::model::{Class, Distribution, ValueCount};
+use crate::progress::CancelToken;
+
+/// A table in classes.
+pub(crate) struct InClasses<'a> {
+    pub(crate) table: &'a DataFrame,
+    /// The columns whose values form the classes.
+    pub(crate) labels: Vec<Expr>,
+    /// The sensitive columns, and whether a model compares a class with the whole column.
+    pub(crate) sensitive: Vec<(Expr, bool)>,
+    /// The two hash columns of the [individual](super::per_class::individual); none where rows are counted.
+    pub(crate) individual: Vec<Expr>,
+}
+
+/// A class as [`each_class`] shows it.
+pub struct SeenClass<'a> {
+    /// The rows of the class.
+    pub rows: u64,
+    /// The distinct individuals of the class, or its rows where none are counted.
+    pub size: u64,
+    /// For each sensitive column the individuals (or rows) with each value.
+    pub values: &'a [Vec<ValueCount>],
+    /// The same over the whole table, for the columns with which a model compares the class.
+    pub inputs: &'a [Distribution],
+    /// The numbers of its individuals, where they are counted.
+    pub individuals: Option<&'a [u32]>,
+}
+
+impl SeenClass<'_> {
+    /// Returns the class as a model sees it that looks at this sensitive column, or at none.
+    pub fn of_column(&self, column: Option<usize>) -> Class<'_> {
+        column.map_or(Class::of_size(self.size), |column| Class {
+            size: self.size,
+            sensitive: self.values.get(column).map_or(&[], Vec::as_slice),
+            input: self.inputs.get(column).unwrap_or(Distribution::NONE),
+        })
+    }
+}
+
+/// The name of the rows per group in [`grouped`].
+pub(crate) const ROWS: &str = "rows";
+
+/// Returns the name of a grouped column in [`grouped`].
+pub(crate) fn key(index: usize) -> String {
+    format!("key_{index}")
+}
+
+/// Returns the groups of some columns and their rows, under names that the table does not use.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(crate) fn grouped(
+    table: DataFrame,
+    columns: impl Iterator<Item = Expr>,
+    doing: &str,
+) -> Result<DataFrame> {
+    let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
+    let names = (0..keys.len()).map(|index| column(key(index))).collect();
+    let table = table.select(keys).context(doing)?;
+    table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
+}
+
+/// Calls `see` for every class; returns the number of distinct individuals, where they are counted.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(crate) async fn each_class(
+    of: InClasses<'_>,
+    budget: &Arc<dyn Budget>,
+    stop: &CancelToken,
+    doing: &str,
+    see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
+) -> Result<Option<u64>> {
+    let InClasses { table, labels, sensitive, individual } = of;
+    let mut fold = PerClass::new(sensitive.len(), !individual.is_empty(), budget);
+    let compared: Vec<_> =
+        sensitive.iter().map(|(column, is_compared)| is_compared.then(|| column.clone())).collect();
+    let inputs = distributions(table, &compared, &individual, &mut fold, stop).await?;
+    let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
+    let (of_labels, of_values) = (labels.len(), sensitive.len() + individual.len());
+    let columns = labels.into_iter().chain(sensitive.into_iter().map(|(column, _)| column)).chain(individual);
+    let groups = grouped(table.clone(), columns, doing)?;
+    let (labels, values) = (keys(0..of_labels), keys(of_labels..of_labels + of_values));
+    let sorted = by_class(groups, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
+    let mut stream = sorted.execute_stream().await.context(doing)?;
+    let mut rows = 0u64;
+    let mut show = |rows: u64, ended: ClassSummary| {
+        see(&SeenClass {
+            rows,
+            size: ended.size(rows),
+            values: &ended.values,
+            inputs: &inputs,
+            individuals: ended.individuals.as_deref(),
+        });
+    };
+    while let Some(batch) = stream.next().await {
+        stop.check()?;
+        let batch = batch.context(doing)?;
+        let (class, columns) = Position::split(&batch)?;
+        let (counts, values) =
+            columns.split_last().ok_or_else(|| Error::internal("each_class: a class has no count"))?;
+        let (counts, values) = (counted(counts)?, fold.values(values)?);
+        for (row, count) in counts.iter().enumerate() {
+            if fold.begins(class.at(row)) {
+                show(std::mem::take(&mut rows), fold.take());
+            }
+            rows += *count;
+            fold.add(row, &values, *count)?;
+        }
+    }
+    if rows > 0 {
+        show(rows, fold.take());
+    }
+    Ok(fold.individuals())
+}
