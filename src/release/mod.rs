@@ -1,11 +1,14 @@
 //! The release: profile, choose, apply, verify, publish.
 //!
-//! [`release`] is the whole pipeline in one function. The other entry points stop earlier:
+//! [`release`] is the whole pipeline in one function. Its middle, from the recoding that was found to
+//! verified rows (`pipeline.rs`), is shared with `anonymize()` in SQL: the one has a folder of files as its
+//! sink, the other the engine's spill file (`verified_rows.rs`). The other entry points stop earlier:
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
 mod check_record;
 mod concrete_recoding;
+mod pipeline;
 pub mod profile;
 pub mod publish;
 pub(crate) mod released_labels;
@@ -14,11 +17,11 @@ mod released_regions;
 pub mod role_checks;
 mod search;
 mod search_progress;
+pub mod sink;
 pub(crate) mod verified_rows;
 mod verify_folder;
 
 use std::path::Path;
-use std::sync::Arc;
 
 pub use publish::make_record::risks;
 pub(crate) use search::{ask, can_be_searched};
@@ -27,22 +30,18 @@ pub use search::{limit, load, search, search_minimal};
 pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
 
-use crate::class::{Budget, ClassSizes};
-use crate::engine::{Context, PoolBudget, Resources, Run};
+use crate::class::ClassSizes;
+use crate::engine::{Resources, Run};
 use crate::error::Result;
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::progress::Phase;
-use crate::release::apply::ClassNumbers;
-use crate::release::concrete_recoding::{concrete, expected, finer};
+use crate::release::pipeline::{Passed, recode_and_verify};
 use crate::release::publish::make_record::{Before, private_record, public_record, recoding_record};
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord, models_text};
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
-use crate::release::publish::write;
-use crate::release::search::nothing_found;
-use crate::verify::as_is::{self, ReleasedRows};
 use crate::verify::expected::least_holders;
-use crate::verify::verify;
 
 /// A published release.
 #[derive(Debug)]
@@ -97,46 +96,14 @@ pub async fn release(
     };
 
     let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 1))?;
-    let best = outcome.best.first().ok_or_else(|| nothing_found(policy, before.limit, &outcome))?;
-    let (chosen, mut kept, costs) = concrete(policy, loaded.schema(), &classes, &best.recoding)?;
-    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-    memory.grow(kept.bytes() + chosen.shown.bytes())?;
-    let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
-    drop(classes);
-
-    run.progress.begin(Phase::Write, kept.total_rows());
-    let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
-    let rows = plan.execute_stream().await.context("planning the release")?;
-    let footer = write::footer(&models_text(&policy.requirements));
-    let folder = staging.release();
-    let done = |rows| run.progress.done(rows);
-    let parts = write::write(rows, policy, &chosen, &kept, &footer, &folder, &memory, run.stop, &done);
-    let parts = parts.await?;
-
-    run.progress.begin(Phase::Verify, 0);
-    verify_folder::check_files(&staging.release(), &parts, &chosen.schema, &footer, write::CREATED_BY)?;
-    let (verified, unique, as_is) = {
-        let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain).await?;
-        crate::verify::same_types(loaded.schema(), again.schema())?;
-        let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "assignment"));
-        let expected = expected(policy, &again.policy, &chosen.shown, &memory)?;
-        let (session, table) = (&again.session, again.table);
-        let output = verify_folder::read_parts(session, &staging.release(), &parts)?;
-        let mut verified = verify(session, output.clone(), Some(table.clone()), &expected, run.stop).await?;
-        let rows =
-            ReleasedRows::new(session, output.clone(), Some(table.clone()), &expected, &verified, run.stop);
-        let rows = rows.await?;
-        let mut as_is = rows.shown().await?;
-        role_checks::check_released(policy, &rows).await?;
-        let unique = rows.unique_together().await?;
-        verified.replace_reached(rows.reached().await?);
-        let finer = finer(policy, &chosen.shown);
-        as_is::reveals(session, output, table, &expected, &finer, &mut as_is, run.stop).await?;
-        (verified, unique, as_is)
-    };
+    let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain);
+    let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
+    let Passed { chosen, costs, verified, findings } =
+        recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;
     input.still_the_same()?;
 
-    let public = public_record(policy, &chosen, &verified, unique, &parts, &staging.release())?;
+    let public =
+        public_record(policy, &chosen, &verified, findings.unique, files.parts(), &staging.release())?;
     staging.write_record(&public)?;
     let private = private_record(
         source,
@@ -145,7 +112,7 @@ pub async fn release(
         &public,
         &before,
         &verified,
-        as_is,
+        findings.as_is,
         &chosen.shown,
         method,
         &outcome,

@@ -17,6 +17,7 @@ use crate::progress::{CancelToken, Silent};
 use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{concrete, expected};
 use crate::release::publish::write;
+use crate::release::sink::RecodedRows;
 use crate::release::{load, search, verify_folder};
 use crate::verify::{Verified, verify};
 
@@ -64,8 +65,8 @@ async fn released(
     let numbers = ClassNumbers::new(table, kept.keys.clone(), &memory).unwrap();
     let plan = apply::apply(loaded.table.clone(), policy, numbers).unwrap();
     let (rows, folder) = (plan.execute_stream().await.unwrap(), tempfile::tempdir().unwrap());
-    let written = write::write(rows, policy, &chosen, &kept, &[], folder.path(), &memory, run.stop, &|_| {});
-    let parts = written.await.unwrap();
+    let recoded = RecodedRows { rows, policy, chosen: &chosen, kept: &kept, memory: &memory };
+    let parts = write::write(recoded, &[], folder.path(), run.stop, &|_| {}).await.unwrap();
 
     let output = verify_folder::read_parts(&again.session, folder.path(), &parts).unwrap();
     let expected = expected(policy, &again.policy, &chosen.shown, &memory).unwrap();

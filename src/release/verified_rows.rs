@@ -1,31 +1,30 @@
 //! A release as the rows of a query: chosen, applied and verified like a folder, but kept in the
 //! engine's spill file.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::prelude::DataFrame;
+use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
-use crate::class::{Budget, ClassTable};
+use crate::class::ClassTable;
 use crate::engine::replay_table::table_of_partitions;
 use crate::engine::spilled_rows::SpilledRows;
-use crate::engine::{Context, PoolBudget, Run};
+use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
 use crate::method::is_partition;
 use crate::policy::Policy;
 use crate::progress::Silent;
-use crate::release::apply::{self, ClassNumbers};
-use crate::release::concrete_recoding::{concrete, expected};
+use crate::release::pipeline::recode_and_verify;
 use crate::release::publish::write;
-use crate::release::released_recoding::{self, released_schema};
-use crate::release::search::{limit, nothing_found, search};
+use crate::release::released_recoding::{self, Chosen, released_schema};
+use crate::release::search::search;
+use crate::release::sink::{RecodedRows, Sink};
 use crate::release::{released_regions, role_checks};
-use crate::verify::as_is::ReleasedRows;
-use crate::verify::verify;
 
 /// Returns the columns of a release of a table with this schema. Fields lack descriptors, which are
 /// unknown before the search.
@@ -71,31 +70,43 @@ pub(crate) async fn anonymize(
     .await
     .map_err(|_| Error::internal("verified_rows: the thread of the search failed"))?;
     let (_, outcome) = outcome?;
-    let best = outcome.best.first();
-    let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), &outcome))?;
-    let (chosen, mut kept, _) = concrete(policy, loaded.schema(), &classes, &best.recoding)?;
-    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
-    memory.grow(kept.bytes() + chosen.shown.bytes())?;
-    let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
-    drop(classes);
+    let session = loaded.session.clone();
+    let again = ready(Ok(Loaded { session, table: plain_table, policy: Arc::clone(policy) }));
+    let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, rows: None };
+    recode_and_verify(run, loaded, classes, &outcome, again, &mut spill).await?;
+    spill.rows.ok_or_else(not_taken)
+}
 
-    let doing = "generalizing and ordering the rows";
-    let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
-    let rows = plan.execute_stream().await.context(doing)?;
-    let schema = schema(policy, loaded.schema())?;
-    let labels = write::labels(policy, &chosen, &kept)?;
-    let labelled = rows.map(|batch| {
-        let batch = write::labelled(&batch.context(doing)?, policy, &chosen, &labels)?;
-        RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).context(doing)
-    });
-    let verified =
-        SpilledRows::write(runtime, Arc::clone(&schema), labelled.boxed(), run.stop, doing).await?;
-    let output = table_of_partitions(&loaded.session, vec![Arc::new(verified.clone())])?;
-    let output = canonical_floats_as_they_are(output)?;
-    let expected = expected(policy, policy, &chosen.shown, &memory)?;
-    let table = || Some(plain_table.clone());
-    let found = verify(&loaded.session, output.clone(), table(), &expected, run.stop).await?;
-    let rows = ReleasedRows::new(&loaded.session, output, table(), &expected, &found, run.stop).await?;
-    role_checks::check_released(policy, &rows).await?;
-    Ok(verified)
+/// The engine's spill file as the sink of a run.
+struct Spill {
+    runtime: Arc<RuntimeEnv>,
+    schema: SchemaRef,
+    rows: Option<SpilledRows>,
+}
+
+fn not_taken() -> Error {
+    Error::internal("verified_rows: the rows of a release were not taken")
+}
+
+impl Sink for Spill {
+    const IS_RECORDED: bool = false;
+
+    async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()> {
+        let doing = "generalizing and ordering the rows";
+        let RecodedRows { rows, policy, chosen, kept, .. } = recoded;
+        let labels = write::labels(policy, chosen, kept)?;
+        let schema = Arc::clone(&self.schema);
+        let labelled = rows.map(|batch| {
+            let batch = write::labelled(&batch.context(doing)?, policy, chosen, &labels)?;
+            RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).context(doing)
+        });
+        let (runtime, schema) = (Arc::clone(&self.runtime), Arc::clone(&self.schema));
+        self.rows = Some(SpilledRows::write(runtime, schema, labelled.boxed(), run.stop, doing).await?);
+        Ok(())
+    }
+
+    fn taken(&self, session: &SessionContext, _chosen: &Chosen) -> Result<DataFrame> {
+        let rows = self.rows.clone().ok_or_else(not_taken)?;
+        canonical_floats_as_they_are(table_of_partitions(session, vec![Arc::new(rows)])?)
+    }
 }

@@ -22,6 +22,7 @@ use datafusion_kanon::release::apply::ClassNumbers;
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::publish::write;
 use datafusion_kanon::release::released_recoding::{self, ClassKeys, KeptClasses, Shown};
+use datafusion_kanon::release::sink::RecodedRows;
 use datafusion_kanon::release::{apply, load};
 use datafusion_kanon::verify::{self, Expected};
 
@@ -1005,9 +1006,8 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         let out = tempfile::tempdir().unwrap();
         let footer = write::footer("k_anonymity(5)");
         let rows = plan.execute_stream().await.unwrap();
-        write::write(rows, policy, &right, &labelled, &footer, out.path(), &budget, &stop, &|_| {})
-            .await
-            .unwrap();
+        let recoded = RecodedRows { rows, policy, chosen: &right, kept: &labelled, memory: &budget };
+        write::write(recoded, &footer, out.path(), &stop, &|_| {}).await.unwrap();
 
         let session = resources.session().unwrap();
         let parts = Input::find(out.path().to_str().unwrap()).unwrap();

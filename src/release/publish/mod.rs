@@ -7,6 +7,7 @@ pub(crate) mod make_record;
 pub(crate) mod order;
 pub mod recoding_record;
 pub mod record;
+pub(crate) mod released_files;
 pub mod staging;
 pub(crate) mod target;
 mod work_folder;

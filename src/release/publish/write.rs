@@ -8,7 +8,6 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{BatchCoalescer, cast, take};
 use arrow::datatypes::{SchemaRef, UInt64Type};
 use arrow::record_batch::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
@@ -16,13 +15,14 @@ use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use futures::StreamExt;
 
-use crate::class::{Budget, Held};
+use crate::class::Held;
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
 use crate::release::publish::digest;
 use crate::release::released_recoding::{Chosen, KeptClasses};
+use crate::release::sink::RecodedRows;
 
 /// The rows per batch, the rows per row group and the bytes after which a new file begins. All are
 /// fixed: they shape the bytes.
@@ -55,22 +55,18 @@ pub fn footer(models: &str) -> Vec<(String, String)> {
     vec![("kanon.models".to_owned(), models.to_owned())]
 }
 
-/// Writes the ordered rows of `apply` into `folder` as numbered parts.
+/// Writes ordered rows into `folder` as numbered parts.
 ///
 /// # Errors
 /// A data error when the plan or the disk fails.
-#[expect(clippy::too_many_arguments, reason = "all that a release is made of")]
 pub async fn write(
-    mut rows: SendableRecordBatchStream,
-    policy: &Policy,
-    chosen: &Chosen,
-    kept: &KeptClasses,
+    recoded: RecodedRows<'_>,
     footer: &[(String, String)],
     folder: &Path,
-    memory: &Arc<dyn Budget>,
     stop: &CancelToken,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
+    let RecodedRows { mut rows, policy, chosen, kept, memory } = recoded;
     let labels = labels(policy, chosen, kept)?;
     let held = Held::new(memory);
     let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new(), held };

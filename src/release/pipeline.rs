@@ -1,0 +1,87 @@
+//! From the recoding that a search found to rows that were verified: the same way for the files of a release and for the
+//! rows of a query.
+
+use std::sync::Arc;
+
+use crate::class::{Budget, ClassTable};
+use crate::engine::{Context, PoolBudget, Run};
+use crate::error::Result;
+use crate::input::Loaded;
+use crate::method::Outcome;
+use crate::progress::Phase;
+use crate::release::apply::{self, ClassNumbers};
+use crate::release::concrete_recoding::{concrete, expected, finer};
+use crate::release::released_recoding::Chosen;
+use crate::release::role_checks;
+use crate::release::search::{limit, nothing_found};
+use crate::release::sink::{RecodedRows, Sink};
+use crate::verify::as_is::{self, AsIsColumn, ReleasedRows, UniqueTogether};
+use crate::verify::{Verified, same_types, verify};
+
+/// What a run made, verified.
+pub(crate) struct Passed {
+    pub(crate) chosen: Chosen,
+    /// The loss of each quasi-identifier.
+    pub(crate) costs: Vec<f64>,
+    pub(crate) verified: Verified,
+    /// What a record tells besides.
+    pub(crate) findings: Findings,
+}
+
+/// What is found out about the released columns, for a record.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) unique: UniqueTogether,
+    pub(crate) as_is: Vec<AsIsColumn>,
+}
+
+/// Recodes the rows as a search of `classes` found best, and verifies what the sink took of them against the input,
+/// which is read `again` by the second way of reading it.
+///
+/// # Errors
+/// Any failure; nobody may read the rows then.
+pub(crate) async fn recode_and_verify<S: Sink>(
+    run: &Run<'_>,
+    loaded: &Loaded,
+    classes: ClassTable,
+    outcome: &Outcome,
+    again: impl Future<Output = Result<Loaded>>,
+    sink: &mut S,
+) -> Result<Passed> {
+    let policy = &loaded.policy;
+    let best = outcome.best.first();
+    let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), outcome))?;
+    let (chosen, mut kept, costs) = concrete(policy, loaded.schema(), &classes, &best.recoding)?;
+    let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
+    memory.grow(kept.bytes() + chosen.shown.bytes())?;
+    let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
+    drop(classes);
+
+    run.progress.begin(Phase::Write, kept.total_rows());
+    let plan = apply::apply(loaded.table.clone(), policy, numbers)?;
+    let rows = plan.execute_stream().await.context("planning the release")?;
+    sink.take(run, RecodedRows { rows, policy, chosen: &chosen, kept: &kept, memory: &memory }).await?;
+
+    run.progress.begin(Phase::Verify, 0);
+    let again = again.await?;
+    same_types(loaded.schema(), again.schema())?;
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "assignment"));
+    let expected = expected(policy, &again.policy, &chosen.shown, &budget)?;
+    let (session, input) = (&again.session, || again.table.clone());
+    let output = sink.taken(session, &chosen)?;
+    let mut verified = verify(session, output.clone(), Some(input()), &expected, run.stop).await?;
+    let rows =
+        ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, run.stop).await?;
+    let mut findings = Findings::default();
+    if S::IS_RECORDED {
+        findings.as_is = rows.shown().await?;
+    }
+    role_checks::check_released(policy, &rows).await?;
+    if S::IS_RECORDED {
+        findings.unique = rows.unique_together().await?;
+        verified.replace_reached(rows.reached().await?);
+        let finer = finer(policy, &chosen.shown);
+        as_is::reveals(session, output, input(), &expected, &finer, &mut findings.as_is, run.stop).await?;
+    }
+    Ok(Passed { chosen, costs, verified, findings })
+}

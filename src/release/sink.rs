@@ -1,0 +1,44 @@
+//! Where the recoded rows of a run go.
+
+use std::sync::Arc;
+
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use crate::class::Budget;
+use crate::engine::Run;
+use crate::error::Result;
+use crate::policy::Policy;
+use crate::release::released_recoding::{Chosen, KeptClasses};
+
+/// The recoded rows of a run, in order.
+pub struct RecodedRows<'a> {
+    /// The rows of [`apply`](super::apply::apply).
+    pub rows: SendableRecordBatchStream,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// What the quasi-identifiers show.
+    pub chosen: &'a Chosen,
+    /// The kept classes, whose labels the rows get.
+    pub kept: &'a KeptClasses,
+    /// The budget that the sink's memory comes from.
+    pub memory: &'a Arc<dyn Budget>,
+}
+
+/// Where recoded rows go, and lie unread until they are verified.
+pub(crate) trait Sink {
+    /// Whether a record tells what was found out about the released columns.
+    const IS_RECORDED: bool;
+
+    /// Takes all rows.
+    ///
+    /// # Errors
+    /// A data error when the plan or the disk fails.
+    async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()>;
+
+    /// Returns the rows as they were written.
+    ///
+    /// # Errors
+    /// A data error when they cannot be read; an unmet one when more lies there than they.
+    fn taken(&self, session: &SessionContext, chosen: &Chosen) -> Result<DataFrame>;
+}
