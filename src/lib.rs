@@ -65,7 +65,7 @@
 //! measure                        loss and risk
 //! class    model                 the class table | is a class safe
 //! generalize                     coarser values
-//! error doc decimal role papers plural
+//! error doc decimal role papers parameter plural
 //! ```
 //!
 //! The public API is SQL ([`sql`]), policies ([`policy`]), the release ([`release()`](release::release)) and its verification
@@ -111,6 +111,7 @@ pub mod method;
 pub mod model;
 #[doc(hidden)]
 pub mod papers;
+pub mod parameter;
 mod plural;
 pub mod policy;
 pub mod progress;

@@ -226,7 +226,7 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
 pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
     let row = RISKS.iter().find(|row| row.doc.name == name);
     let row = row.ok_or_else(|| Error::internal("release: a risk measure is missing from the table"))?;
-    Ok((row.make)(row.defaults)?.value(sizes).unwrap_or(0.0))
+    Ok(row.with(&[])?.value(sizes).unwrap_or(0.0))
 }
 
 /// Lists the columns whose classes each show a region of their own.

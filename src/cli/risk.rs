@@ -68,7 +68,8 @@ impl Risk {
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
             let shown = if row.is_share { percent(value) } else { format!("{value:.0}") };
-            let constants: Vec<String> = row.defaults.iter().map(ToString::to_string).collect();
+            let defaults = row.parameters.iter().filter_map(|parameter| parameter.default);
+            let constants: Vec<String> = defaults.map(|constant| constant.to_string()).collect();
             let name = match constants.as_slice() {
                 [] => row.doc.name.to_owned(),
                 text => format!("{}({})", row.doc.name, text.join(", ")),

@@ -9,7 +9,7 @@ use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result, of_file};
 use crate::input::hierarchy_files::HierarchyFiles;
-use crate::model::{MODELS, Needs, Parameters, Requirement};
+use crate::model::{MODELS, Needs, Requirement};
 use crate::policy::{Folder, PolicySpec};
 
 /// An opened policy file.
@@ -95,17 +95,18 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);
     let pairs = pairs.map(|(parameter, value)| match Decimal::parse(value) {
-        Ok(value) => Ok(((*parameter).to_owned(), value)),
-        Err(why) => Err(Error::policy(format!("{parameter}: {why}, found `{value}`"))),
+        Ok(value) => Ok((parameter.name.to_owned(), value)),
+        Err(why) => Err(Error::policy(format!("{}: {why}, found `{value}`", parameter.name))),
     });
-    let parameters = Parameters::new(pairs.collect::<Result<_>>().map_err(|e| e.at(place()))?);
-    let model = (row.make)(parameters).map_err(|e| e.at(place()))?;
+    let given = pairs.collect::<Result<Vec<_>>>().map_err(|e| e.at(place()))?;
+    let model = row.with(&given).map_err(|e| e.at(place()))?;
     let column = (model.needs() != Needs::Size).then_some("sensitive column");
     match (column, sensitive) {
         (None, []) => Ok(Requirement { model, sensitive: None }),
         (Some(_), [column]) => Ok(Requirement { model, sensitive: Some((*column).to_owned()) }),
         _ => {
-            let takes: Vec<&str> = row.parameters.iter().copied().chain(column).collect();
+            let takes: Vec<&str> =
+                row.parameters.iter().map(|parameter| parameter.name).chain(column).collect();
             Err(Error::policy(format!("{name} takes ({})", takes.join(", "))).at(place()))
         }
     }

@@ -22,13 +22,8 @@ use crate::doc::Doc;
 use crate::papers;
 
 /// The row of [`RISKS`](super::RISKS) for this measure.
-pub const ROW: RiskRow = RiskRow {
-    doc: DOC,
-    is_share: false,
-    parameters: &[],
-    defaults: &[],
-    make: |_| Ok(Box::new(ExpectedReidentifications)),
-};
+pub const ROW: RiskRow =
+    RiskRow { doc: DOC, is_share: false, parameters: &[], make: |_| Ok(Box::new(ExpectedReidentifications)) };
 
 const DOC: &Doc = &Doc {
     name: "expected_reidentifications",

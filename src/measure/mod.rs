@@ -27,9 +27,12 @@ pub mod share_at_risk;
 use std::fmt::Debug;
 
 use crate::class::{ClassSizes, ClassTable, EvaluatedNode, EvaluatedRecoding};
+use crate::decimal::Decimal;
 pub use crate::decimal::ratio;
 use crate::doc::Doc;
+use crate::error::Result;
 use crate::model::Needs;
+use crate::parameter::{Parameter, Settings};
 
 /// When a loss is guaranteed to grow going up the lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,12 +153,20 @@ pub struct RiskRow {
     pub doc: &'static Doc,
     /// Whether the risk is a share rather than a count.
     pub is_share: bool,
-    /// The names of its constants, in the order of a call's arguments.
-    pub parameters: &'static [&'static str],
-    /// The default values of the constants.
-    pub defaults: &'static [crate::decimal::Decimal],
-    /// Makes the measure and validates its constants.
-    pub make: fn(&[crate::decimal::Decimal]) -> crate::error::Result<Box<dyn RiskMeasure>>,
+    /// Its parameters, in the order of a call's arguments; each has a default.
+    pub parameters: &'static [Parameter],
+    /// Makes the measure.
+    pub make: fn(&Settings) -> Result<Box<dyn RiskMeasure>>,
+}
+
+impl RiskRow {
+    /// Makes the measure with parameters by their names; the others have their defaults.
+    ///
+    /// # Errors
+    /// A policy error for a wrong or an unknown parameter.
+    pub fn with(&self, given: &[(String, Decimal)]) -> Result<Box<dyn RiskMeasure>> {
+        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
+    }
 }
 
 /// All risk measures.

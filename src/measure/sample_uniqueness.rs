@@ -21,13 +21,8 @@ use crate::doc::Doc;
 use crate::papers;
 
 /// The row of [`RISKS`](super::RISKS) for this measure.
-pub const ROW: RiskRow = RiskRow {
-    doc: DOC,
-    is_share: true,
-    parameters: &[],
-    defaults: &[],
-    make: |_| Ok(Box::new(SampleUniqueness)),
-};
+pub const ROW: RiskRow =
+    RiskRow { doc: DOC, is_share: true, parameters: &[], make: |_| Ok(Box::new(SampleUniqueness)) };
 
 const DOC: &Doc = &Doc {
     name: "sample_uniqueness",

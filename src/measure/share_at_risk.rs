@@ -12,7 +12,7 @@
 //! use datafusion_kanon::class::ClassSizes;
 //! use datafusion_kanon::measure::share_at_risk::ROW;
 //! let sizes: ClassSizes = [1, 4, 5, 10].into_iter().collect();
-//! let risk = (ROW.make)(&[Decimal::parse("0.2")?])?;
+//! let risk = ROW.with(&[("r".to_owned(), Decimal::parse("0.2")?)])?;
 //! assert_eq!(risk.value(&sizes), Some(0.25));
 //! assert_eq!(risk.value(&ClassSizes::default()), None);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
@@ -22,19 +22,23 @@ use super::{RiskMeasure, RiskRow, ratio};
 use crate::class::ClassSizes;
 use crate::decimal::Decimal;
 use crate::doc::Doc;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::papers;
+use crate::parameter::{Kind, Parameter};
 
 /// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
     doc: DOC,
     is_share: true,
-    parameters: &["r"],
-    defaults: &[ShareAtRisk::DEFAULT.bound],
-    make: |constants| match constants {
-        [bound] => Ok(Box::new(ShareAtRisk::new(*bound)?)),
-        _ => Err(Error::policy("share_at_risk takes one constant, the bound r between 0 and 1")),
-    },
+    parameters: &[R],
+    make: |settings| Ok(Box::new(ShareAtRisk { bound: settings.number("r")? })),
+};
+
+const R: Parameter = Parameter {
+    name: "r",
+    kind: Kind::Share,
+    default: Some(ShareAtRisk::DEFAULT.bound),
+    summary: "the greatest risk that is accepted",
 };
 
 const DOC: &Doc = &Doc {
@@ -60,9 +64,7 @@ impl ShareAtRisk {
     /// # Errors
     /// A policy error when r is not between 0 and 1.
     pub fn new(bound: Decimal) -> Result<Self> {
-        if bound < Decimal::integer(0) || bound > Decimal::integer(1) {
-            return Err(Error::policy(format!("r: expected a share between 0 and 1, found {bound}")));
-        }
+        R.check(bound).map_err(|error| error.at(R.name))?;
         Ok(Self { bound })
     }
 

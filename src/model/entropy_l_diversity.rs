@@ -39,18 +39,22 @@ use super::l_diversity::LDiversity;
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::{Decimal, ratio};
 use crate::doc::Doc;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::papers;
+use crate::parameter::{Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
-    parameters: &["l"],
-    make: |mut parameters| {
-        let l = parameters.take("l")?;
-        parameters.finish(DOC)?;
-        Ok(Box::new(EntropyLDiversity::new(l)?))
-    },
+    parameters: &[L],
+    make: |settings| Ok(Box::new(EntropyLDiversity::new(settings.number("l")?)?)),
+};
+
+const L: Parameter = Parameter {
+    name: "l",
+    kind: Kind::AtLeastOne,
+    default: None,
+    summary: "the number of equally frequent values that are as evenly spread",
 };
 
 const DOC: &Doc = &Doc {
@@ -76,9 +80,7 @@ impl EntropyLDiversity {
     /// # Errors
     /// A policy error unless l is at least 1.
     pub fn new(l: Decimal) -> Result<Self> {
-        if l < Decimal::integer(1) {
-            return Err(Error::policy(format!("l: expected a number of at least 1, found {l}")));
-        }
+        L.check(l).map_err(|error| error.at(L.name))?;
         Ok(Self { l })
     }
 
@@ -152,7 +154,7 @@ impl ClassModel for EntropyLDiversity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Parameters, ValueCount, make};
+    use crate::model::{ValueCount, make};
 
     fn value(size: u64, counts: &[(Option<u32>, u64)]) -> f64 {
         let counts = counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count });
@@ -164,7 +166,7 @@ mod tests {
     }
 
     fn model(l: &str) -> Result<Box<dyn ClassModel>> {
-        make("entropy_l_diversity", Parameters::new(vec![("l".into(), Decimal::parse(l).unwrap())]))
+        make("entropy_l_diversity", &[("l".into(), Decimal::parse(l).unwrap())])
     }
 
     #[test]

@@ -21,18 +21,22 @@
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::papers;
+use crate::parameter::{Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
-    parameters: &["k"],
-    make: |mut parameters| {
-        let k = parameters.take_count("k")?;
-        parameters.finish(DOC)?;
-        Ok(Box::new(KAnonymity::new(k)?))
-    },
+    parameters: &[K],
+    make: |settings| Ok(Box::new(KAnonymity::new(settings.count("k")?)?)),
+};
+
+const K: Parameter = Parameter {
+    name: "k",
+    kind: Kind::Count,
+    default: None,
+    summary: "the least number of individuals of a class",
 };
 
 const DOC: &Doc = &Doc {
@@ -55,10 +59,8 @@ impl KAnonymity {
     /// # Errors
     /// A policy error unless k is from 1 to `i64::MAX`.
     pub fn new(k: u64) -> Result<Self> {
-        match i64::try_from(k) {
-            Ok(1..) => Ok(Self { k }),
-            _ => Err(Error::policy(format!("k: expected an integer from 1 to {}, found {k}", i64::MAX))),
-        }
+        K.check_count(k)?;
+        Ok(Self { k })
     }
 }
 
@@ -107,7 +109,7 @@ impl ClassModel for KAnonymity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Parameters, make};
+    use crate::model::make;
 
     #[test]
     fn a_class_of_k_holds() {
@@ -119,16 +121,15 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        let k = |n: &str| Parameters::new(vec![("k".into(), Decimal::parse(n).unwrap())]);
-        assert!(make("k_anonymity", k("5")).is_ok());
+        let k = |n: &str| vec![("k".into(), Decimal::parse(n).unwrap())];
+        assert!(make("k_anonymity", &k("5")).is_ok());
         for wrong in ["0", "-1", "2.5", "1e17"] {
-            let made = make("k_anonymity", k(wrong));
+            let made = make("k_anonymity", &k(wrong));
             assert_eq!(made.is_err(), wrong != "1e17", "{wrong}");
         }
-        assert!(make("k_anonymity", Parameters::default()).is_err());
-        let extra =
-            Parameters::new(vec![("k".into(), Decimal::integer(5)), ("l".into(), Decimal::integer(2))]);
-        assert!(make("k_anonymity", extra).unwrap_err().to_string().contains("no parameter `l`"));
-        assert!(make("k_anonimity", k("5")).unwrap_err().to_string().contains("did you mean `k_anonymity`"));
+        assert!(make("k_anonymity", &[]).is_err());
+        let extra = [("k".into(), Decimal::integer(5)), ("l".into(), Decimal::integer(2))];
+        assert!(make("k_anonymity", &extra).unwrap_err().to_string().contains("no parameter `l`"));
+        assert!(make("k_anonimity", &k("5")).unwrap_err().to_string().contains("did you mean `k_anonymity`"));
     }
 }

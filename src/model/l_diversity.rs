@@ -30,18 +30,22 @@
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::papers;
+use crate::parameter::{Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
-    parameters: &["l"],
-    make: |mut parameters| {
-        let l = parameters.take_count("l")?;
-        parameters.finish(DOC)?;
-        Ok(Box::new(LDiversity::new(l)?))
-    },
+    parameters: &[L],
+    make: |settings| Ok(Box::new(LDiversity::new(settings.count("l")?)?)),
+};
+
+const L: Parameter = Parameter {
+    name: "l",
+    kind: Kind::Count,
+    default: None,
+    summary: "the least number of different values of a class",
 };
 
 const DOC: &Doc = &Doc {
@@ -64,10 +68,8 @@ impl LDiversity {
     /// # Errors
     /// A policy error unless l is from 1 to `i64::MAX`.
     pub fn new(l: u64) -> Result<Self> {
-        match i64::try_from(l) {
-            Ok(1..) => Ok(Self { l }),
-            _ => Err(Error::policy(format!("l: expected an integer from 1 to {}, found {l}", i64::MAX))),
-        }
+        L.check_count(l)?;
+        Ok(Self { l })
     }
 }
 
@@ -125,7 +127,7 @@ impl ClassModel for LDiversity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Parameters, ValueCount, make};
+    use crate::model::{ValueCount, make};
 
     #[test]
     fn only_values_count() {
@@ -154,8 +156,7 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        let l =
-            |n: &str| make("l_diversity", Parameters::new(vec![("l".into(), Decimal::parse(n).unwrap())]));
+        let l = |n: &str| make("l_diversity", &[("l".into(), Decimal::parse(n).unwrap())]);
         assert!(l("2").is_ok());
         for wrong in ["0", "-1", "2.5"] {
             assert!(l(wrong).is_err(), "{wrong}");

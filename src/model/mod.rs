@@ -16,6 +16,7 @@ use std::fmt::Debug;
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
+use crate::parameter::{Parameter, Settings};
 pub use distribution::Distribution;
 
 /// The facts of a class that a model needs.
@@ -180,60 +181,24 @@ pub trait ClassModel: Debug + Send + Sync {
     fn parameters(&self) -> Vec<(&'static str, Decimal)>;
 }
 
-/// The parameters of a model, by name.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Parameters(Vec<(String, Decimal)>);
-
-impl Parameters {
-    /// Creates parameters from pairs.
-    pub fn new(pairs: Vec<(String, Decimal)>) -> Self {
-        Self(pairs)
-    }
-
-    /// Takes the positive integer `name`.
-    ///
-    /// # Errors
-    /// A policy error when it is missing or not an integer of at least 1.
-    pub fn take_count(&mut self, name: &str) -> Result<u64> {
-        let value = self.take(name)?;
-        value.to_u64().filter(|n| *n > 0).ok_or_else(|| {
-            Error::policy(format!("expected an integer of at least 1, found {value}")).at(name)
-        })
-    }
-
-    /// Takes the number `name`.
-    ///
-    /// # Errors
-    /// A policy error when it is missing.
-    pub fn take(&mut self, name: &str) -> Result<Decimal> {
-        let at = self.0.iter().position(|(key, _)| key == name);
-        let at = at.ok_or_else(|| Error::policy(format!("the parameter `{name}` is missing")))?;
-        Ok(self.0.swap_remove(at).1)
-    }
-
-    /// Refuses parameters that were not taken.
-    ///
-    /// # Errors
-    /// A policy error that names a parameter unknown to the model.
-    pub fn finish(self, doc: &Doc) -> Result<()> {
-        match self.0.first() {
-            None => Ok(()),
-            Some((name, _)) => Err(Error::policy(format!(
-                "`{}` has no parameter `{name}`; it takes {}",
-                doc.name, doc.parameters
-            ))),
-        }
-    }
-}
-
 /// A row of [`MODELS`].
 pub struct ModelRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// The names of its parameters, in the order of a call's arguments.
-    pub parameters: &'static [&'static str],
-    /// Makes the model and validates its parameters; nothing validates them later.
-    pub make: fn(Parameters) -> Result<Box<dyn ClassModel>>,
+    /// Its parameters, in the order of a call's arguments.
+    pub parameters: &'static [Parameter],
+    /// Makes the model.
+    pub make: fn(&Settings) -> Result<Box<dyn ClassModel>>,
+}
+
+impl ModelRow {
+    /// Makes the model with parameters by their names.
+    ///
+    /// # Errors
+    /// A policy error for a wrong, a missing or an unknown parameter.
+    pub fn with(&self, given: &[(String, Decimal)]) -> Result<Box<dyn ClassModel>> {
+        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
+    }
 }
 
 /// All models.
@@ -244,35 +209,16 @@ pub const MODELS: &[ModelRow] =
 ///
 /// # Errors
 /// A policy error for an unknown model or a wrong parameter.
-pub fn make(name: &str, parameters: Parameters) -> Result<Box<dyn ClassModel>> {
+pub fn make(name: &str, given: &[(String, Decimal)]) -> Result<Box<dyn ClassModel>> {
     let row = find(MODELS, |row| row.doc, name)
         .map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")))?;
-    (row.make)(parameters)
+    row.with(given)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::k_anonymity::KAnonymity;
-
-    fn parameters(pairs: &[(&str, &str)]) -> Parameters {
-        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), Decimal::parse(value).unwrap()));
-        Parameters::new(pairs.collect())
-    }
-
-    #[test]
-    fn a_count_is_an_integer_of_at_least_one() {
-        let count = |value: &str| parameters(&[("k", value)]).take_count("k").map_err(|e| e.to_string());
-        assert_eq!((count("1"), count("5")), (Ok(1), Ok(5)));
-        for wrong in ["0", "-1", "2.5"] {
-            assert_eq!(count(wrong), Err(format!("k: expected an integer of at least 1, found {wrong}")));
-        }
-        let mut two = parameters(&[("k", "5"), ("l", "2")]);
-        assert_eq!(two.take_count("l"), Ok(2));
-        assert!(two.take("l").unwrap_err().to_string().contains("`l` is missing"));
-        assert_eq!(two.take("k"), Ok(Decimal::integer(5)));
-        assert!(two.finish(k_anonymity::ROW.doc).is_ok());
-    }
 
     #[test]
     fn a_table_reaches_the_worst_of_its_classes() {
@@ -287,7 +233,7 @@ mod tests {
     #[test]
     fn a_requirement_names_its_parameters_and_its_column() {
         assert_eq!(Requirement::of_sizes(KAnonymity::new(5).unwrap()).text(), "k_anonymity(5)");
-        let Ok(model) = make("l_diversity", parameters(&[("l", "2")])) else { panic!("no model of classes") };
+        let model = make("l_diversity", &[("l".into(), Decimal::integer(2))]).unwrap();
         assert_eq!((model.min_size(), model.required()), (2, Decimal::integer(2)));
         assert_eq!(model.parameters(), [("l", Decimal::integer(2))]);
         assert_eq!(

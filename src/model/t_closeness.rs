@@ -39,18 +39,22 @@ use arrow::datatypes::i256;
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::papers;
+use crate::parameter::{Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
-    parameters: &["t"],
-    make: |mut parameters| {
-        let t = parameters.take("t")?;
-        parameters.finish(DOC)?;
-        Ok(Box::new(TCloseness::new(t)?))
-    },
+    parameters: &[T],
+    make: |settings| Ok(Box::new(TCloseness::new(settings.number("t")?)?)),
+};
+
+const T: Parameter = Parameter {
+    name: "t",
+    kind: Kind::Share,
+    default: None,
+    summary: "the share of a class that may differ from the whole input",
 };
 
 const DOC: &Doc = &Doc {
@@ -73,9 +77,7 @@ impl TCloseness {
     /// # Errors
     /// A policy error unless t is from 0 to 1.
     pub fn new(t: Decimal) -> Result<Self> {
-        if t < Decimal::integer(0) || t > Decimal::integer(1) {
-            return Err(Error::policy(format!("t: expected a number from 0 to 1, found {t}")));
-        }
+        T.check(t).map_err(|error| error.at(T.name))?;
         Ok(Self { t })
     }
 }
@@ -148,14 +150,14 @@ impl ClassModel for TCloseness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Distribution, Parameters, ValueCount, make};
+    use crate::model::{Distribution, ValueCount, make};
 
     fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
         counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
     }
 
     fn model(t: &str) -> Result<Box<dyn ClassModel>> {
-        make("t_closeness", Parameters::new(vec![("t".into(), Decimal::parse(t).unwrap())]))
+        make("t_closeness", &[("t".into(), Decimal::parse(t).unwrap())])
     }
 
     fn holds(t: &str, input: &Distribution, size: u64, class: &[(Option<u32>, u64)]) -> bool {

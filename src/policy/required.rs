@@ -6,7 +6,7 @@ use super::keys::{Keys, expected, join, number, string};
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result};
-use crate::model::{self, ClassModel, MODELS, Needs, Parameters, k_anonymity};
+use crate::model::{self, ClassModel, MODELS, Needs, k_anonymity};
 
 /// Keys of a `[[require]]` that are reserved for a later version.
 const REQUIRE_LATER: &[&str] = &["quasi"];
@@ -17,7 +17,7 @@ pub(super) struct Required {
     /// `require[0]`; `None` for the short form `k = ...`, whose parameter is its own place.
     pub(super) path: Option<String>,
     pub(super) model: &'static str,
-    pub(super) parameters: Parameters,
+    pub(super) parameters: Vec<(String, Decimal)>,
     /// The sensitive column, if the policy names it.
     pub(super) sensitive: Option<String>,
 }
@@ -31,16 +31,16 @@ impl Required {
         };
         let row = find(MODELS, |row| row.doc, &name)
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
-        let known: Vec<&str> = [&["model", "sensitive"], row.parameters].concat();
+        let names = row.parameters.iter().map(|parameter| parameter.name);
+        let known: Vec<&str> = ["model", "sensitive"].into_iter().chain(names.clone()).collect();
         let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
         let mut parameters = Vec::new();
-        for parameter in row.parameters {
-            if let Some(value) = keys.take(parameter, number)? {
-                parameters.push(((*parameter).to_owned(), value));
+        for name in names {
+            if let Some(value) = keys.take(name, number)? {
+                parameters.push((name.to_owned(), value));
             }
         }
         let sensitive = keys.take("sensitive", string)?;
-        let parameters = Parameters::new(parameters);
         let required = Self { path: Some(path), model: row.doc.name, parameters, sensitive };
         let looks_at = required.make()?.needs();
         if let (Some(path), Needs::Size, Some(_)) = (&required.path, looks_at, &required.sensitive) {
@@ -52,7 +52,7 @@ impl Required {
 
     /// Makes the model.
     pub(super) fn make(&self) -> Result<Box<dyn ClassModel>> {
-        model::make(self.model, self.parameters.clone()).map_err(|error| match &self.path {
+        model::make(self.model, &self.parameters).map_err(|error| match &self.path {
             Some(path) => error.at(path),
             None => error,
         })
@@ -64,8 +64,8 @@ impl Required {
     }
 }
 
-pub(super) fn k_of(k: Decimal) -> Parameters {
-    Parameters::new(vec![("k".into(), k)])
+pub(super) fn k_of(k: Decimal) -> Vec<(String, Decimal)> {
+    vec![("k".into(), k)]
 }
 
 /// Reads `k = 5`, short for a `[[require]]` of k-anonymity.

@@ -243,7 +243,7 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     }
     let least: u64 = format!("{:.0}", 1.0 / highest).parse().map_err(|_| wrong())?;
     let smallest: ClassSizes = [least].into_iter().collect();
-    let of_smallest = |row: &RiskRow| Ok::<_, Error>((row.make)(row.defaults)?.value(&smallest));
+    let of_smallest = |row: &RiskRow| Ok::<_, Error>(row.with(&[])?.value(&smallest));
     let is_below = |a: f64, b: f64| a <= b * (1.0 + ROUNDING);
     // One individual of a smallest class is matched correctly, and at most one of each class.
     let mut right = of_smallest(&prosecutor_risk_max::ROW)?.map(recorded) == Some(highest)

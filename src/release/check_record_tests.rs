@@ -6,7 +6,7 @@ use arrow::record_batch::RecordBatch;
 use super::*;
 use crate::decimal::Decimal;
 use crate::engine::Resources;
-use crate::model::{MODELS, Parameters, make};
+use crate::model::{MODELS, make};
 use crate::release::publish::record::{ColumnRecord, FORMAT, RecodingRecord, TableRecord};
 
 #[test]
@@ -105,9 +105,11 @@ fn individuals_reach_no_more_than_their_rows() {
         let by_row: BTreeSet<_> = rows.iter().zip(0u64..).map(|((_, value), row)| (row, *value)).collect();
         for row in MODELS {
             let with = |number: i64| {
-                let parameters =
-                    row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(number)));
-                make(row.doc.name, Parameters::new(parameters.collect()))
+                let parameters = row
+                    .parameters
+                    .iter()
+                    .map(|parameter| (parameter.name.to_owned(), Decimal::integer(number)));
+                row.with(&parameters.collect::<Vec<_>>())
             };
             let model = with(2).or_else(|_| with(1)).unwrap();
             let of_individuals = model.value(&Class::of_values(individuals, &counts(&known)));
@@ -125,8 +127,7 @@ fn individuals_reach_no_more_than_their_rows() {
 
 /// l-diversity of diagnoses.
 fn diversity(l: i64) -> Requirement {
-    let parameters = [("l".to_owned(), Decimal::integer(l))].into();
-    let model = make("l_diversity", Parameters::new(parameters)).unwrap();
+    let model = make("l_diversity", &[("l".to_owned(), Decimal::integer(l))]).unwrap();
     Requirement { model, sensitive: Some("diagnosis".into()) }
 }
 
@@ -160,9 +161,8 @@ fn diversity_is_bounded_by_rows_and_by_individuals() {
 /// more values than their rows.
 #[test]
 fn entropy_is_bounded_by_the_diversity_of_rows() {
-    let parameters =
-        Parameters::new([("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap())].into());
-    let model = make("entropy_l_diversity", parameters).unwrap();
+    let parameters = [("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap())];
+    let model = make("entropy_l_diversity", &parameters).unwrap();
     let entropy = Requirement { model, sensitive: Some("diagnosis".into()) };
     let can =
         |value, by_rows, least| is_reached(&reached(value), &entropy, Some(Quantity::Count(by_rows)), least);
@@ -196,7 +196,7 @@ fn public(columns: Vec<ColumnRecord>, levels: Vec<LevelRecord>, models: Vec<Mode
 #[test]
 fn risks_are_possible() {
     let sizes: ClassSizes = [4, 4, 4, 4, 4, 16, 16, 16, 16, 16].into_iter().collect();
-    let value = |row: &RiskRow| recorded((row.make)(row.defaults).unwrap().value(&sizes).unwrap());
+    let value = |row: &RiskRow| recorded(row.with(&[]).unwrap().value(&sizes).unwrap());
     let mut public = public(Vec::new(), Vec::new(), Vec::new());
     public.risk = RISKS.iter().map(|row| (row.doc.name.to_owned(), value(row))).collect();
     let mut least = |share: f64| {

@@ -15,9 +15,8 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::engine::into_engine;
 use crate::measure::{RiskMeasure, RiskRow};
-use crate::model::{
-    Class, ClassModel, Counted, Distribution, ModelRow, Needs, Parameters, Quantity, ValueCount, Worst,
-};
+use crate::model::{Class, ClassModel, Counted, Distribution, ModelRow, Needs, Quantity, ValueCount, Worst};
+use crate::parameter::Parameter;
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
 #[derive(Clone, Copy)]
@@ -36,17 +35,17 @@ impl Row {
 
     /// Returns the constants before the columns. A model has none: the value it reaches needs no
     /// bound.
-    pub(super) fn constants(self) -> &'static [&'static str] {
+    pub(super) fn constants(self) -> &'static [Parameter] {
         match self {
             Row::Model(_) => &[],
             Row::Risk(row) => row.parameters,
         }
     }
 
-    fn make(self, constants: &[Decimal]) -> crate::error::Result<Number> {
+    fn make(self, constants: &[(String, Decimal)]) -> crate::error::Result<Number> {
         match self {
             Row::Model(row) => reached_by(row).map(Number::Reached),
-            Row::Risk(row) => (row.make)(constants).map(Number::Risk),
+            Row::Risk(row) => row.with(constants).map(Number::Risk),
         }
     }
 
@@ -71,17 +70,15 @@ impl Row {
         function: &str,
         literals: impl Iterator<Item = Option<&'a ScalarValue>>,
     ) -> Result<Number> {
-        let places = self.constants().iter().zip(1..);
-        let places = places.map(|(name, position)| Constant { function, position, name });
-        let constants: Vec<(Constant<'_>, Decimal)> = places
-            .zip(literals)
-            .map(|(place, literal)| Ok((place, place.number(literal)?)))
-            .collect::<Result<_>>()?;
-        let numbers: Vec<Decimal> = constants.iter().map(|(_, number)| *number).collect();
-        self.make(&numbers).map_err(|e| match constants.first() {
-            Some((place, _)) => place.refused(&e),
-            None => into_engine(e.at(function)),
-        })
+        let read = |((parameter, position), literal): ((&Parameter, usize), Option<&ScalarValue>)| {
+            let place = Constant { function, position, name: parameter.name };
+            let value = place.number(literal)?;
+            parameter.check(value).map_err(|why| place.refused(&why))?;
+            Ok((parameter.name.to_owned(), value))
+        };
+        let constants = self.constants().iter().zip(1..).zip(literals).map(read);
+        let constants = constants.collect::<Result<Vec<_>>>()?;
+        self.make(&constants).map_err(|error| into_engine(error.at(function)))
     }
 
     /// Returns which end of the per-class values is the overall value.
@@ -114,8 +111,8 @@ impl Row {
 /// Creates the model with every parameter 1: its `value` and its worst end do not depend on the
 /// requirement.
 fn reached_by(row: &ModelRow) -> crate::error::Result<Box<dyn ClassModel>> {
-    let ones = row.parameters.iter().map(|name| ((*name).to_owned(), Decimal::integer(1)));
-    (row.make)(Parameters::new(ones.collect()))
+    let ones = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), Decimal::integer(1)));
+    row.with(&ones.collect::<Vec<_>>())
 }
 
 /// The number that is computed from classes.

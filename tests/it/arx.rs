@@ -22,7 +22,7 @@ use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::measure::LOSSES;
 use datafusion_kanon::method::Outcome;
 use datafusion_kanon::method::lattice::Found;
-use datafusion_kanon::model::{MODELS, Parameters, Requirement, k_anonymity::KAnonymity, make};
+use datafusion_kanon::model::{MODELS, Requirement, k_anonymity::KAnonymity, make};
 use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
 use datafusion_kanon::release;
 use serde::Deserialize;
@@ -157,8 +157,8 @@ impl Asked {
     fn requirements(self) -> Vec<Requirement> {
         let k = self.k.map(|k| Requirement::of_sizes(KAnonymity::new(k).unwrap()));
         let model = self.model.map(|(model, number)| {
-            let parameters = vec![(parameter(model).to_owned(), Decimal::parse(number).unwrap())];
-            let model = make(model, Parameters::new(parameters)).unwrap();
+            let parameters = [(parameter(model).to_owned(), Decimal::parse(number).unwrap())];
+            let model = make(model, &parameters).unwrap();
             Requirement { model, sensitive: Some(SENSITIVE.to_owned()) }
         });
         k.into_iter().chain(model).collect()
@@ -193,7 +193,7 @@ impl Asked {
 /// The name of a model's only parameter.
 fn parameter(model: &str) -> &'static str {
     let row = MODELS.iter().find(|row| row.doc.name == model).unwrap();
-    row.parameters[0]
+    row.parameters[0].name
 }
 
 /// What one node comes to under one demand.

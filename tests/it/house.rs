@@ -60,7 +60,7 @@ fn sources() -> Vec<Source> {
 /// words (`error`, `decimal`, ...) lie below all, and the class table knows `model`, because a judged node is classes
 /// and models together.
 const LAYERS: &[&[&str]] = &[
-    &["decimal", "doc", "error", "papers", "plural", "progress", "role"],
+    &["decimal", "doc", "error", "papers", "parameter", "plural", "progress", "role"],
     &["generalize"],
     &["class", "model"],
     &["measure"],

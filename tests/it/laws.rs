@@ -14,7 +14,7 @@ use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{
     Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply,
 };
-use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, Parameters, ValueCount};
+use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, ValueCount};
 use proptest::prelude::*;
 
 fn decimal(text: &str) -> Decimal {
@@ -162,8 +162,8 @@ proptest! {
         for row in MODELS {
             // A whole number, or a share where only that is a parameter.
             let with = |number: Decimal| {
-                let parameters = row.parameters.iter().map(|name| ((*name).to_owned(), number));
-                (row.make)(Parameters::new(parameters.collect()))
+                let parameters = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), number));
+                row.with(&parameters.collect::<Vec<_>>())
             };
             let share = Decimal::parse(&format!("{}e-2", parameter * 5)).unwrap();
             let model = with(Decimal::integer(parameter)).or_else(|_| with(share)).unwrap();

@@ -13,6 +13,7 @@ use datafusion_kanon::generalize::GENERALIZERS;
 use datafusion_kanon::measure::LOSSES;
 use datafusion_kanon::method::METHODS;
 use datafusion_kanon::model::MODELS;
+use datafusion_kanon::parameter::Parameter;
 use datafusion_kanon::sql::k_anonymity_to_group_by;
 use datafusion_kanon::sql::options::KanonOptions;
 use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
@@ -95,7 +96,12 @@ fn page() -> String {
         }
     }
     page += "\nModels:\n\n";
-    MODELS.iter().for_each(|row| of_row(&mut page, row.doc));
+    for row in MODELS {
+        of_row(&mut page, row.doc);
+        for Parameter { name, kind, summary, .. } in row.parameters {
+            writeln!(page, "  `{name}`: {summary}, {}.", kind.range()).unwrap();
+        }
+    }
     page += "\nObjectives (losses):\n\n";
     LOSSES.iter().for_each(|row| of_row(&mut page, row.doc()));
     page += "\nMethods:\n\n";

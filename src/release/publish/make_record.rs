@@ -45,7 +45,7 @@ pub(crate) struct Before {
 pub fn risks(sizes: &ClassSizes) -> Result<BTreeMap<String, f64>> {
     let mut all = BTreeMap::new();
     for row in RISKS {
-        if let Some(value) = (row.make)(row.defaults)?.value(sizes) {
+        if let Some(value) = row.with(&[])?.value(sizes) {
             all.insert(row.doc.name.to_owned(), value);
         }
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
-use crate::model::{ClassModel, Parameters, Requirement, make};
+use crate::model::{ClassModel, Requirement, make};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
 pub use crate::release::publish::recoding_record::{
@@ -117,7 +117,7 @@ impl ModelRecord {
     /// A policy error for a model or a parameter that this version does not know.
     pub fn requirement(&self) -> Result<Requirement> {
         let parameters = self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
-        let model = make(&self.model, Parameters::new(parameters.collect::<Result<_>>()?))?;
+        let model = make(&self.model, &parameters.collect::<Result<Vec<_>>>()?)?;
         Ok(Requirement { model, sensitive: self.sensitive.clone() })
     }
 }

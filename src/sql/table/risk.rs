@@ -49,7 +49,8 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     };
     let k = measure(k_anonymity::ROW.doc.name, Vec::new()).map(|k| k.unalias().alias("k"));
     let risks = RISKS.iter().map(|row| {
-        let constants = row.defaults.iter().map(|constant| lit(constant.to_f64())).collect();
+        let defaults = row.parameters.iter().filter_map(|parameter| parameter.default);
+        let constants = defaults.map(|constant| lit(constant.to_f64())).collect();
         measure(row.doc.name, constants)
     });
     let all: Vec<Expr> = k.into_iter().chain(risks.flatten()).collect();
