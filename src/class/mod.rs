@@ -308,7 +308,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::decimal::Decimal;
     use crate::error::Kind;
-    use crate::generalize::{Argument, GENERALIZERS, Options, Value};
+    use crate::generalize::{Argument, GENERALIZERS, Value};
     use arrow::array::{Array, ArrayRef, Int32Array, StringViewArray};
 
     /// A column for tests: `key` and its numbers, or no hierarchy.
@@ -317,11 +317,8 @@ pub(crate) mod tests {
             None => vec![],
             Some((key, numbers)) => {
                 let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-                (row.levels)(
-                    &Argument::Numbers(numbers.iter().map(|n| Decimal::integer(*n)).collect()),
-                    &Options::default(),
-                )
-                .unwrap()
+                let numbers = numbers.iter().map(|n| Decimal::integer(*n)).collect();
+                row.with(&Argument::Numbers(numbers), &[]).unwrap()
             }
         };
         QuasiColumn {

@@ -14,7 +14,7 @@ use crate::class::tests::{quasi, table};
 use crate::class::{ClassTable, QuasiColumn};
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, GENERALIZERS, Hierarchy, Options, date, hierarchy};
+use crate::generalize::{Argument, GENERALIZERS, Hierarchy, date, hierarchy};
 
 /// Returns the canonical form of a region.
 pub(in crate::class) fn canonical(column: &EncodedColumn, region: Region) -> Region {
@@ -89,14 +89,13 @@ fn labels_of_every_kind_of_column() {
     let words: ArrayRef = Arc::new(StringViewArray::from(words.to_vec()));
     let file = [["*", "m"], ["{a; b}", "\\m"], ["other", "other"], ["rest", "other"], ["x or missing", "m"]];
     let file = Argument::Table(file.iter().map(|row| row.map(str::to_owned).to_vec()).collect());
-    let by_file = (hierarchy::ROW.levels)(&file, &Options::default()).unwrap();
+    let by_file = hierarchy::ROW.with(&file, &[]).unwrap();
     let clip = Clip::new(Some(Decimal::integer(0)), Some(Decimal::integer(90))).unwrap();
     let mut clipped = quasi("clipped", &numbers, Some(("floor", &[10])));
     clipped.hierarchy = clipped.hierarchy.clipped(&clip).unwrap();
     let mut of_file = quasi("file", &words, None);
     of_file.hierarchy = Hierarchy::new(&DataType::Utf8View, by_file).unwrap();
-    let years =
-        (date::ROW.levels)(&Argument::Words(vec!["month".into(), "decade".into()]), &Options::default());
+    let years = date::ROW.with(&Argument::Words(vec!["month".into(), "decade".into()]), &[]);
     let mut dated = quasi("date", &dates, None);
     dated.hierarchy = Hierarchy::new(&DataType::Date32, years.unwrap()).unwrap();
     let table = table(vec![
@@ -118,7 +117,7 @@ fn labels_of_every_kind_of_column() {
 fn labels_of_difficult_columns() {
     let leveled = |values: &ArrayRef, key: &str, argument: &Argument| {
         let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-        let levels = (row.levels)(argument, &Options::default()).unwrap();
+        let levels = row.with(argument, &[]).unwrap();
         let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
         QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }
     };
@@ -225,8 +224,7 @@ fn labels_of_difficult_columns() {
 }
 
 fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
-    let levels =
-        (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "n").unwrap(), &Options::default()).unwrap();
+    let levels = hierarchy::ROW.with(&hierarchy::parse_csv(file, "n").unwrap(), &[]).unwrap();
     let values: ArrayRef = Arc::new(StringViewArray::from(values));
     let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
     table(vec![(QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }, values)])

@@ -16,6 +16,7 @@ use crate::input::{Input, Loaded, open};
 use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::measure::share_at_risk::ShareAtRisk;
 use crate::measure::{RISKS, RiskMeasure};
+use crate::parameter::Parameter;
 use crate::progress::Phase;
 use crate::release::profile::profile;
 use crate::release::publish::record::plain_number;
@@ -68,8 +69,8 @@ impl Risk {
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
             let shown = if row.is_share { percent(value) } else { format!("{value:.0}") };
-            let defaults = row.parameters.iter().filter_map(|parameter| parameter.default);
-            let constants: Vec<String> = defaults.map(|constant| constant.to_string()).collect();
+            let defaults = row.parameters.iter().filter_map(Parameter::default);
+            let constants: Vec<String> = defaults.map(ToString::to_string).collect();
             let name = match constants.as_slice() {
                 [] => row.doc.name.to_owned(),
                 text => format!("{}({})", row.doc.name, text.join(", ")),

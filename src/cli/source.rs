@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result, of_file};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Needs, Requirement};
+use crate::parameter::Setting;
 use crate::policy::{Folder, PolicySpec};
 
 /// An opened policy file.
@@ -94,7 +94,7 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let row = row.map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")).at(place()))?;
     let (constants, sensitive) = arguments.split_at(arguments.len().min(row.parameters.len()));
     let pairs = row.parameters.iter().zip(constants);
-    let pairs = pairs.map(|(parameter, value)| match Decimal::parse(value) {
+    let pairs = pairs.map(|(parameter, value)| match Setting::parse(value, parameter.kind) {
         Ok(value) => Ok((parameter.name.to_owned(), value)),
         Err(why) => Err(Error::policy(format!("{}: {why}, found `{value}`", parameter.name))),
     });

@@ -37,11 +37,12 @@ use super::bounds::{
 use super::clip::Clip;
 use super::decimal_steps::{scale_of, threshold};
 use super::naive_bounds::{bound_text, open_end, reaches};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::parameter::Settings;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -55,7 +56,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: Some("bands"),
     takes: Takes::Lists,
     options: &[],
-    levels: |argument: &Argument, _: &Options| {
+    levels: |argument: &Argument, _: &Settings| {
         let Argument::Lists(lists) = argument else {
             return Err(Error::policy("expected one list of cut points per level, finest first"));
         };

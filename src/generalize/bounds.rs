@@ -48,7 +48,7 @@ impl Grid {
         let descriptor = Descriptor::new(name).with(self.step);
         match self.origin == Decimal::integer(0) {
             true => descriptor,
-            false => descriptor.with_option(ORIGIN.key, self.origin),
+            false => descriptor.with_option(ORIGIN.name, self.origin),
         }
     }
 

@@ -36,10 +36,11 @@ use super::bounds::{decimal_text, map_integers, not_numbers};
 use super::decimal_steps::{check_number, map_decimals, threshold, value as decimal_value};
 use super::naive_bounds::reaches;
 use super::value::{narrow, widen};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
+use crate::parameter::Settings;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -53,7 +54,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: None,
     takes: Takes::Ends,
     options: &[],
-    levels: |argument: &Argument, _: &Options| match argument {
+    levels: |argument: &Argument, _: &Settings| match argument {
         Argument::Ends(low, high) => Ok(vec![Arc::new(Clip::new(*low, *high)?)]),
         _ => Err(Error::policy("expected two bounds such as [0, 90]")),
     },
@@ -303,7 +304,8 @@ mod tests {
 
     use super::*;
     use crate::generalize::laws_tests::{agree, float};
-    use crate::generalize::{GENERALIZERS, Hierarchy, Setting};
+    use crate::generalize::{GENERALIZERS, Hierarchy};
+    use crate::parameter::Parameter;
 
     fn clip(low: &str, high: &str) -> Clip {
         let end = |end: &str| (!end.is_empty()).then(|| Decimal::parse(end).unwrap());
@@ -314,9 +316,9 @@ mod tests {
         let Some(row) = GENERALIZERS.iter().find(|row| row.key == Some(key)) else {
             return Hierarchy::new(input, vec![]);
         };
-        let mut options = Options::default();
-        row.options.iter().for_each(|option| options.add(option, Setting::Number(Decimal::integer(origin))));
-        Hierarchy::new(input, (row.levels)(argument, &options)?)
+        let origin = |option: &Parameter| (option.name.to_owned(), Decimal::integer(origin).into());
+        let options: Vec<_> = row.options.iter().map(origin).collect();
+        Hierarchy::new(input, row.with(argument, &options)?)
     }
 
     fn widths(widths: &[&str]) -> Argument {

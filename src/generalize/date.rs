@@ -36,10 +36,11 @@ use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
 
 use super::value::{ticks_per_second, unsupported};
 use super::zone::Zone;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
 use crate::papers;
+use crate::parameter::Settings;
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -54,7 +55,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: Some("date"),
     takes: Takes::Words,
     options: &[],
-    levels: |argument: &Argument, _: &Options| {
+    levels: |argument: &Argument, _: &Settings| {
         let Argument::Words(words) = argument else {
             return Err(Error::policy(
                 "expected a list of periods such as [\"month\", \"year\"], finest first",
@@ -452,7 +453,7 @@ mod tests {
         assert!(
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );
-        let words = |word: &str| (ROW.levels)(&Argument::Words(vec![word.into()]), &Options::default());
+        let words = |word: &str| ROW.with(&Argument::Words(vec![word.into()]), &[]);
         assert_eq!(words("quarter").unwrap()[0].descriptor().to_string(), "date:quarter");
         assert!(words("monht").unwrap_err().to_string().contains("did you mean `month`?"));
     }

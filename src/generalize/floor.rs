@@ -42,11 +42,12 @@ use super::clip::Clip;
 use super::decimal_steps::{can_floor, floor_digits, map_decimals, next_bound, threshold};
 use super::naive_bounds;
 use super::value::{narrow, widen};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::parameter::Settings;
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -61,8 +62,8 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: Some("floor"),
     takes: Takes::Numbers,
     options: &[ORIGIN],
-    levels: |argument: &Argument, options: &Options| {
-        let origin = options.number(ORIGIN.key).unwrap_or(Decimal::integer(0));
+    levels: |argument: &Argument, settings: &Settings| {
+        let origin = settings.number(ORIGIN.name)?;
         let level = |step: &Decimal| Ok(Arc::new(Floor::from_origin(*step, origin)?) as Arc<dyn Generalizer>);
         numbers(argument)?.iter().map(level).collect()
     },

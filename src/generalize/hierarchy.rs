@@ -14,9 +14,9 @@
 //! value below it hides nothing.
 //!
 //! ```
-//! use datafusion_kanon::generalize::{Generalizer, Options, Value, hierarchy};
+//! use datafusion_kanon::generalize::{Generalizer, Value, hierarchy};
 //! let file = "marital,level 1,level 2\ndivorced,alone,*\nwidowed,alone,*\nmarried,married,*\n";
-//! let levels = (hierarchy::ROW.levels)(&hierarchy::parse_csv(file, "marital")?, &Options::default())?;
+//! let levels = hierarchy::ROW.with(&hierarchy::parse_csv(file, "marital")?, &[])?;
 //! assert_eq!(levels[0].generalize_value(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
 //! assert_eq!(levels[0].generalize_value(&Value::Null)?, Value::Null);
 //! assert_eq!(levels[1].generalize_value(&Value::Null)?, Value::Text("*".into())); // the top
@@ -39,10 +39,11 @@ pub use super::hierarchy_file::{
     csv_of_batches, csv_of_rows, has_open_quote, is_table, parse_csv, parse_table, table_of_batches,
 };
 use super::value::{SUPPORTED, is_supported, unsupported};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value, text_forms};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::parameter::Settings;
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -60,7 +61,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     levels,
 };
 
-fn levels(argument: &Argument, _: &Options) -> Result<Vec<Arc<dyn Generalizer>>> {
+fn levels(argument: &Argument, _: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
     let Argument::Table(rows) = argument else {
         return Err(Error::policy("expected a hierarchy file"));
     };
@@ -290,7 +291,7 @@ mod tests {
     use crate::generalize::{Hierarchy, apply};
 
     fn levels_of(file: &str) -> Result<Vec<Arc<dyn Generalizer>>> {
-        (ROW.levels)(&parse_csv(file, "marital")?, &Options::default())
+        ROW.with(&parse_csv(file, "marital")?, &[])
     }
 
     fn refused(file: &str) -> String {
@@ -362,7 +363,7 @@ mod tests {
         assert!(refused("a\nb\n").contains("at least two columns"));
         let rows = vec![vec!["a".to_owned(), "b".to_owned()]; 2];
         assert_eq!(
-            (ROW.levels)(&Argument::Table(rows), &Options::default()).unwrap_err().to_string(),
+            ROW.with(&Argument::Table(rows), &[]).unwrap_err().to_string(),
             "row 2 repeats the value of row 1"
         );
     }
@@ -422,7 +423,7 @@ mod tests {
             let grandparent = |a: usize| parents.iter().find(|(b, _)| *b == a).map(|(_, g)| *g).unwrap();
             let rows = parents.iter().enumerate();
             let rows = rows.map(|(i, (a, _))| vec![format!("v{i}"), format!("a{a}"), format!("g{}", grandparent(*a))]);
-            let levels = (ROW.levels)(&Argument::Table(rows.collect()), &Options::default()).unwrap();
+            let levels = ROW.with(&Argument::Table(rows.collect()), &[]).unwrap();
             let values = picks.iter().map(|pick| pick.map(|i| format!("v{i}")));
             let values: ArrayRef = Arc::new(values.collect::<StringArray>());
             let fine = agree(&*levels[0], &values);

@@ -53,6 +53,7 @@ pub use value::Value;
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
+use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 
 /// One level: a function from a column's values to coarser ones.
 pub trait Generalizer: Any + Debug + Send + Sync {
@@ -195,54 +196,13 @@ pub enum Takes {
     Table,
 }
 
-/// A key that may stand next to a generalizer's own:
-/// `hierarchy = { range = [10, 20], origin = 5 }`. It applies to all levels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OptionRow {
-    /// The key.
-    pub key: &'static str,
-    /// Whether the value is a number rather than a word.
-    pub is_number: bool,
-}
-
-/// The origin of intervals, 0 by default.
-pub(crate) const ORIGIN: OptionRow = OptionRow { key: "origin", is_number: true };
-
-/// The value of an [`OptionRow`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Setting {
-    /// A number.
-    Number(Decimal),
-    /// A word.
-    Word(String),
-}
-
-/// The values of a row's options, by key.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options(Vec<(&'static str, Setting)>);
-
-impl Options {
-    /// Adds the value of an option.
-    pub fn add(&mut self, option: &OptionRow, setting: Setting) {
-        self.0.push((option.key, setting));
-    }
-
-    fn setting(&self, key: &str) -> Option<&Setting> {
-        self.0.iter().find(|(setting, _)| *setting == key).map(|(_, setting)| setting)
-    }
-
-    /// Returns the number under `key`; `None` if there is none.
-    pub fn number(&self, key: &str) -> Option<Decimal> {
-        self.setting(key)
-            .and_then(|setting| if let Setting::Number(number) = setting { Some(*number) } else { None })
-    }
-
-    /// Returns the word under `key`; `None` if there is none.
-    pub fn word(&self, key: &str) -> Option<&str> {
-        self.setting(key)
-            .and_then(|setting| if let Setting::Word(word) = setting { Some(word.as_str()) } else { None })
-    }
-}
+/// The origin of intervals.
+pub(crate) const ORIGIN: Parameter = Parameter {
+    name: "origin",
+    kind: Kind::Number,
+    absent: Absent::Means(Setting::Number(Decimal::integer(0))),
+    summary: "where intervals begin",
+};
 
 /// A row of [`GENERALIZERS`].
 pub struct GeneralizerRow {
@@ -252,15 +212,30 @@ pub struct GeneralizerRow {
     pub key: Option<&'static str>,
     /// The argument of the key.
     pub takes: Takes,
-    /// The options allowed next to the key; in SQL, optional arguments in this order.
-    pub options: &'static [OptionRow],
+    /// The keys that may stand next to its own and apply to all levels, `hierarchy = { range = [10, 20], origin = 5 }`; in
+    /// SQL, optional arguments in this order.
+    pub options: &'static [Parameter],
     /// Makes the levels above level 0, finest first, and validates parameters; nothing validates
     /// them later.
     pub levels: MakeLevels,
 }
 
 /// A function that makes the levels of a hierarchy from its argument and options.
-pub type MakeLevels = fn(&Argument, &Options) -> Result<Vec<Arc<dyn Generalizer>>>;
+pub type MakeLevels = fn(&Argument, &Settings) -> Result<Vec<Arc<dyn Generalizer>>>;
+
+impl GeneralizerRow {
+    /// Makes the levels with these options; the others are left out.
+    ///
+    /// # Errors
+    /// A policy error for an argument or an option that is wrong.
+    pub fn with(
+        &self,
+        argument: &Argument,
+        given: &[(String, Setting)],
+    ) -> Result<Vec<Arc<dyn Generalizer>>> {
+        (self.levels)(argument, &Settings::by_name(self.doc, self.options, given)?)
+    }
+}
 
 /// All generalizers.
 pub const GENERALIZERS: &[GeneralizerRow] =

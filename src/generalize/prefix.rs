@@ -26,6 +26,7 @@
 //! ```
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -33,13 +34,12 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::value::unsupported;
-use super::{
-    Argument, Descriptor, Generalizer, GeneralizerRow, OptionRow, Options, Takes, Value, map_text, numbers,
-};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value, map_text, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -55,9 +55,9 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: Some("prefix"),
     takes: Takes::Numbers,
     options: &[SIDE, WIDTH],
-    levels: |argument: &Argument, options: &Options| {
-        let side = options.word(SIDE.key).map(Side::parse).transpose()?.unwrap_or(Side::Left);
-        let width = options.number(WIDTH.key).map(characters).transpose()?;
+    levels: |argument: &Argument, settings: &Settings| {
+        let side = Side::parse(settings.word(SIDE.name)?)?;
+        let width = settings.some_number(WIDTH.name)?.map(characters).transpose()?;
         let level = |number: &Decimal| {
             Ok(Arc::new(Prefix::masked(characters(*number)?, side, width)?) as Arc<dyn Generalizer>)
         };
@@ -66,9 +66,19 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 };
 
 /// The side of the characters that are kept.
-const SIDE: OptionRow = OptionRow { key: "side", is_number: false };
+const SIDE: Parameter = Parameter {
+    name: "side",
+    kind: Kind::Choice(&["left", "right"]),
+    absent: Absent::Means(Setting::Word(Cow::Borrowed("left"))),
+    summary: "the end whose characters are kept",
+};
 /// The length of every label.
-const WIDTH: OptionRow = OptionRow { key: "width", is_number: true };
+const WIDTH: Parameter = Parameter {
+    name: "width",
+    kind: Kind::Count,
+    absent: Absent::Unset,
+    summary: "the length of every label",
+};
 
 fn characters(number: Decimal) -> Result<usize> {
     let length = number.to_u64().and_then(|n| usize::try_from(n).ok());
@@ -326,8 +336,7 @@ mod tests {
             prefix(2).check_coarsens(&prefix(3)).is_ok() && prefix(3).check_coarsens(&prefix(3)).is_err()
         );
         assert!(prefix(3).check_coarsens(&prefix(2)).unwrap_err().contains("prefixes must shrink"));
-        let levels =
-            |n: &str| (ROW.levels)(&Argument::Numbers(vec![Decimal::parse(n).unwrap()]), &Options::default());
+        let levels = |n: &str| ROW.with(&Argument::Numbers(vec![Decimal::parse(n).unwrap()]), &[]);
         assert!(levels("3").is_ok());
         assert!(["0", "-1", "1.5"].iter().all(|n| levels(n).is_err()));
         assert!(prefix(2).output_type(&DataType::Float64).is_err());

@@ -41,11 +41,12 @@ use super::bounds::{
 use super::clip::Clip;
 use super::decimal_steps::{lower_bound, scale_of};
 use super::naive_bounds;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Options, Takes, Value, numbers};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Takes, Value, numbers};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
+use crate::parameter::Settings;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -59,8 +60,8 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: Some("range"),
     takes: Takes::Numbers,
     options: &[ORIGIN],
-    levels: |argument: &Argument, options: &Options| {
-        let origin = options.number(ORIGIN.key).unwrap_or(Decimal::integer(0));
+    levels: |argument: &Argument, settings: &Settings| {
+        let origin = settings.number(ORIGIN.name)?;
         let level = |step: &Decimal| Ok(Arc::new(Range::from_origin(*step, origin)?) as Arc<dyn Generalizer>);
         numbers(argument)?.iter().map(level).collect()
     },

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::decimal::Decimal;
-use crate::generalize::{Argument, GENERALIZERS, Options};
+use crate::generalize::{Argument, GENERALIZERS};
 
 fn values_of(data_type: &DataType) -> BoxedStrategy<Value> {
     match data_type {
@@ -159,7 +159,7 @@ proptest! {
 
 fn hierarchy(data_type: &DataType, key: &str, argument: &Argument) -> Hierarchy {
     let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-    Hierarchy::new(data_type, (row.levels)(argument, &Options::default()).unwrap()).unwrap()
+    Hierarchy::new(data_type, row.with(argument, &[]).unwrap()).unwrap()
 }
 
 fn words(rows: &[&[&str]]) -> Argument {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::clip::Clip;
 use super::hierarchy_of_levels::ClippedText;
-use super::{Argument, Descriptor, GENERALIZERS, Generalizer, Options, Setting, Takes};
+use super::{Argument, Descriptor, GENERALIZERS, Generalizer, Takes};
 use crate::decimal::Decimal;
 use crate::error::Result;
+use crate::parameter::Setting;
 
 impl Descriptor {
     /// Restores the level; `text` states whether its labels are text. `None` for the level as is,
@@ -31,18 +32,12 @@ impl Descriptor {
             }
             Takes::Table | Takes::Nothing => return None,
         };
-        let mut options = Options::default();
-        for (key, setting) in &self.options {
-            let option = row.options.iter().find(|option| option.key == key)?;
-            options.add(
-                option,
-                match option.is_number {
-                    true => Setting::Number(Decimal::parse(setting).ok()?),
-                    false => Setting::Word(setting.clone()),
-                },
-            );
+        let mut options = Vec::new();
+        for (name, text) in &self.options {
+            let option = row.options.iter().find(|option| option.name == name)?;
+            options.push((name.clone(), Setting::parse(text, option.kind).ok()?));
         }
-        let level = || (row.levels)(&argument, &options).ok()?.pop();
+        let level = || row.with(&argument, &options).ok()?.pop();
         let level: Arc<dyn Generalizer> = match (row.takes, clip) {
             (Takes::Ends, Some(clip)) if text => Arc::new(ClippedText(clip)),
             (Takes::Ends, _) | (_, None) => level()?,

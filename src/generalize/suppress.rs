@@ -22,10 +22,11 @@ use arrow::array::{Array, ArrayRef, StringViewArray, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::clip::Clip;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Options, Takes, Value};
+use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
+use crate::parameter::Settings;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -39,7 +40,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
     key: None,
     takes: Takes::Nothing,
     options: &[],
-    levels: |_: &Argument, _: &Options| Ok(vec![Arc::new(Suppress::star())]),
+    levels: |_: &Argument, _: &Settings| Ok(vec![Arc::new(Suppress::star())]),
 };
 
 /// The generalizer that the [module](self) describes.

@@ -27,12 +27,11 @@ pub mod share_at_risk;
 use std::fmt::Debug;
 
 use crate::class::{ClassSizes, ClassTable, EvaluatedNode, EvaluatedRecoding};
-use crate::decimal::Decimal;
 pub use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::model::Needs;
-use crate::parameter::{Parameter, Settings};
+use crate::parameter::{Parameter, Setting, Settings};
 
 /// When a loss is guaranteed to grow going up the lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +163,7 @@ impl RiskRow {
     ///
     /// # Errors
     /// A policy error for a wrong or an unknown parameter.
-    pub fn with(&self, given: &[(String, Decimal)]) -> Result<Box<dyn RiskMeasure>> {
+    pub fn with(&self, given: &[(String, Setting)]) -> Result<Box<dyn RiskMeasure>> {
         (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
     }
 }

@@ -12,7 +12,7 @@
 //! use datafusion_kanon::class::ClassSizes;
 //! use datafusion_kanon::measure::share_at_risk::ROW;
 //! let sizes: ClassSizes = [1, 4, 5, 10].into_iter().collect();
-//! let risk = ROW.with(&[("r".to_owned(), Decimal::parse("0.2")?)])?;
+//! let risk = ROW.with(&[("r".to_owned(), Decimal::parse("0.2")?.into())])?;
 //! assert_eq!(risk.value(&sizes), Some(0.25));
 //! assert_eq!(risk.value(&ClassSizes::default()), None);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
@@ -24,7 +24,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Absent, Kind, Parameter, Setting};
 
 /// The row of [`RISKS`](super::RISKS) for this measure.
 pub const ROW: RiskRow = RiskRow {
@@ -37,7 +37,7 @@ pub const ROW: RiskRow = RiskRow {
 const R: Parameter = Parameter {
     name: "r",
     kind: Kind::Share,
-    default: Some(ShareAtRisk::DEFAULT.bound),
+    absent: Absent::Means(Setting::Number(ShareAtRisk::DEFAULT.bound)),
     summary: "the greatest risk that is accepted",
 };
 
@@ -64,7 +64,7 @@ impl ShareAtRisk {
     /// # Errors
     /// A policy error when r is not between 0 and 1.
     pub fn new(bound: Decimal) -> Result<Self> {
-        R.check(bound).map_err(|error| error.at(R.name))?;
+        R.check_number(bound)?;
         Ok(Self { bound })
     }
 

@@ -41,7 +41,7 @@ use crate::decimal::{Decimal, ratio};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Absent, Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
@@ -53,7 +53,7 @@ pub const ROW: ModelRow = ModelRow {
 const L: Parameter = Parameter {
     name: "l",
     kind: Kind::AtLeastOne,
-    default: None,
+    absent: Absent::Refused,
     summary: "the number of equally frequent values that are as evenly spread",
 };
 
@@ -80,7 +80,7 @@ impl EntropyLDiversity {
     /// # Errors
     /// A policy error unless l is at least 1.
     pub fn new(l: Decimal) -> Result<Self> {
-        L.check(l).map_err(|error| error.at(L.name))?;
+        L.check_number(l)?;
         Ok(Self { l })
     }
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn model(l: &str) -> Result<Box<dyn ClassModel>> {
-        make("entropy_l_diversity", &[("l".into(), Decimal::parse(l).unwrap())])
+        make("entropy_l_diversity", &[("l".into(), Decimal::parse(l).unwrap().into())])
     }
 
     #[test]

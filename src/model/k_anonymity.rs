@@ -23,7 +23,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Absent, Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
@@ -35,7 +35,7 @@ pub const ROW: ModelRow = ModelRow {
 const K: Parameter = Parameter {
     name: "k",
     kind: Kind::Count,
-    default: None,
+    absent: Absent::Refused,
     summary: "the least number of individuals of a class",
 };
 
@@ -121,14 +121,14 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        let k = |n: &str| vec![("k".into(), Decimal::parse(n).unwrap())];
+        let k = |n: &str| vec![("k".into(), Decimal::parse(n).unwrap().into())];
         assert!(make("k_anonymity", &k("5")).is_ok());
         for wrong in ["0", "-1", "2.5", "1e17"] {
             let made = make("k_anonymity", &k(wrong));
             assert_eq!(made.is_err(), wrong != "1e17", "{wrong}");
         }
         assert!(make("k_anonymity", &[]).is_err());
-        let extra = [("k".into(), Decimal::integer(5)), ("l".into(), Decimal::integer(2))];
+        let extra = [("k".into(), Decimal::integer(5).into()), ("l".into(), Decimal::integer(2).into())];
         assert!(make("k_anonymity", &extra).unwrap_err().to_string().contains("no parameter `l`"));
         assert!(make("k_anonimity", &k("5")).unwrap_err().to_string().contains("did you mean `k_anonymity`"));
     }

@@ -32,7 +32,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Absent, Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
@@ -44,7 +44,7 @@ pub const ROW: ModelRow = ModelRow {
 const L: Parameter = Parameter {
     name: "l",
     kind: Kind::Count,
-    default: None,
+    absent: Absent::Refused,
     summary: "the least number of different values of a class",
 };
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        let l = |n: &str| make("l_diversity", &[("l".into(), Decimal::parse(n).unwrap())]);
+        let l = |n: &str| make("l_diversity", &[("l".into(), Decimal::parse(n).unwrap().into())]);
         assert!(l("2").is_ok());
         for wrong in ["0", "-1", "2.5"] {
             assert!(l(wrong).is_err(), "{wrong}");

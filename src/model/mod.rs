@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
-use crate::parameter::{Parameter, Settings};
+use crate::parameter::{Parameter, Setting, Settings};
 pub use distribution::Distribution;
 
 /// The facts of a class that a model needs.
@@ -196,7 +196,7 @@ impl ModelRow {
     ///
     /// # Errors
     /// A policy error for a wrong, a missing or an unknown parameter.
-    pub fn with(&self, given: &[(String, Decimal)]) -> Result<Box<dyn ClassModel>> {
+    pub fn with(&self, given: &[(String, Setting)]) -> Result<Box<dyn ClassModel>> {
         (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
     }
 }
@@ -209,7 +209,7 @@ pub const MODELS: &[ModelRow] =
 ///
 /// # Errors
 /// A policy error for an unknown model or a wrong parameter.
-pub fn make(name: &str, given: &[(String, Decimal)]) -> Result<Box<dyn ClassModel>> {
+pub fn make(name: &str, given: &[(String, Setting)]) -> Result<Box<dyn ClassModel>> {
     let row = find(MODELS, |row| row.doc, name)
         .map_err(|valid| Error::policy(format!("unknown model `{name}`; {valid}")))?;
     row.with(given)
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_requirement_names_its_parameters_and_its_column() {
         assert_eq!(Requirement::of_sizes(KAnonymity::new(5).unwrap()).text(), "k_anonymity(5)");
-        let model = make("l_diversity", &[("l".into(), Decimal::integer(2))]).unwrap();
+        let model = make("l_diversity", &[("l".into(), Decimal::integer(2).into())]).unwrap();
         assert_eq!((model.min_size(), model.required()), (2, Decimal::integer(2)));
         assert_eq!(model.parameters(), [("l", Decimal::integer(2))]);
         assert_eq!(

@@ -41,7 +41,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
-use crate::parameter::{Kind, Parameter};
+use crate::parameter::{Absent, Kind, Parameter};
 
 /// The row of [`MODELS`](super::MODELS) for this model.
 pub const ROW: ModelRow = ModelRow {
@@ -53,7 +53,7 @@ pub const ROW: ModelRow = ModelRow {
 const T: Parameter = Parameter {
     name: "t",
     kind: Kind::Share,
-    default: None,
+    absent: Absent::Refused,
     summary: "the share of a class that may differ from the whole input",
 };
 
@@ -77,7 +77,7 @@ impl TCloseness {
     /// # Errors
     /// A policy error unless t is from 0 to 1.
     pub fn new(t: Decimal) -> Result<Self> {
-        T.check(t).map_err(|error| error.at(T.name))?;
+        T.check_number(t)?;
         Ok(Self { t })
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn model(t: &str) -> Result<Box<dyn ClassModel>> {
-        make("t_closeness", &[("t".into(), Decimal::parse(t).unwrap())])
+        make("t_closeness", &[("t".into(), Decimal::parse(t).unwrap().into())])
     }
 
     fn holds(t: &str, input: &Distribution, size: u64, class: &[(Option<u32>, u64)]) -> bool {

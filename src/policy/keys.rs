@@ -8,6 +8,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
+use crate::parameter::{Kind, Setting};
 use crate::role::Role;
 
 /// A table of the file with its place; all of its keys are known.
@@ -91,6 +92,14 @@ fn shown(value: &Value) -> String {
         Value::Datetime(date) => format!("the date {date}"),
         Value::Array(_) => "a list".into(),
         Value::Table(_) => "a table".into(),
+    }
+}
+
+/// Reads the setting of a parameter.
+pub(super) fn setting(value: Value, kind: Kind) -> Result<Setting> {
+    match kind.is_word() {
+        true => string(value).map(|word| Setting::Word(word.into())),
+        false => number(value).map(Setting::Number),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use toml::{Table, Value};
 
-use super::keys::{Keys, expected, join, number, string};
+use super::keys::{Keys, expected, join, setting, string};
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::model::{self, ClassModel, MODELS, Needs, k_anonymity};
+use crate::parameter::Setting;
 
 /// Keys of a `[[require]]` that are reserved for a later version.
 const REQUIRE_LATER: &[&str] = &["quasi"];
@@ -17,7 +18,7 @@ pub(super) struct Required {
     /// `require[0]`; `None` for the short form `k = ...`, whose parameter is its own place.
     pub(super) path: Option<String>,
     pub(super) model: &'static str,
-    pub(super) parameters: Vec<(String, Decimal)>,
+    pub(super) parameters: Vec<(String, Setting)>,
     /// The sensitive column, if the policy names it.
     pub(super) sensitive: Option<String>,
 }
@@ -32,12 +33,12 @@ impl Required {
         let row = find(MODELS, |row| row.doc, &name)
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
         let names = row.parameters.iter().map(|parameter| parameter.name);
-        let known: Vec<&str> = ["model", "sensitive"].into_iter().chain(names.clone()).collect();
+        let known: Vec<&str> = ["model", "sensitive"].into_iter().chain(names).collect();
         let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
         let mut parameters = Vec::new();
-        for name in names {
-            if let Some(value) = keys.take(name, number)? {
-                parameters.push((name.to_owned(), value));
+        for parameter in row.parameters {
+            if let Some(value) = keys.take(parameter.name, |value| setting(value, parameter.kind))? {
+                parameters.push((parameter.name.to_owned(), value));
             }
         }
         let sensitive = keys.take("sensitive", string)?;
@@ -64,8 +65,8 @@ impl Required {
     }
 }
 
-pub(super) fn k_of(k: Decimal) -> Vec<(String, Decimal)> {
-    vec![("k".into(), k)]
+pub(super) fn k_of(k: Decimal) -> Vec<(String, Setting)> {
+    vec![("k".into(), k.into())]
 }
 
 /// Reads `k = 5`, short for a `[[require]]` of k-anonymity.

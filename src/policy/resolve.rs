@@ -10,7 +10,7 @@ use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, one_name_each};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
-use crate::generalize::{Hierarchy, Options, hierarchy};
+use crate::generalize::{Hierarchy, hierarchy};
 use crate::model::{Class, Counted, Distribution, Needs, Requirement, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
@@ -263,7 +263,7 @@ impl ColumnSpec {
                         true => hierarchy::parse_table(&text),
                         false => hierarchy::parse_csv(&text, &self.name),
                     };
-                    let levels = table.and_then(|table| (spec.row.levels)(&table, &Options::default()));
+                    let levels = table.and_then(|table| spec.row.with(&table, &[]));
                     levels.map_err(|error| error.at(name))?
                 }
             };

@@ -8,18 +8,19 @@ use toml::{Table, Value};
 
 use super::csv_options::{CsvOptions, CsvType};
 use super::keys::{
-    Keys, boolean, clip, expected, join, level, lists, not_too_deep, number, numbers, objective, others,
-    relative_to, role, share, string, syntax, table_of, tables, weight, words,
+    Keys, boolean, clip, expected, join, level, lists, not_too_deep, numbers, objective, others, relative_to,
+    role, setting, share, syntax, table_of, tables, weight, words,
 };
 use super::method::{AUTO, effort, method, read_output};
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, Ends, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes};
+use crate::generalize::{Argument, Ends, GENERALIZERS, Generalizer, GeneralizerRow, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
+use crate::parameter::Setting;
 use crate::role::Role;
 
 /// A parsed policy file.
@@ -369,7 +370,7 @@ impl HierarchySpec {
     fn read(path: &str, value: Value) -> Result<Self> {
         let rows: Vec<_> = GENERALIZERS.iter().filter_map(|row| row.key.map(|key| (key, row))).collect();
         let known: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
-        let beside = rows.iter().flat_map(|(_, row)| row.options).map(|option| option.key);
+        let beside = rows.iter().flat_map(|(_, row)| row.options).map(|option| option.name);
         let table = table_of(value).map_err(|error| error.at(path))?;
         // Several generalizers may have an option of the same name.
         let mut all = known.clone();
@@ -386,18 +387,14 @@ impl HierarchySpec {
             let why = format!("expected exactly one of the keys {}; found {found}", known.join(", "));
             return Err(Error::policy(why).at(path));
         };
-        let mut options = Options::default();
+        let mut options = Vec::new();
         for option in row.options {
-            let setting = |value| match option.is_number {
-                true => number(value).map(Setting::Number),
-                false => string(value).map(Setting::Word),
-            };
-            if let Some(setting) = keys.take(option.key, setting)? {
-                options.add(option, setting);
+            if let Some(setting) = keys.take(option.name, |value| setting(value, option.kind))? {
+                options.push((option.name.to_owned(), setting));
             }
         }
         if let Some(other) = keys.table.keys().find(|other| *other != key) {
-            let goes = rows.iter().filter(|(_, row)| row.options.iter().any(|option| option.key == other));
+            let goes = rows.iter().filter(|(_, row)| row.options.iter().any(|option| option.name == other));
             let goes = goes.map(|(key, _)| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
             return Err(
                 Error::policy(format!("goes beside {goes}, not beside `{key}`")).at(join(path, other))
@@ -408,7 +405,7 @@ impl HierarchySpec {
         Ok(Self { row, key, levels })
     }
 
-    fn levels(row: &GeneralizerRow, value: Value, options: &Options) -> Result<LevelsSpec> {
+    fn levels(row: &GeneralizerRow, value: Value, options: &[(String, Setting)]) -> Result<LevelsSpec> {
         let argument = match row.takes {
             Takes::Numbers => Argument::Numbers(numbers(value)?),
             Takes::Lists => Argument::Lists(lists(value)?),
@@ -435,7 +432,7 @@ impl HierarchySpec {
         if empty {
             return Err(Error::policy("expected at least one level, found an empty list"));
         }
-        (row.levels)(&argument, options).map(LevelsSpec::Made)
+        row.with(&argument, options).map(LevelsSpec::Made)
     }
 }
 

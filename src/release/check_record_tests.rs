@@ -108,7 +108,7 @@ fn individuals_reach_no_more_than_their_rows() {
                 let parameters = row
                     .parameters
                     .iter()
-                    .map(|parameter| (parameter.name.to_owned(), Decimal::integer(number)));
+                    .map(|parameter| (parameter.name.to_owned(), Decimal::integer(number).into()));
                 row.with(&parameters.collect::<Vec<_>>())
             };
             let model = with(2).or_else(|_| with(1)).unwrap();
@@ -127,7 +127,7 @@ fn individuals_reach_no_more_than_their_rows() {
 
 /// l-diversity of diagnoses.
 fn diversity(l: i64) -> Requirement {
-    let model = make("l_diversity", &[("l".to_owned(), Decimal::integer(l))]).unwrap();
+    let model = make("l_diversity", &[("l".to_owned(), Decimal::integer(l).into())]).unwrap();
     Requirement { model, sensitive: Some("diagnosis".into()) }
 }
 
@@ -161,7 +161,7 @@ fn diversity_is_bounded_by_rows_and_by_individuals() {
 /// more values than their rows.
 #[test]
 fn entropy_is_bounded_by_the_diversity_of_rows() {
-    let parameters = [("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap())];
+    let parameters = [("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap().into())];
     let model = make("entropy_l_diversity", &parameters).unwrap();
     let entropy = Requirement { model, sensitive: Some("diagnosis".into()) };
     let can =

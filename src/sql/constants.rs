@@ -7,6 +7,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::physical_expr::expressions::Literal;
 
 use crate::decimal::Decimal;
+use crate::parameter::{Parameter, Setting};
 
 /// A constant's place in a call.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +39,16 @@ impl Constant<'_> {
             Some(word) => Ok(word.to_owned()),
             None => Err(self.wrong("a literal text", literal)),
         }
+    }
+
+    /// Returns the setting of a parameter that the literal gives.
+    pub(super) fn setting(self, parameter: &Parameter, literal: Option<&ScalarValue>) -> Result<Setting> {
+        let setting = match parameter.kind.is_word() {
+            true => Setting::Word(self.word(literal)?.into()),
+            false => Setting::Number(self.number(literal)?),
+        };
+        parameter.check(&setting).map_err(|why| self.refused(&why))?;
+        Ok(setting)
     }
 
     fn wrong(self, expected: &str, found: Option<&ScalarValue>) -> DataFusionError {

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, nearest};
 use crate::generalize::hierarchy::{self, csv_of_rows};
-use crate::generalize::{Argument, Hierarchy, Options};
+use crate::generalize::{Argument, Hierarchy};
 use crate::release::publish::digest;
 
 /// A loaded table and its levels. Two are equal when their tables are equal.
@@ -24,7 +24,7 @@ pub(crate) struct LoadedHierarchy {
 
 impl LoadedHierarchy {
     fn new(table: Argument) -> crate::error::Result<Self> {
-        let levels = (hierarchy::ROW.levels)(&table, &Options::default())?;
+        let levels = hierarchy::ROW.with(&table, &[])?;
         let digest = match &table {
             Argument::Table(rows) => digest::of_bytes(csv_of_rows(rows)?.as_bytes()),
             _ => return Err(Error::internal("load_hierarchy: a loaded hierarchy is not a table")),

@@ -16,7 +16,7 @@ use crate::doc::Doc;
 use crate::engine::into_engine;
 use crate::measure::{RiskMeasure, RiskRow};
 use crate::model::{Class, ClassModel, Counted, Distribution, ModelRow, Needs, Quantity, ValueCount, Worst};
-use crate::parameter::Parameter;
+use crate::parameter::{Parameter, Setting};
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ impl Row {
         }
     }
 
-    fn make(self, constants: &[(String, Decimal)]) -> crate::error::Result<Number> {
+    fn make(self, constants: &[(String, Setting)]) -> crate::error::Result<Number> {
         match self {
             Row::Model(row) => reached_by(row).map(Number::Reached),
             Row::Risk(row) => row.with(constants).map(Number::Risk),
@@ -72,9 +72,7 @@ impl Row {
     ) -> Result<Number> {
         let read = |((parameter, position), literal): ((&Parameter, usize), Option<&ScalarValue>)| {
             let place = Constant { function, position, name: parameter.name };
-            let value = place.number(literal)?;
-            parameter.check(value).map_err(|why| place.refused(&why))?;
-            Ok((parameter.name.to_owned(), value))
+            Ok((parameter.name.to_owned(), place.setting(parameter, literal)?))
         };
         let constants = self.constants().iter().zip(1..).zip(literals).map(read);
         let constants = constants.collect::<Result<Vec<_>>>()?;
@@ -111,7 +109,7 @@ impl Row {
 /// Creates the model with every parameter 1: its `value` and its worst end do not depend on the
 /// requirement.
 fn reached_by(row: &ModelRow) -> crate::error::Result<Box<dyn ClassModel>> {
-    let ones = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), Decimal::integer(1)));
+    let ones = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), Decimal::integer(1).into()));
     row.with(&ones.collect::<Vec<_>>())
 }
 

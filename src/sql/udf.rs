@@ -39,7 +39,7 @@ use super::constants::Constant;
 use super::documentation;
 use crate::engine::{Context, distinct, into_engine};
 use crate::error::Error;
-use crate::generalize::{Argument, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply};
+use crate::generalize::{Argument, Generalizer, GeneralizerRow, Takes, Value, apply};
 use crate::input::canonical_type;
 
 /// A row of [`GENERALIZERS`](crate::generalize::GENERALIZERS) as a SQL function.
@@ -59,7 +59,7 @@ impl GeneralizeFunction {
         }
         let name = format!("generalize_{}", row.doc.name);
         let constants = if row.doc.parameters.is_empty() { "" } else { ", " };
-        let options: String = row.options.iter().map(|option| format!("[, {}]", option.key)).collect();
+        let options: String = row.options.iter().map(|option| format!("[, {}]", option.name)).collect();
         let syntax = format!("{name}(value{constants}{}{options})", row.doc.parameters);
         let documentation = documentation(&syntax, row.doc.summary, row.doc.paper, row.doc.example);
         Some(Self { row, signature: Signature::user_defined(Volatility::Immutable), documentation, name })
@@ -68,7 +68,7 @@ impl GeneralizeFunction {
     /// Returns the place of a constant, counted from 0 after the value.
     fn constant(&self, index: usize) -> Constant<'_> {
         let named = self.row.doc.parameters.split(", ").nth(index);
-        let option = || self.row.options.get(index.checked_sub(1)?).map(|option| option.key);
+        let option = || self.row.options.get(index.checked_sub(1)?).map(|option| option.name);
         let name = match self.row.takes {
             Takes::Lists => "cut point",
             _ => named.or_else(option).unwrap_or_default(),
@@ -106,18 +106,14 @@ impl GeneralizeFunction {
             Takes::Ends => Argument::Ends(end(0)?, end(1)?),
             Takes::Nothing | Takes::Table => Argument::Words(Vec::new()),
         };
-        let mut options = Options::default();
+        let mut options = Vec::new();
         for (index, option) in (1..literals.len()).zip(self.row.options) {
-            let setting = match option.is_number {
-                true => Setting::Number(self.constant(index).number(literal(index))?),
-                false => Setting::Word(self.constant(index).word(literal(index))?),
-            };
-            options.add(option, setting);
+            let setting = self.constant(index).setting(option, literal(index))?;
+            options.push((option.name.to_owned(), setting));
         }
         // An error about several constants is reported at the last one.
         let place = if self.row.options.is_empty() { 0 } else { literals.len().saturating_sub(1) };
-        let mut levels =
-            (self.row.levels)(&argument, &options).map_err(|e| self.constant(place).refused(&e))?;
+        let mut levels = self.row.with(&argument, &options).map_err(|e| self.constant(place).refused(&e))?;
         levels.pop().ok_or_else(|| DataFusionError::Internal(format!("{}: no level", self.name)))
     }
 

@@ -157,7 +157,7 @@ impl Asked {
     fn requirements(self) -> Vec<Requirement> {
         let k = self.k.map(|k| Requirement::of_sizes(KAnonymity::new(k).unwrap()));
         let model = self.model.map(|(model, number)| {
-            let parameters = [(parameter(model).to_owned(), Decimal::parse(number).unwrap())];
+            let parameters = [(parameter(model).to_owned(), Decimal::parse(number).unwrap().into())];
             let model = make(model, &parameters).unwrap();
             Requirement { model, sensitive: Some(SENSITIVE.to_owned()) }
         });

@@ -23,7 +23,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion_kanon::class::{EvaluatedNode, Unlimited};
 use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Options, Takes, Value as Cell};
+use datafusion_kanon::generalize::{Argument, GENERALIZERS, Takes, Value as Cell};
 use datafusion_kanon::input::{Input, PolicySource, open};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::progress::CancelToken;
@@ -646,6 +646,6 @@ fn debug_shows_no_cell() {
         Argument::Table(vec![vec!["Canary".into(), "Canary's".into()], vec!["other".into(), "one".into()]]);
     shown(&file, "Argument");
     for row in GENERALIZERS.iter().filter(|row| row.takes == Takes::Table) {
-        shown(&(row.levels)(&file, &Options::default()).unwrap(), row.doc.name);
+        shown(&row.with(&file, &[]).unwrap(), row.doc.name);
     }
 }

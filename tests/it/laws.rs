@@ -11,10 +11,9 @@ use arrow::array::{
 use arrow::datatypes::DataType;
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
-use datafusion_kanon::generalize::{
-    Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Options, Setting, Takes, Value, apply,
-};
+use datafusion_kanon::generalize::{Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Takes, Value, apply};
 use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, ValueCount};
+use datafusion_kanon::parameter::{Parameter, Setting};
 use proptest::prelude::*;
 
 fn decimal(text: &str) -> Decimal {
@@ -52,14 +51,13 @@ fn arguments(row: &GeneralizerRow) -> Vec<Argument> {
 }
 
 /// A row's options to try: none, and all of them.
-fn options(row: &GeneralizerRow) -> Vec<Options> {
-    let mut all = Options::default();
-    for option in row.options {
-        let setting =
-            if option.is_number { Setting::Number(decimal("5")) } else { Setting::Word("right".into()) };
-        all.add(option, setting);
-    }
-    vec![Options::default(), all]
+fn options(row: &GeneralizerRow) -> Vec<Vec<(String, Setting)>> {
+    let setting = |option: &Parameter| match option.kind.is_word() {
+        false => Setting::Number(decimal("5")),
+        true => Setting::Word("right".into()),
+    };
+    let all = row.options.iter().map(|option| (option.name.to_owned(), setting(option))).collect();
+    vec![Vec::new(), all]
 }
 
 /// Every hierarchy of a row over values of this type, as it is and with its numbers clipped.
@@ -71,7 +69,7 @@ fn hierarchies(row: &GeneralizerRow, input: &DataType) -> Vec<Hierarchy> {
         .iter()
         .flat_map(|argument| options(row).into_iter().map(move |options| (argument, options)))
     {
-        let Ok(levels) = (row.levels)(argument, &options) else { continue };
+        let Ok(levels) = row.with(argument, &options) else { continue };
         let Ok(hierarchy) = Hierarchy::new(input, levels) else { continue };
         all.extend(clips.iter().filter_map(|clip| hierarchy.clipped(clip).ok()));
         all.push(hierarchy);
@@ -162,7 +160,7 @@ proptest! {
         for row in MODELS {
             // A whole number, or a share where only that is a parameter.
             let with = |number: Decimal| {
-                let parameters = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), number));
+                let parameters = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), number.into()));
                 row.with(&parameters.collect::<Vec<_>>())
             };
             let share = Decimal::parse(&format!("{}e-2", parameter * 5)).unwrap();

@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, Strin
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Options, Value};
+use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Value};
 use datafusion_kanon::model::{Counted, Merge};
 use proptest::prelude::*;
 
@@ -139,7 +139,7 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
     };
     let levels = argument.as_ref().map_or(Vec::new(), |argument| {
         let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-        (row.levels)(argument, &Options::default()).unwrap()
+        row.with(argument, &[]).unwrap()
     });
     let file = match argument {
         Some(Argument::Table(rows)) => Some(rows),

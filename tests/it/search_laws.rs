@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{Argument, Hierarchy, Options, range};
+use datafusion_kanon::generalize::{Argument, Hierarchy, range};
 use datafusion_kanon::measure::{Grows, Interval, LOSSES, LossMeasure};
 use datafusion_kanon::method::lattice::Row as LatticeRow;
 use datafusion_kanon::method::lattice::anytime;
@@ -554,9 +554,7 @@ fn threads_change_nothing_in_a_large_table() {
     let widths = [vec![2, 20], vec![10], vec![4], vec![30, 300, 3_000]];
     let quasi = widths.iter().enumerate().map(|(at, widths)| {
         let widths = Argument::Numbers(widths.iter().map(|width| Decimal::integer(*width)).collect());
-        let hierarchy =
-            Hierarchy::new(&DataType::Int64, (range::ROW.levels)(&widths, &Options::default()).unwrap())
-                .unwrap();
+        let hierarchy = Hierarchy::new(&DataType::Int64, range::ROW.with(&widths, &[]).unwrap()).unwrap();
         QuasiColumn { name: format!("column_{at}"), hierarchy, weight: 1.0 }
     });
     let budget: Arc<dyn Budget> = Arc::new(Unlimited);

@@ -23,9 +23,10 @@ use datafusion::physical_plan::{ExecutionPlanProperties, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::{
-    Argument, GENERALIZERS, Generalizer, GeneralizerRow, Options, Setting, Takes, Value, apply,
+    Argument, GENERALIZERS, Generalizer, GeneralizerRow, Takes, Value, apply,
 };
 use datafusion_kanon::input::canonical_type;
+use datafusion_kanon::parameter::Setting;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -79,19 +80,19 @@ fn calls(row: &GeneralizerRow) -> Vec<Call> {
                 }
                 Argument::Table(_) => vec![],
             };
-            let mut options = Options::default();
+            let mut options = Vec::new();
             for option in row.options.iter().filter(|_| with_options) {
-                let (setting, constant) = match option.is_number {
-                    true => (Setting::Number(decimal("5")), lit(5i64)),
-                    false => (Setting::Word("right".into()), lit("right")),
+                let (setting, constant) = match option.kind.is_word() {
+                    false => (Setting::Number(decimal("5")), lit(5i64)),
+                    true => (Setting::Word("right".into()), lit("right")),
                 };
-                options.add(option, setting);
+                options.push((option.name.to_owned(), setting));
                 constants.push(constant);
             }
             if (with_options && row.options.is_empty()) || row.takes == Takes::Table {
                 continue;
             }
-            let Ok(mut levels) = (row.levels)(argument, &options) else { continue };
+            let Ok(mut levels) = row.with(argument, &options) else { continue };
             let function = format!("generalize_{}", row.doc.name);
             all.push(Call { function, constants, level: levels.pop().unwrap() });
         }

@@ -116,7 +116,8 @@ impl ModelRecord {
     /// # Errors
     /// A policy error for a model or a parameter that this version does not know.
     pub fn requirement(&self) -> Result<Requirement> {
-        let parameters = self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?)));
+        let parameters =
+            self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?.into())));
         let model = make(&self.model, &parameters.collect::<Result<Vec<_>>>()?)?;
         Ok(Requirement { model, sensitive: self.sensitive.clone() })
     }

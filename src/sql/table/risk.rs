@@ -16,6 +16,7 @@ use super::arguments::Arguments;
 use crate::doc::Doc;
 use crate::measure::RISKS;
 use crate::model::k_anonymity;
+use crate::parameter::Setting;
 use crate::sql::udaf::aggregates;
 
 /// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
@@ -49,8 +50,11 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     };
     let k = measure(k_anonymity::ROW.doc.name, Vec::new()).map(|k| k.unalias().alias("k"));
     let risks = RISKS.iter().map(|row| {
-        let defaults = row.parameters.iter().filter_map(|parameter| parameter.default);
-        let constants = defaults.map(|constant| lit(constant.to_f64())).collect();
+        let constants = row.parameters.iter().filter_map(|parameter| match parameter.default()? {
+            Setting::Number(number) => Some(lit(number.to_f64())),
+            Setting::Word(word) => Some(lit(word.as_ref())),
+        });
+        let constants = constants.collect();
         measure(row.doc.name, constants)
     });
     let all: Vec<Expr> = k.into_iter().chain(risks.flatten()).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
-use datafusion_kanon::generalize::{Argument, Hierarchy, Options, hierarchy};
+use datafusion_kanon::generalize::{Argument, Hierarchy, hierarchy};
 
 use super::columns::agree;
 use super::random::{NUMBERS, Random};
@@ -70,8 +70,8 @@ impl Target for HierarchyFiles {
         {
             return Err("it is read otherwise than line by line, split at the delimiter".into());
         }
-        let levels = (hierarchy::ROW.levels)(&table, &Options::default())
-            .map_err(|error| format!("a table was read, but: {error}"))?;
+        let levels =
+            hierarchy::ROW.with(&table, &[]).map_err(|error| format!("a table was read, but: {error}"))?;
         shows_no_cell(&format!("{table:?} {levels:?}"), "")?;
         if levels.len() > 50 {
             return Ok(());
