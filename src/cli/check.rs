@@ -9,7 +9,7 @@ use super::source::{Columns, parse_requirement};
 use crate::engine::Run;
 use crate::error::{Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
-use crate::model::{Needs, Quantity, Requirement, k_anonymity::KAnonymity};
+use crate::model::{Quantity, Requirement, is_compared, k_anonymity::KAnonymity};
 use crate::progress::Phase;
 use crate::release::profile::{SeenAll, for_every_class};
 use crate::release::publish::record::plain_number;
@@ -107,12 +107,6 @@ impl Check {
         });
         Ok(Done { text, json, holds: all_hold })
     }
-}
-
-/// Returns whether a model compares classes with the whole of this column.
-fn is_compared(models: &[Requirement], column: &str) -> bool {
-    let looks_at = |model: &&Requirement| model.sensitive.as_deref() == Some(column);
-    models.iter().filter(looks_at).any(|model| model.model.needs() == Needs::Distribution)
 }
 
 /// Returns the sensitive columns of the policy and those that models look at, each once.

@@ -2,9 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::error::Result;
 use crate::generalize::Descriptor;
-use crate::model::Needs;
 pub(crate) use crate::plural::{grouped, plural};
 pub(crate) use crate::release::nodes_of;
 use crate::release::publish::record::ModelRecord;
@@ -18,21 +16,18 @@ pub(crate) fn reached(value: f64) -> String {
     if rounded.ends_with(".000000") { value.to_string() } else { rounded }
 }
 
-/// Formats a model of a record with its required and its reached value.
-///
-/// # Errors
-/// A policy error for a model that this version does not know.
-pub(crate) fn model_text(model: &ModelRecord) -> Result<String> {
-    let among = if compares(model)? { " among the released rows" } else { "" };
-    Ok(format!("{} {} required, {} reached{among}", model.text(), model.required, reached(model.reached)))
-}
-
-/// Returns whether a model compares classes with the whole input.
-///
-/// # Errors
-/// A policy error for a model that this version does not know.
-pub(crate) fn compares(model: &ModelRecord) -> Result<bool> {
-    Ok(model.requirement()?.model.needs() == Needs::Distribution)
+/// Formats a model of a record with its required and its reached value. `in_input` is what it reached when it compared
+/// classes with the whole input, if that is known.
+pub(crate) fn model_text(model: &ModelRecord, in_input: Option<f64>) -> String {
+    let reached_now = reached(model.reached);
+    let values = match (&model.compared_with, in_input) {
+        (None, _) => format!("{reached_now} reached"),
+        (Some(_), None) => format!("{reached_now} reached among the released rows"),
+        (Some(_), Some(value)) => {
+            format!("{} reached ({reached_now} among the released rows)", reached(value))
+        }
+    };
+    format!("{} {} required, {values}", model.text(), model.required)
 }
 
 /// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0

@@ -17,7 +17,7 @@ use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
-use crate::release::publish::record::{FileRecord, LevelRecord, RecodingRecord, RegionsRecord};
+use crate::release::publish::record::{FileRecord, LevelRecord, ModelRecord, RecodingRecord, RegionsRecord};
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
 use crate::release::{Released, release};
@@ -84,7 +84,17 @@ impl Release {
             RecodingRecord::Levels(levels) => levels.iter().map(level_text).collect::<Vec<_>>().join(" | "),
             RecodingRecord::Regions(regions) => regions_text(regions),
         };
-        let models: Vec<String> = public.models.iter().map(model_text).collect::<Result<_>>()?;
+        let models: Vec<String> = public
+            .models
+            .iter()
+            .map(|model| {
+                let is_it = |other: &&ModelRecord| {
+                    (&other.model, &other.sensitive) == (&model.model, &model.sensitive)
+                };
+                let in_input = private.compared_with_input.iter().find(is_it).map(|other| other.reached);
+                model_text(model, in_input)
+            })
+            .collect();
         // Drops the trailing slash that shell completion adds.
         let out: PathBuf = self.to.components().collect();
         let out = out.display();

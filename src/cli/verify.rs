@@ -6,13 +6,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{compares, homogeneous_lines, model_text, plural, rows, unique_lines};
+use super::numbers::{homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{level_text, regions_text, risk};
 use super::source::PolicyFile;
 use crate::engine::Run;
 use crate::error::Result;
 use crate::generalize::Descriptor;
 use crate::input::Input;
+use crate::model::Quantity;
 use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
@@ -62,9 +63,11 @@ impl Verify {
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &unique_lines(on_quasi, &checked.unique, individuals);
         // Rows do not show their individuals, nor the distribution of the whole input.
-        for model in &public.models {
-            let holds = checked.with_input || (public.individuals.is_none() && !compares(model)?);
-            text += &format!("{:<10}{}\n", if holds { "holds" } else { "recorded" }, model_text(model)?);
+        for (model, in_input) in public.models.iter().zip(&checked.verified.reached) {
+            let holds = checked.with_input || (public.individuals.is_none() && model.compared_with.is_none());
+            let in_input = in_input.filter(|_| checked.with_input).map(Quantity::to_f64);
+            let text_of_model = model_text(model, in_input);
+            text += &format!("{:<10}{text_of_model}\n", if holds { "holds" } else { "recorded" });
         }
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
         text += &levels_text(public);
@@ -84,10 +87,6 @@ impl Verify {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
-        let comparing = public.models.iter().map(compares).collect::<Result<Vec<_>>>()?.contains(&true);
-        if comparing && !checked.with_input && public.individuals.is_none() {
-            text += "compared  with the released rows: what the whole input looks like, only --input INPUT tells\n";
-        }
         if !checked.with_bytes {
             text += &format!(
                 "bytes     differ from what {CREATED_BY} writes for these rows: {} wrote the files, and only that \

@@ -119,6 +119,12 @@ impl Requirement {
     }
 }
 
+/// Returns whether a model compares classes with the whole of a column.
+pub fn is_compared(requirements: &[Requirement], column: &str) -> bool {
+    let looks_at = |requirement: &&Requirement| requirement.sensitive.as_deref() == Some(column);
+    requirements.iter().filter(looks_at).any(|r| r.model.needs() == Needs::Distribution)
+}
+
 /// A number that a model computes from a class. Ratios stay exact until they are shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
@@ -165,6 +171,11 @@ pub trait ClassModel: Debug + Send + Sync {
     /// if rows confirm nothing.
     fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
         None
+    }
+    /// For a model that looks at the whole input: returns whether a class that holds can have this quantity when the
+    /// released rows stand for the input, because only they are there.
+    fn may_reach_among_released(&self, _value: Quantity, _counted: Counted) -> bool {
+        true
     }
     /// Returns the required bound, in the unit of `value`.
     fn required(&self) -> Decimal;

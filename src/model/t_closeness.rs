@@ -7,8 +7,9 @@
 //! class of two or more.
 //!
 //! # Contract
-//! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class, from 0 to 1, or
-//! infinite where individuals are counted and all of a class share a value; a table reached the greatest. It is decided
+//! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class, from 0 to 1; it is
+//! infinite for a class without individuals, and where all individuals of a class of two or more share a value. A table
+//! reached the greatest. It is decided
 //! in whole numbers, so that rounding decides no tie. The model implies no size. Two classes that hold merge into one
 //! that holds where rows are counted; with individuals it promises nothing. It protects against what a class tells
 //! beyond the whole table: whoever finds a person's class learns nothing about the share of any group of values
@@ -80,6 +81,20 @@ impl TCloseness {
         T.check_number(t)?;
         Ok(Self { t })
     }
+
+    /// Returns whether a distance is at most `times` t.
+    fn is_within(self, value: Quantity, times: u8) -> bool {
+        match value {
+            Quantity::Ratio(above, all) => {
+                let wide = |number: u128| i256::from_parts(number, 0);
+                let numerator = i256::from_i128(self.t.numerator() * i128::from(times));
+                // A numerator is below 2^61, so that no product overflows.
+                wide(above).wrapping_mul(i256::from_i128(self.t.denominator()))
+                    <= wide(all).wrapping_mul(numerator)
+            }
+            other => other.to_f64() <= self.t.to_f64() * f64::from(times),
+        }
+    }
 }
 
 impl ClassModel for TCloseness {
@@ -110,6 +125,7 @@ impl ClassModel for TCloseness {
         let is_known_of_all = input.counted() == Counted::Individuals
             && *size > 1
             && sensitive.iter().any(|count| count.count == *size);
+        // A class with more than the input is none of its classes: nothing is known of it, so it must not hold.
         if is_known_of_all || of_class == 0 || of_class > of_input {
             return Quantity::Real(f64::INFINITY);
         }
@@ -126,16 +142,17 @@ impl ClassModel for TCloseness {
     }
 
     fn holds(&self, value: Quantity) -> bool {
-        match value {
-            Quantity::Ratio(above, all) => {
-                let wide = |number: u128| i256::from_parts(number, 0);
-                let [numerator, denominator] =
-                    [self.t.numerator(), self.t.denominator()].map(i256::from_i128);
-                // A numerator is below 2^60, so that no product overflows.
-                wide(above).wrapping_mul(denominator) <= wide(all).wrapping_mul(numerator)
+        self.is_within(value, 1)
+    }
+
+    fn may_reach_among_released(&self, value: Quantity, counted: Counted) -> bool {
+        let is_distance = (0.0..=1.0).contains(&value.to_f64());
+        is_distance
+            && match counted {
+                // The released rows are a mixture of classes that are at most t away from the input, and so are they.
+                Counted::Rows => self.is_within(value, 2),
+                Counted::Individuals => true,
             }
-            other => other.to_f64() <= self.t.to_f64(),
-        }
     }
 
     fn parameters(&self) -> Vec<(&'static str, Decimal)> {
@@ -204,6 +221,15 @@ mod tests {
             Distribution::new(Counted::Rows, counts(&[(Some(0), u64::MAX / 2), (Some(1), u64::MAX / 2)]));
         assert!(holds("0.5", &most, u64::MAX / 2, &[(Some(1), u64::MAX / 2)]));
         assert!(!holds("0.499999999999999999", &most, u64::MAX / 2, &[(Some(1), u64::MAX / 2)]));
+    }
+
+    #[test]
+    fn released_rows_are_at_most_twice_t_apart() {
+        let model = model("0.25").unwrap();
+        let may = |above, counted| model.may_reach_among_released(Quantity::Ratio(above, 100), counted);
+        assert_eq!([50, 51].map(|above| may(above, Counted::Rows)), [true, false]);
+        assert_eq!([100, 101].map(|above| may(above, Counted::Individuals)), [true, false]);
+        assert!(!model.may_reach_among_released(Quantity::Real(f64::INFINITY), Counted::Individuals));
     }
 
     #[test]

@@ -21,7 +21,8 @@ use crate::measure::{
     sample_uniqueness, share_at_risk,
 };
 use crate::model::{
-    Class, Needs, Quantity, Requirement, ValueCount, Worst, entropy_l_diversity, l_diversity,
+    Class, Counted, Distribution, Needs, Quantity, Requirement, ValueCount, Worst, entropy_l_diversity,
+    l_diversity,
 };
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
@@ -223,7 +224,7 @@ pub(super) fn check_individuals(
             )));
         }
     }
-    check_homogeneous(public, individuals, least, verified)
+    check_homogeneous(public, models, individuals, least, verified)
 }
 
 /// Returns the size of the smallest class in individuals, from which all risks follow.
@@ -262,6 +263,24 @@ fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     if right { Ok(least) } else { Err(wrong()) }
 }
 
+/// Checks that the released rows by themselves can be a release under the models that compare classes with the whole
+/// input.
+///
+/// # Errors
+/// An unmet error that names the model.
+pub(super) fn check_among_released(models: &[Requirement], verified: &Verified) -> Result<()> {
+    for (requirement, reached) in models.iter().zip(&verified.reached_among_released) {
+        let may = |value| requirement.model.may_reach_among_released(value, Counted::Rows);
+        if reached.is_some_and(|value| !may(value)) {
+            return Err(refused(format!(
+                "the released classes differ more from one another than {} allows",
+                requirement.text()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The largest class that is built to see what value it reaches; larger ones are bounded by their
 /// rows alone.
 const MOST_VALUES: u32 = 1 << 16;
@@ -277,8 +296,8 @@ fn is_reached(
 ) -> bool {
     let model = &requirement.model;
     if model.needs() == Needs::Distribution {
-        // Neither individuals nor the input's distribution can be told from the rows.
-        return record.reached.is_finite() && record.reached >= 0.0;
+        return least >= model.min_size()
+            && model.may_reach_among_released(Quantity::Real(record.reached), Counted::Individuals);
     }
     let count: Option<u64> = format!("{}", record.reached).parse().ok();
     let reached = count.map_or(Quantity::Real(record.reached), Quantity::Count);
@@ -303,14 +322,31 @@ fn is_reached(
     best.is_none_or(is_within) && by_rows.unwrap_or(model.bounded_by_rows().is_none())
 }
 
+/// Returns whether a model refuses a class of `size` individuals who share a value, though everybody in the input may have it.
+fn forbids_sharing(requirement: &Requirement, size: u64) -> bool {
+    let shared = [ValueCount { value: Some(0), count: size }];
+    let input = Distribution::new(Counted::Individuals, shared.to_vec());
+    let model = &requirement.model;
+    !model.holds(model.value(&Class { size, sensitive: &shared, input: &input }))
+}
+
 /// Checks the counts of homogeneous classes in individuals. If the rows of a class share a value,
 /// so do its individuals, but not the other way round.
-fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verified: &Verified) -> Result<()> {
+fn check_homogeneous(
+    public: &PublicRecord,
+    models: &[Requirement],
+    individuals: u64,
+    least: u64,
+    verified: &Verified,
+) -> Result<()> {
     let columns = |all: &[Homogeneous]| all.iter().map(|one| one.column.clone()).collect::<Vec<_>>();
     if columns(&public.homogeneous) != columns(&verified.homogeneous) {
         return Err(refused("the homogeneous classes of the record do not match its sensitive columns"));
     }
     for (recorded, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
+        let forbidden = models.iter().any(|requirement| {
+            requirement.sensitive.as_ref() == Some(&recorded.column) && forbids_sharing(requirement, least)
+        });
         // Such a model reaches at most 1 where all of a class share a value.
         let diverse = [l_diversity::ROW.doc.name, entropy_l_diversity::ROW.doc.name];
         let is_diverse = public.models.iter().any(|model| {
@@ -325,7 +361,7 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
         };
         if !right
             || !(by_rows.classes..=public.classes).contains(&recorded.classes)
-            || (is_diverse && recorded.classes > 0)
+            || ((is_diverse || forbidden) && recorded.classes > 0)
         {
             return Err(refused(format!(
                 "the record states an impossible number of homogeneous classes for `{}`",

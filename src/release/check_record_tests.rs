@@ -138,6 +138,7 @@ fn reached(reached: f64) -> ModelRecord {
         sensitive: Some("diagnosis".into()),
         required: 3.0,
         reached,
+        compared_with: None,
     }
 }
 
@@ -210,7 +211,8 @@ fn risks_are_possible() {
 
 #[test]
 fn homogeneous_classes_are_bounded() {
-    let is_right = |models: &[ModelRecord], column: &str, by_rows, (classes, individuals)| {
+    let is_right_under = |required: &[Requirement], models: &[ModelRecord], column: &str, by_rows, said| {
+        let (classes, individuals) = said;
         let of = |classes, individuals| Homogeneous { column: column.into(), classes, individuals };
         let mut public = public(Vec::new(), Vec::new(), models.to_vec());
         public.homogeneous.push(of(classes, individuals));
@@ -222,8 +224,12 @@ fn homogeneous_classes_are_bounded() {
             individuals: None,
             unowned_rows: 0,
             reached: Vec::new(),
+            reached_among_released: Vec::new(),
         };
-        check_homogeneous(&public, 100, 5, &verified).is_ok()
+        check_homogeneous(&public, required, 100, 5, &verified).is_ok()
+    };
+    let is_right = |models: &[ModelRecord], column: &str, by_rows, said| {
+        is_right_under(&[], models, column, by_rows, said)
     };
     let free = |by_rows, said| is_right(&[], "diagnosis", by_rows, said);
     assert!(free(0, (0, 0)) && free(0, (1, 5)) && free(2, (3, 100)) && free(10, (10, 100)));
@@ -234,6 +240,8 @@ fn homogeneous_classes_are_bounded() {
     assert!(!free(2, (1, 20)), "fewer classes than the rows say");
     assert!(!free(0, (11, 100)), "more classes than there are");
 
+    let under = |t: &str, said| is_right_under(&[closeness(t)], &[], "diagnosis", 0, said);
+    assert!(under("1", (0, 0)) && !under("1", (1, 5)), "no value is shared by a class of five");
     // Two values in each class leave none homogeneous, in that column.
     let diverse = [reached(3.0)];
     assert!(is_right(&diverse, "diagnosis", 0, (0, 0)) && !is_right(&diverse, "diagnosis", 0, (1, 5)));
@@ -248,6 +256,40 @@ fn homogeneous_classes_are_bounded() {
         !is_right(&[entropy(1.5)], "diagnosis", 0, (1, 5))
             && is_right(&[entropy(1.0)], "diagnosis", 0, (1, 5))
     );
+}
+
+/// t-closeness of diagnoses.
+fn closeness(t: &str) -> Requirement {
+    let model = make("t_closeness", &[("t".to_owned(), Decimal::parse(t).unwrap().into())]).unwrap();
+    Requirement { model, sensitive: Some("diagnosis".into()) }
+}
+
+#[test]
+fn closeness_is_bounded_by_what_is_released() {
+    let record = |value| ModelRecord { model: "t_closeness".into(), ..reached(value) };
+    let is_right = |value, least| is_reached(&record(value), &closeness("0.1"), None, least);
+    assert!(is_right(0.0, 1) && is_right(1.0, 1), "with individuals any distance is possible");
+    assert!(!is_right(1.5, 1) && !is_right(-0.5, 1) && !is_right(f64::NAN, 1) && !is_right(0.5, 0));
+    // Rows: a distance among the released rows is at most twice that from the input.
+    let verified = |above| Verified {
+        rows: 200,
+        sizes: ClassSizes::default(),
+        homogeneous: Vec::new(),
+        suppressed_rows: None,
+        individuals: None,
+        unowned_rows: 0,
+        reached: vec![None],
+        reached_among_released: vec![Some(Quantity::Ratio(above, 10))],
+    };
+    assert!(check_among_released(&[closeness("0.1")], &verified(2)).is_ok());
+    let refused = check_among_released(&[closeness("0.1")], &verified(3)).unwrap_err().to_string();
+    assert!(
+        refused.contains("differ more from one another than t_closeness(0.1, diagnosis) allows"),
+        "{refused}"
+    );
+    // Two people who share a value are never close; one alone may be.
+    assert!(forbids_sharing(&closeness("1"), 2) && !forbids_sharing(&closeness("0"), 1));
+    assert!(forbids_sharing(&diversity(2), 5) && !forbids_sharing(&diversity(1), 5));
 }
 
 /// What is said of a column `x` of these numbers that is called generalized by `by`.

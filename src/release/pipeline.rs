@@ -79,7 +79,7 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     role_checks::check_released(policy, &rows).await?;
     if S::IS_RECORDED {
         findings.unique = rows.unique_together().await?;
-        verified.replace_reached(rows.reached().await?);
+        verified.reached_among_released = rows.reached_among_released().await?;
         let finer = finer(policy, &chosen.shown);
         as_is::reveals(session, output, input(), &expected, &finer, &mut findings.as_is, run.stop).await?;
     }

@@ -82,7 +82,7 @@ pub(super) async fn duplicates(run: &Run<'_>, loaded: &Loaded, classes: &ClassTa
 
 /// Refuses, before a search, columns that no release under the policy can hold as they are: even
 /// without all individuals (rows, where none are counted) that may be suppressed, more than a tenth
-/// hold a value that fewer than q hold. The [verification](super::as_is) judges the actual release.
+/// hold a value that fewer than q hold. The [verification](crate::verify::as_is) judges the actual release.
 ///
 /// # Errors
 /// A policy error that names the columns; a data error when reading fails.

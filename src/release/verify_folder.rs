@@ -26,8 +26,8 @@ use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::publish::make_record::{counted_in, recoding_record, risks};
 use crate::release::publish::record::{
-    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, models_text,
-    parameters_text,
+    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, compared_with,
+    models_text, parameters_text,
 };
 use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
@@ -125,7 +125,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
     {
         return Err(refused("individuals, risks or homogeneous classes differ from the record"));
     }
-    for (model, reached) in public.models.iter().zip(&verified.reached) {
+    for (model, reached) in public.models.iter().zip(verified.recorded()) {
         if reached.map(|reached| record::recorded(reached.to_f64())) != Some(record::recorded(model.reached))
         {
             return Err(refused(format!("{} reaches another value than the recorded one", model.model)));
@@ -162,8 +162,7 @@ fn check_words(public: &PublicRecord) -> Result<()> {
 
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
 /// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows)
-/// them by rows; a model without one is not judged and reaches `None`. A model that compares classes with the whole
-/// input is not judged either: without individuals it reaches what the released rows alone show.
+/// them by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
 async fn alone(
     run: &Run<'_>,
     out: &Path,
@@ -202,11 +201,11 @@ async fn alone(
     let mut reached = std::mem::take(&mut verified.reached).into_iter();
     let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
     verified.reached = judged.into_iter().map(of_model).collect();
-    let all = recorded_models(public)?;
-    let expected = Expected { requirements: &all, ..expected };
+    let expected = Expected { requirements: &recorded_models(public)?, ..expected };
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
     if public.individuals.is_none() {
-        verified.replace_reached(rows.reached().await?);
+        verified.reached_among_released = rows.reached_among_released().await?;
+        check_record::check_among_released(expected.requirements, &verified)?;
     }
     let unique = rows.unique_together().await?;
     let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
@@ -252,7 +251,7 @@ async fn against(
     let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
     let mut verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
     let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
-    verified.replace_reached(rows.reached().await?);
+    verified.reached_among_released = rows.reached_among_released().await?;
     role_checks::check_released(policy, &rows).await.map_err(|error| match error.kind() {
         Kind::Policy => refused(error),
         _ => error,
@@ -324,7 +323,8 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
         let model = &requirement.model;
         let agrees = record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
             && parameters_text(&**model) == recorded.parameters
-            && (model.needs() == Needs::Size) == recorded.sensitive.is_none();
+            && (model.needs() == Needs::Size) == recorded.sensitive.is_none()
+            && recorded.compared_with.as_deref() == compared_with(&requirement);
         if !agrees {
             return Err(refused(format!("the record contradicts itself on {}", recorded.model)));
         }

@@ -242,7 +242,7 @@ impl<'a> ReleasedRows<'a> {
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.
-    pub(crate) async fn reached(&self) -> Result<Vec<Option<Quantity>>> {
+    pub(crate) async fn reached_among_released(&self) -> Result<Vec<Option<Quantity>>> {
         let requirements = self.expected.requirements;
         let compared: Vec<bool> =
             requirements.iter().map(|r| r.model.needs() == Needs::Distribution).collect();

@@ -9,7 +9,7 @@ use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::Result;
 use crate::generalize::Generalizer;
-use crate::model::{Needs, Requirement};
+use crate::model::{Requirement, is_compared};
 
 /// The properties that a verification expects of a release.
 pub struct Expected<'a> {
@@ -51,8 +51,7 @@ impl Expected<'_> {
 
     /// Returns whether a model compares classes with the whole of a column.
     pub(super) fn is_compared(&self, name: &str) -> bool {
-        let looks_at = |requirement: &&Requirement| requirement.sensitive.as_deref() == Some(name);
-        self.requirements.iter().filter(looks_at).any(|r| r.model.needs() == Needs::Distribution)
+        is_compared(self.requirements, name)
     }
 
     /// Returns the indices of the columns released as they are.

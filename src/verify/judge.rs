@@ -30,14 +30,16 @@ pub struct Verified {
     pub unowned_rows: u64,
     /// The value that each model reached; `None` without a class, or if the model was not judged.
     pub reached: Vec<Option<Quantity>>,
+    /// For the models that compare classes with the whole input, the value that they reach when the released rows stand
+    /// for it; `None` for all others.
+    pub reached_among_released: Vec<Option<Quantity>>,
 }
 
 impl Verified {
-    /// Replaces the values that models reached by those that are given.
-    pub(crate) fn replace_reached(&mut self, given: Vec<Option<Quantity>>) {
-        for (known, given) in self.reached.iter_mut().zip(given) {
-            *known = given.or(*known);
-        }
+    /// Returns the values that a public record tells: only what the released rows show.
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = Option<Quantity>> + '_ {
+        let among = self.reached_among_released.iter().copied().chain(std::iter::repeat(None));
+        self.reached.iter().zip(among).map(|(reached, among)| among.or(*reached))
     }
 }
 
@@ -310,6 +312,7 @@ impl<'a> Judge<'a> {
             }),
             unowned_rows: self.unowned_rows,
             reached: self.values.into_iter().map(|all| all.first().copied()).collect(),
+            reached_among_released: Vec::new(),
         })
     }
 

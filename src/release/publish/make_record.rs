@@ -17,7 +17,7 @@ use crate::policy::{Policy, Quasi};
 use crate::release::publish::record::{
     CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputRecord, LevelRecord, ModelRecord,
     PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord, SearchRecord,
-    TableRecord, parameters_text,
+    TableRecord, compared_with,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{Chosen, Shown};
@@ -97,14 +97,7 @@ pub(crate) fn public_record(
     parts: &[write::Part],
     folder: &Path,
 ) -> Result<PublicRecord> {
-    let models =
-        policy.requirements.iter().zip(&verified.reached).map(|(requirement, reached)| ModelRecord {
-            model: requirement.model.doc().name.to_owned(),
-            parameters: parameters_text(&*requirement.model),
-            sensitive: requirement.sensitive.clone(),
-            required: requirement.model.required().to_f64(),
-            reached: reached.map_or(f64::NAN, crate::model::Quantity::to_f64),
-        });
+    let models = policy.requirements.iter().zip(verified.recorded());
     let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
         name: name.to_owned(),
         role: role.word().to_owned(),
@@ -120,7 +113,7 @@ pub(crate) fn public_record(
     PublicRecord {
         format: FORMAT,
         tool: write::CREATED_BY.to_owned(),
-        models: models.collect(),
+        models: models.map(|(requirement, reached)| ModelRecord::of(requirement, reached)).collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
         recoding: recoding_record(policy, &chosen.shown, quasi),
         tables: vec![table],
@@ -132,6 +125,14 @@ pub(crate) fn public_record(
         digest: String::new(),
     }
     .sealed()
+}
+
+/// Returns what the models reached that compare classes with the whole input.
+fn compared_with_input(policy: &Policy, verified: &Verified) -> Vec<ModelRecord> {
+    let models = policy.requirements.iter().zip(&verified.reached);
+    let compared = models.filter(|(requirement, _)| compared_with(requirement).is_some());
+    let record = compared.map(|(requirement, reached)| ModelRecord::of(requirement, *reached));
+    record.map(|record| ModelRecord { compared_with: Some("input".into()), ..record }).collect()
 }
 
 /// Builds the private record, for the publisher only.
@@ -173,6 +174,7 @@ pub(crate) fn private_record(
         suppressed_individuals: verified.individuals.map(|individuals| individuals.suppressed),
         suppression_limit: before.limit,
         risk_before: risks(&before.sizes)?,
+        compared_with_input: compared_with_input(policy, verified),
         as_is,
         assignment: match shown {
             Shown::Levels { .. } => None,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
-use crate::model::{ClassModel, Requirement, make};
+use crate::model::{ClassModel, Needs, Quantity, Requirement, make};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
 pub use crate::release::publish::recoding_record::{
@@ -96,13 +96,33 @@ pub struct ModelRecord {
     /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
-    /// The worst value of all released classes; of a model that compares them with the whole input, the worst when the
-    /// released rows are the input, which anybody can compute.
+    /// The worst value of all released classes.
     #[serde(serialize_with = "plainly")]
     pub reached: f64,
+    /// Of a model that compares the classes with the whole input: what they were compared with to reach this value. In a
+    /// public record these are the `released rows`, which anybody has, in a private one the `input`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub compared_with: Option<String>,
+}
+
+/// Returns what a public record compares the classes of a model with, if the model compares them.
+pub(crate) fn compared_with(requirement: &Requirement) -> Option<&'static str> {
+    (requirement.model.needs() == Needs::Distribution).then_some("released rows")
 }
 
 impl ModelRecord {
+    /// Creates the record of a model that reached this value, in a public record.
+    pub(crate) fn of(requirement: &Requirement, reached: Option<Quantity>) -> Self {
+        Self {
+            model: requirement.model.doc().name.to_owned(),
+            parameters: parameters_text(&*requirement.model),
+            sensitive: requirement.sensitive.clone(),
+            required: requirement.model.required().to_f64(),
+            reached: reached.map_or(f64::NAN, Quantity::to_f64),
+            compared_with: compared_with(requirement).map(str::to_owned),
+        }
+    }
+
     /// Returns the model and its column in words: `l_diversity of diagnosis`.
     pub fn text(&self) -> String {
         match &self.sensitive {
@@ -315,6 +335,10 @@ pub struct PrivateRecord {
     pub suppression_limit: u64,
     /// The risk measures of the input before recoding.
     pub risk_before: BTreeMap<String, f64>,
+    /// The models that compare the classes with the whole input, with what they reached; the public record says what the
+    /// released rows show.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub compared_with_input: Vec<ModelRecord>,
     /// The findings about the columns released as they are.
     pub as_is: Vec<AsIsColumn>,
     /// For a recoding that is no levels, what each combination of the input's quasi-identifiers shows: a Parquet file in

@@ -34,6 +34,7 @@ fn private(release: &str) -> PrivateRecord {
         suppressed_individuals: None,
         suppression_limit: 0,
         risk_before: BTreeMap::new(),
+        compared_with_input: Vec::new(),
         as_is: Vec::new(),
         search: SearchRecord {
             method: String::new(),
