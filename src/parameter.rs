@@ -1,4 +1,5 @@
-//! Parameters: what a row of a table can be told, described once for policies, SQL, the command line, records and docs.
+//! Parameters of models, measures and generalizers: each is described once, for policies, SQL, the command line, records
+//! and the reference.
 
 use std::borrow::Cow;
 

@@ -9,14 +9,14 @@
 //! # Contract
 //! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class, from 0 to 1; it is
 //! infinite for a class without individuals, and where all individuals of a class of two or more share a value. A table
-//! reached the greatest. It is decided
-//! in whole numbers, so that rounding decides no tie. The model implies no size. Two classes that hold merge into one
-//! that holds where rows are counted; with individuals it promises nothing. It protects against what a class tells
-//! beyond the whole table: whoever finds a person's class learns nothing about the share of any group of values
-//! that differs by more than t from what the whole input tells about everybody. It does not protect against what the
-//! whole input tells: where nine of ten have one value, all of a class may have it at t = 0.1, and where rows are
-//! counted this is not refused. It ignores that values can mean the same or lie close together, and what else an
-//! attacker knows.
+//! reaches the greatest distance of its classes. Whole numbers decide, so no rounding turns a tie. The model implies no
+//! class size. Where rows are counted, two classes that hold merge into one that holds; with individuals that is not
+//! promised.
+//!
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input: the share
+//! of any set of values in the class differs from its share in the input by at most t. It does not hide the
+//! distribution of the input itself: if nine of ten rows have one value, every row of a class may have it at t = 0.1
+//! where rows are counted. It ignores that different values can mean nearly the same, and what else an attacker knows.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;

@@ -20,10 +20,7 @@ use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
-use crate::model::{
-    Class, Counted, Distribution, Needs, Quantity, Requirement, ValueCount, Worst, entropy_l_diversity,
-    l_diversity,
-};
+use crate::model::{Class, Counted, Distribution, Needs, Quantity, Requirement, ValueCount, Worst};
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
 };
@@ -224,7 +221,7 @@ pub(super) fn check_individuals(
             )));
         }
     }
-    check_homogeneous(public, models, individuals, least, verified)
+    check_homogeneous(public, individuals, least, verified)
 }
 
 /// Returns the size of the smallest class in individuals, from which all risks follow.
@@ -322,38 +319,31 @@ fn is_reached(
     best.is_none_or(is_within) && by_rows.unwrap_or(model.bounded_by_rows().is_none())
 }
 
-/// Returns whether a model refuses a class of `size` individuals who share a value, though everybody in the input may have it.
-fn forbids_sharing(requirement: &Requirement, size: u64) -> bool {
+/// Returns whether a class of `size` individuals who share a value would have reached worse than the record says, even if
+/// everybody in the input has that value.
+fn rules_out_sharing(record: &ModelRecord, size: u64) -> Result<bool> {
+    let model = record.requirement()?.model;
     let shared = [ValueCount { value: Some(0), count: size }];
     let input = Distribution::new(Counted::Individuals, shared.to_vec());
-    let model = &requirement.model;
-    !model.holds(model.value(&Class { size, sensitive: &shared, input: &input }))
+    let value = model.value(&Class { size, sensitive: &shared, input: &input }).to_f64();
+    Ok(match model.worst() {
+        Worst::Least => value < record.reached,
+        Worst::Greatest => value > record.reached,
+    })
 }
 
 /// Checks the counts of homogeneous classes in individuals. If the rows of a class share a value,
 /// so do its individuals, but not the other way round.
-fn check_homogeneous(
-    public: &PublicRecord,
-    models: &[Requirement],
-    individuals: u64,
-    least: u64,
-    verified: &Verified,
-) -> Result<()> {
+fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verified: &Verified) -> Result<()> {
     let columns = |all: &[Homogeneous]| all.iter().map(|one| one.column.clone()).collect::<Vec<_>>();
     if columns(&public.homogeneous) != columns(&verified.homogeneous) {
         return Err(refused("the homogeneous classes of the record do not match its sensitive columns"));
     }
     for (recorded, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
-        let forbidden = models.iter().any(|requirement| {
-            requirement.sensitive.as_ref() == Some(&recorded.column) && forbids_sharing(requirement, least)
-        });
-        // Such a model reaches at most 1 where all of a class share a value.
-        let diverse = [l_diversity::ROW.doc.name, entropy_l_diversity::ROW.doc.name];
-        let is_diverse = public.models.iter().any(|model| {
-            diverse.contains(&model.model.as_str())
-                && model.sensitive.as_ref() == Some(&recorded.column)
-                && model.reached > 1.0
-        });
+        let of_column =
+            public.models.iter().filter(|model| model.sensitive.as_ref() == Some(&recorded.column));
+        let is_ruled_out =
+            of_column.map(|model| rules_out_sharing(model, least)).collect::<Result<Vec<_>>>()?;
         let right = match recorded.classes {
             0 => recorded.individuals == 0,
             classes if classes == public.classes => recorded.individuals == individuals,
@@ -361,7 +351,7 @@ fn check_homogeneous(
         };
         if !right
             || !(by_rows.classes..=public.classes).contains(&recorded.classes)
-            || ((is_diverse || forbidden) && recorded.classes > 0)
+            || (is_ruled_out.contains(&true) && recorded.classes > 0)
         {
             return Err(refused(format!(
                 "the record states an impossible number of homogeneous classes for `{}`",

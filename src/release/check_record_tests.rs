@@ -211,8 +211,7 @@ fn risks_are_possible() {
 
 #[test]
 fn homogeneous_classes_are_bounded() {
-    let is_right_under = |required: &[Requirement], models: &[ModelRecord], column: &str, by_rows, said| {
-        let (classes, individuals) = said;
+    let is_right = |models: &[ModelRecord], column: &str, by_rows, (classes, individuals)| {
         let of = |classes, individuals| Homogeneous { column: column.into(), classes, individuals };
         let mut public = public(Vec::new(), Vec::new(), models.to_vec());
         public.homogeneous.push(of(classes, individuals));
@@ -226,10 +225,7 @@ fn homogeneous_classes_are_bounded() {
             reached: Vec::new(),
             reached_among_released: Vec::new(),
         };
-        check_homogeneous(&public, required, 100, 5, &verified).is_ok()
-    };
-    let is_right = |models: &[ModelRecord], column: &str, by_rows, said| {
-        is_right_under(&[], models, column, by_rows, said)
+        check_homogeneous(&public, 100, 5, &verified).is_ok()
     };
     let free = |by_rows, said| is_right(&[], "diagnosis", by_rows, said);
     assert!(free(0, (0, 0)) && free(0, (1, 5)) && free(2, (3, 100)) && free(10, (10, 100)));
@@ -240,8 +236,9 @@ fn homogeneous_classes_are_bounded() {
     assert!(!free(2, (1, 20)), "fewer classes than the rows say");
     assert!(!free(0, (11, 100)), "more classes than there are");
 
-    let under = |t: &str, said| is_right_under(&[closeness(t)], &[], "diagnosis", 0, said);
-    assert!(under("1", (0, 0)) && !under("1", (1, 5)), "no value is shared by a class of five");
+    let close = [closeness_record(1.0)];
+    assert!(is_right(&close, "diagnosis", 0, (0, 0)), "classes of several values");
+    assert!(!is_right(&close, "diagnosis", 0, (1, 5)), "no value is shared by a class of five");
     // Two values in each class leave none homogeneous, in that column.
     let diverse = [reached(3.0)];
     assert!(is_right(&diverse, "diagnosis", 0, (0, 0)) && !is_right(&diverse, "diagnosis", 0, (1, 5)));
@@ -264,10 +261,14 @@ fn closeness(t: &str) -> Requirement {
     Requirement { model, sensitive: Some("diagnosis".into()) }
 }
 
+fn closeness_record(value: f64) -> ModelRecord {
+    let parameters = [("t".to_owned(), "0.1".to_owned())].into();
+    ModelRecord { model: "t_closeness".into(), parameters, ..reached(value) }
+}
+
 #[test]
 fn closeness_is_bounded_by_what_is_released() {
-    let record = |value| ModelRecord { model: "t_closeness".into(), ..reached(value) };
-    let is_right = |value, least| is_reached(&record(value), &closeness("0.1"), None, least);
+    let is_right = |value, least| is_reached(&closeness_record(value), &closeness("0.1"), None, least);
     assert!(is_right(0.0, 1) && is_right(1.0, 1), "with individuals any distance is possible");
     assert!(!is_right(1.5, 1) && !is_right(-0.5, 1) && !is_right(f64::NAN, 1) && !is_right(0.5, 0));
     // Rows: a distance among the released rows is at most twice that from the input.
@@ -288,8 +289,9 @@ fn closeness_is_bounded_by_what_is_released() {
         "{refused}"
     );
     // Two people who share a value are never close; one alone may be.
-    assert!(forbids_sharing(&closeness("1"), 2) && !forbids_sharing(&closeness("0"), 1));
-    assert!(forbids_sharing(&diversity(2), 5) && !forbids_sharing(&diversity(1), 5));
+    let rules_out = |record: &ModelRecord, size| rules_out_sharing(record, size).unwrap();
+    assert!(rules_out(&closeness_record(1.0), 2) && !rules_out(&closeness_record(0.0), 1));
+    assert!(rules_out(&reached(2.0), 5) && !rules_out(&reached(1.0), 5));
 }
 
 /// What is said of a column `x` of these numbers that is called generalized by `by`.

@@ -39,7 +39,7 @@ pub(crate) struct Findings {
 /// which is read `again` by the second way of reading it.
 ///
 /// # Errors
-/// Any failure; nobody may read the rows then.
+/// Any failure of writing or verifying; the caller must then discard what the sink took.
 pub(crate) async fn recode_and_verify<S: Sink>(
     run: &Run<'_>,
     loaded: &Loaded,

@@ -25,7 +25,7 @@ pub struct RecodedRows<'a> {
     pub memory: &'a Arc<dyn Budget>,
 }
 
-/// Where recoded rows go, and lie unread until they are verified.
+/// Where the recoded rows of a run go. Nobody reads them there before they are verified.
 pub(crate) trait Sink {
     /// Whether a record tells what was found out about the released columns.
     const IS_RECORDED: bool;
@@ -39,6 +39,6 @@ pub(crate) trait Sink {
     /// Returns the rows as they were written.
     ///
     /// # Errors
-    /// A data error when they cannot be read; an unmet one when more lies there than they.
+    /// A data error when they cannot be read; an unmet one when there is more in that place than was written.
     fn taken(&self, session: &SessionContext, chosen: &Chosen) -> Result<DataFrame>;
 }

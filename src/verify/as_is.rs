@@ -244,32 +244,28 @@ impl<'a> ReleasedRows<'a> {
     /// A data error when reading fails or memory runs out.
     pub(crate) async fn reached_among_released(&self) -> Result<Vec<Option<Quantity>>> {
         let requirements = self.expected.requirements;
-        let compared: Vec<bool> =
-            requirements.iter().map(|r| r.model.needs() == Needs::Distribution).collect();
-        if !compared.contains(&true) {
-            return Ok(vec![None; requirements.len()]);
-        }
-        let sensitive = self.expected.sensitive();
-        let name = |index: &usize| self.expected.columns[*index].0.as_str();
-        let looks_at: Vec<Option<usize>> = requirements
-            .iter()
-            .map(|requirement| {
-                sensitive.iter().position(|index| requirement.sensitive.as_deref() == Some(name(index)))
-            })
+        let mut reached: Vec<Option<Quantity>> = vec![None; requirements.len()];
+        let looks_at = self.expected.looks_at()?;
+        let comparing: Vec<usize> = (0..requirements.len())
+            .filter(|at| requirements[*at].model.needs() == Needs::Distribution)
             .collect();
-        let of_values = |index: &usize| (column(column_name(*index)), self.expected.is_compared(name(index)));
+        if comparing.is_empty() {
+            return Ok(reached);
+        }
+        let of_values = |index: usize| {
+            (column(column_name(index)), self.expected.is_compared(&self.expected.columns[index].0))
+        };
         let in_classes = InClasses {
             table: self.counter.table(),
             labels: vec![column(CLASS)],
-            sensitive: sensitive.iter().map(of_values).collect(),
+            sensitive: self.expected.sensitive().into_iter().map(of_values).collect(),
             individual: if self.counter.counts_individuals() { individual_columns() } else { Vec::new() },
         };
-        let mut reached: Vec<Option<Quantity>> = vec![None; requirements.len()];
         let mut see = |class: &SeenClass<'_>| {
-            let each = requirements.iter().zip(&looks_at).zip(&compared).zip(&mut reached);
-            for (((requirement, column), _), known) in each.filter(|((_, is_compared), _)| **is_compared) {
-                let value = requirement.model.value(&class.of_column(*column));
-                *known = requirement.model.reached(&mut known.iter().copied().chain([value]));
+            for at in &comparing {
+                let model = &requirements[*at].model;
+                let value = model.value(&class.of_column(looks_at[*at]));
+                reached[*at] = model.reached(&mut reached[*at].into_iter().chain([value]));
             }
         };
         each_class(in_classes, self.counter.budget(), self.counter.stop(), DOING, &mut see).await?;

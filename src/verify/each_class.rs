@@ -41,7 +41,18 @@ pub struct SeenClass<'a> {
     pub individuals: Option<&'a [u32]>,
 }
 
-impl SeenClass<'_> {
+impl<'a> SeenClass<'a> {
+    /// Creates the view of a completed class of this many rows.
+    pub(super) fn new(rows: u64, ended: &'a ClassSummary, inputs: &'a [Distribution]) -> Self {
+        Self {
+            rows,
+            size: ended.size(rows),
+            values: &ended.values,
+            inputs,
+            individuals: ended.individuals.as_deref(),
+        }
+    }
+
     /// Returns the class as a model sees it that looks at this sensitive column, or at none.
     pub fn of_column(&self, column: Option<usize>) -> Class<'_> {
         column.map_or(Class::of_size(self.size), |column| Class {
@@ -99,15 +110,7 @@ pub(crate) async fn each_class(
     let sorted = by_class(groups, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
     let mut stream = sorted.execute_stream().await.context(doing)?;
     let mut rows = 0u64;
-    let mut show = |rows: u64, ended: ClassSummary| {
-        see(&SeenClass {
-            rows,
-            size: ended.size(rows),
-            values: &ended.values,
-            inputs: &inputs,
-            individuals: ended.individuals.as_deref(),
-        });
-    };
+    let mut show = |rows: u64, ended: ClassSummary| see(&SeenClass::new(rows, &ended, &inputs));
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.context(doing)?;

@@ -7,7 +7,7 @@ use super::assignment::Assignment;
 use super::labels::Labels;
 use crate::class::Budget;
 use crate::decimal::Decimal;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 use crate::model::{Requirement, is_compared};
 
@@ -47,6 +47,25 @@ impl Expected<'_> {
     /// A data error when memory runs out.
     pub(super) fn assigner(&self, budget: &Arc<dyn Budget>) -> Result<Option<Arc<Assigner>>> {
         self.assignment.as_ref().map(|assignment| Assigner::new(assignment, budget)).transpose()
+    }
+
+    /// Returns for each requirement the index of its column among the sensitive ones; `None` if it looks at none.
+    ///
+    /// # Errors
+    /// An unmet error for a column that is not one of them.
+    pub(super) fn looks_at(&self) -> Result<Vec<Option<usize>>> {
+        let sensitive = self.sensitive();
+        let of_requirement = |requirement: &Requirement| {
+            let Some(name) = &requirement.sensitive else { return Ok(None) };
+            let at = sensitive.iter().position(|index| self.columns[*index].0 == *name);
+            let why = || {
+                Error::unmet(format!(
+                    "verification refused: `{name}` is not a sensitive column of the release"
+                ))
+            };
+            at.map(Some).ok_or_else(why)
+        };
+        self.requirements.iter().map(of_requirement).collect()
     }
 
     /// Returns whether a model compares classes with the whole of a column.

@@ -6,11 +6,12 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::UInt64Type;
 
 use super::Expected;
+use super::each_class::SeenClass;
 use super::homogeneous::{Counting, Homogeneous};
 use super::per_class::ClassSummary;
 use crate::class::{Budget, ClassSizes, Held};
 use crate::error::{Error, Result};
-use crate::model::{Class, Distribution, Quantity, Requirement};
+use crate::model::{Distribution, Quantity, Requirement};
 use crate::plural::plural;
 
 /// The counts of a release that passed.
@@ -176,21 +177,9 @@ impl<'a> Judge<'a> {
     ) -> Result<Self> {
         let requirements = expected.requirements;
         let sensitive = expected.sensitive();
-        let looks_at = requirements.iter().map(|requirement| match &requirement.sensitive {
-            None => Ok(None),
-            Some(name) => {
-                let at = sensitive.iter().position(|index| expected.columns[*index].0 == *name);
-                let why = || {
-                    Error::unmet(format!(
-                        "verification refused: `{name}` is not a sensitive column of the release"
-                    ))
-                };
-                at.map(Some).ok_or_else(why)
-            }
-        });
         Ok(Self {
             requirements,
-            looks_at: looks_at.collect::<Result<_>>()?,
+            looks_at: expected.looks_at()?,
             inputs,
             with_input,
             is_assigned: with_input && expected.assignment.is_some(),
@@ -214,16 +203,10 @@ impl<'a> Judge<'a> {
         let Counts { in_rows, out_rows, .. } = *class;
         self.input_rows += in_rows;
         let truth = if self.with_input { in_rows } else { out_rows };
-        let size = ended.size(truth);
+        let seen = SeenClass::new(truth, ended, &self.inputs);
+        let size = seen.size;
         let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
-            .map(|(requirement, looks_at)| {
-                let class = looks_at.map_or(Class::of_size(size), |column| Class {
-                    size,
-                    sensitive: &ended.values[column],
-                    input: self.inputs.get(column).unwrap_or(Distribution::NONE),
-                });
-                requirement.model.value(&class)
-            })
+            .map(|(requirement, looks_at)| requirement.model.value(&seen.of_column(*looks_at)))
             .collect();
         let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
         if class.no_label {
