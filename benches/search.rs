@@ -160,7 +160,7 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         let begun = Instant::now();
         let outcome = match method::choose("auto", &options)? {
             MethodRow::Lattice(row) => (row.make)(options.clone()).search(&problem)?,
-            MethodRow::Partition(row) => (row.make)().search(&problem)?,
+            MethodRow::Partition(row) => row.with(&[])?.search(&problem)?,
         };
         timed.ms = timed.ms.min(begun.elapsed().as_secs_f64() * 1e3);
         timed.evaluated = outcome.evaluated;

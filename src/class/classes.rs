@@ -57,6 +57,11 @@ impl Classes {
         self.members.as_ref().map(|members| members.individuals.of(class))
     }
 
+    /// Returns the number of individuals of all classes together; 0 if rows are counted.
+    pub(crate) fn all_individuals(&self) -> usize {
+        self.members.as_ref().map_or(0, |members| members.individuals.all())
+    }
+
     /// Returns how many individuals of a class (rows, if none are counted) have each value of a
     /// sensitive column, ordered by value, NULL first. `column` is the position among the table's
     /// sensitive columns.

@@ -224,7 +224,7 @@ impl EncodedColumn {
     }
 
     /// Returns the map of label codes at level `from` to label codes at level `to`.
-    pub(super) fn map(&self, from: usize, to: usize) -> Result<&[u32]> {
+    pub(crate) fn map(&self, from: usize, to: usize) -> Result<&[u32]> {
         let at = to.checked_sub(from).ok_or_else(|| Error::internal("roll-up: the target is finer"))?;
         let map = self.levels.get(from).and_then(|level| level.to_coarser.get(at));
         map.map(Vec::as_slice).ok_or_else(|| Error::internal("roll-up: no such level"))

@@ -264,11 +264,11 @@ impl EncodedColumn {
         Ok(RegionLabel::of_leaf(self.hierarchy(), &Value::read(self.level(0).labels(), code as usize)?))
     }
 
-    fn has_null(&self) -> bool {
+    pub(super) fn has_null(&self) -> bool {
         self.level(0).labels().is_null(0)
     }
 
-    fn has_intervals(&self) -> bool {
+    pub(super) fn has_intervals(&self) -> bool {
         self.hierarchy().has_intervals()
     }
 

@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 
 use super::*;
 use crate::class::tests::{quasi, table};
-use crate::class::{ClassTable, QuasiColumn};
+use crate::class::{ClassTable, GrowingRegion, QuasiColumn};
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
 use crate::generalize::{Argument, GENERALIZERS, Hierarchy, date, hierarchy};
@@ -39,10 +39,41 @@ fn all_regions(column: &EncodedColumn) -> Vec<Region> {
     labels.chain(intervals).chain(with_null).chain(sets).chain([Region::Everything]).collect()
 }
 
+/// A region that grows value by value shows as many leaves as the finest one around these values.
+fn regions_grow(column: &EncodedColumn) {
+    let values = column.distinct() as u32;
+    let mut growing = GrowingRegion::new(column).unwrap();
+    assert_eq!(growing.leaves(), 0);
+    for step in 1..=values {
+        for first in 0..values {
+            growing.clear();
+            let mut added = Vec::new();
+            // Forwards and around the end, so that values come in any order and several times.
+            for value in (0..=values).map(|at| (first + at * step) % values) {
+                growing.add(value);
+                added.push(value);
+                let mut codes = added.clone();
+                codes.sort_unstable();
+                codes.dedup();
+                let is_several = codes.len() > 1;
+                let around = Region::around(column, codes).unwrap();
+                assert_eq!(growing.leaves(), around.leaves(column), "{column:?} {added:?}");
+                let labels = growing.labels_below();
+                assert_eq!(labels.is_some(), is_several && !column.has_intervals());
+                // The values share a label, and the one below it parts them.
+                if let Some(Some(labels)) = labels {
+                    assert!(added.iter().any(|value| labels[*value as usize] != labels[first as usize]));
+                }
+            }
+        }
+    }
+}
+
 /// The text of a region covers its values and no others, and is that of no other region.
 pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
     let mut by_text: BTreeMap<Option<String>, Region> = BTreeMap::new();
     let data_type = column.hierarchy().input_type();
+    regions_grow(column);
     for region in all_regions(column) {
         let region = canonical(column, region);
         assert_eq!(canonical(column, region.clone()), region);

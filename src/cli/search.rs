@@ -54,10 +54,10 @@ impl Search {
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.method == "anytime" || is_partition(&policy.method) {
+            if policy.method.name == "anytime" || is_partition(&policy.method.name) {
                 return Err(Error::policy(format!(
                     "--minimal finds all minimal nodes or none: remove `method = \"{}\"`",
-                    policy.method
+                    policy.method.name
                 )));
             }
             return minimal(run, policy, &classes);

@@ -14,6 +14,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
+use crate::parameter::{Parameter, Setting};
 use crate::progress::{CancelToken, Progress};
 
 /// The problem that a method solves.
@@ -98,6 +99,24 @@ pub trait Method {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome>;
 }
 
+/// The name of a method that leaves the choice to the problem.
+pub const AUTO: &str = "auto";
+
+/// What a policy says of its method: a name, or [`AUTO`], and settings of the method's parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodSpec {
+    /// The name.
+    pub name: String,
+    /// The settings; parameters without one have their defaults.
+    pub settings: Vec<(String, Setting)>,
+}
+
+impl Default for MethodSpec {
+    fn default() -> Self {
+        Self { name: AUTO.into(), settings: Vec::new() }
+    }
+}
+
 /// A row of [`METHODS`].
 pub enum MethodRow {
     /// A method that chooses [`Recoding::Levels`].
@@ -112,6 +131,14 @@ impl MethodRow {
         match self {
             Self::Lattice(row) => row.doc,
             Self::Partition(row) => row.doc,
+        }
+    }
+
+    /// Returns the method's parameters.
+    pub fn parameters(&self) -> &'static [Parameter] {
+        match self {
+            Self::Lattice(_) => &[],
+            Self::Partition(row) => row.parameters,
         }
     }
 }
@@ -139,10 +166,10 @@ const FEW: u64 = 64;
 /// A policy error for an unknown name.
 pub fn choose(name: &str, options: &lattice::Options) -> Result<&'static MethodRow> {
     let name = match name {
-        "auto" if options.nodes() < FEW => lattice::exhaustive::ROW.doc.name,
-        "auto" => lattice::optimal::ROW.doc.name,
+        AUTO if options.nodes() < FEW => lattice::exhaustive::ROW.doc.name,
+        AUTO => lattice::optimal::ROW.doc.name,
         name => name,
     };
     find(METHODS, MethodRow::doc, name)
-        .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, auto")))
+        .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, {AUTO}")))
 }

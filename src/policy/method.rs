@@ -3,25 +3,62 @@
 use toml::Value;
 
 use super::PolicySpec;
-use super::keys::{Keys, expected, join, string, table_of};
+use super::keys::{Keys, expected, join, setting, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::Effort;
-use crate::method::{METHODS, is_partition};
+use crate::method::{AUTO, METHODS, MethodRow, MethodSpec, is_partition};
+use crate::parameter::{Parameter, Setting};
 
-/// The method name that leaves the choice to the problem.
-pub(super) const AUTO: &str = "auto";
+/// The key of the method.
+const METHOD: &str = "method";
 /// The method that an effort bounds.
 const ANYTIME: &str = "anytime";
 
-pub(super) fn method(value: Value) -> Result<String> {
-    let name = string(value)?;
+/// Reads `"mondrian"` or `{ mondrian = { split = "loss" } }`.
+pub(super) fn method(value: Value) -> Result<MethodSpec> {
+    let shape = "a name such as \"auto\", or one with settings such as { mondrian = { split = \"loss\" } }";
+    let wrong = expected(shape, &value).at(METHOD);
+    let named = match value {
+        Value::String(name) => Some((name, None)),
+        Value::Table(table) if table.len() == 1 => {
+            table.into_iter().next().map(|(name, given)| (name, Some(given)))
+        }
+        _ => None,
+    };
+    let (name, given) = named.ok_or(wrong)?;
     let names: Vec<&str> = std::iter::once(AUTO).chain(METHODS.iter().map(|row| row.doc().name)).collect();
-    if names.contains(&name.as_str()) {
-        return Ok(name);
+    if !names.contains(&name.as_str()) {
+        let why = format!("unknown method `{name}`; {}", nearest(&name, &names));
+        return Err(Error::policy(why).at(METHOD));
     }
-    Err(Error::policy(format!("unknown method `{name}`; {}", nearest(&name, &names))))
+    let Some(given) = given else { return Ok(MethodSpec { name, settings: Vec::new() }) };
+    let parameters = METHODS.iter().find(|row| row.doc().name == name).map_or(&[][..], MethodRow::parameters);
+    if parameters.is_empty() {
+        let why = format!("`{name}` has no parameters; write method = {name:?}");
+        return Err(Error::policy(why).at(METHOD));
+    }
+    let settings = settings(&join(METHOD, &name), given, parameters)?;
+    Ok(MethodSpec { name, settings })
+}
+
+/// Reads the settings of parameters from a table, and checks their ranges.
+fn settings(path: &str, value: Value, parameters: &[Parameter]) -> Result<Vec<(String, Setting)>> {
+    let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+    let table = table_of(value).map_err(|error| error.at(path))?;
+    let mut keys = Keys::new(path.to_owned(), table, &names, &[])?;
+    let mut settings = Vec::new();
+    for parameter in parameters {
+        let read = |value| {
+            let setting = setting(value, parameter.kind)?;
+            parameter.check(&setting).map(|()| setting)
+        };
+        if let Some(setting) = keys.take(parameter.name, read)? {
+            settings.push((parameter.name.to_owned(), setting));
+        }
+    }
+    Ok(settings)
 }
 
 /// Reads `{ seconds = 30 }` or `{ nodes = 10000 }`.
@@ -51,7 +88,7 @@ pub(super) fn read_output(value: Value) -> Result<Option<Ends>> {
 impl PolicySpec {
     /// Checks that the policy holds no key that its method does not take.
     pub(super) fn check_method(&self, has_effort: bool, has_ends: bool) -> Result<()> {
-        let method = self.method.as_str();
+        let method = self.method.name.as_str();
         if has_effort && method != ANYTIME {
             let why = format!("only `method = \"{ANYTIME}\"` takes it; `{method}` runs to completion");
             return Err(Error::policy(why).at("effort"));
@@ -83,5 +120,47 @@ impl PolicySpec {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        PolicySpec::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn methods_have_settings() {
+        let spec = PolicySpec::parse("k = 5\nmethod = { mondrian = { split = \"loss\" } }").unwrap();
+        let settings = [("split".to_owned(), Setting::Word("loss".into()))];
+        assert_eq!((spec.method.name.as_str(), spec.method.settings.as_slice()), ("mondrian", &settings[..]));
+        assert_eq!(PolicySpec::parse("k = 5\nmethod = { mondrian = {} }").unwrap().method.settings, []);
+        for (method, why) in [
+            (
+                "{ mondrian = { split = \"lost\" } }",
+                "method.mondrian.split: expected \"span\" or \"entropy\" or \"loss\", found \"lost\"",
+            ),
+            ("{ mondrian = { split = 1 } }", "method.mondrian.split: expected a text, found 1"),
+            ("{ mondrian = { cut = 1 } }", "method.mondrian.cut: unknown key; valid: split"),
+            ("{ mondrian = 1 }", "method.mondrian: expected a table, found 1"),
+            ("{ mondrain = {} }", "method: unknown method `mondrain`; did you mean `mondrian`?"),
+            ("{ optimal = {} }", "method: `optimal` has no parameters; write method = \"optimal\""),
+            (
+                "{}",
+                "method: expected a name such as \"auto\", or one with settings such as { mondrian = { split = \"loss\" } }, found a table",
+            ),
+            (
+                "{ mondrian = {}, optimal = {} }",
+                "method: expected a name such as \"auto\", or one with settings such as { mondrian = { split = \"loss\" } }, found a table",
+            ),
+            (
+                "5",
+                "method: expected a name such as \"auto\", or one with settings such as { mondrian = { split = \"loss\" } }, found 5",
+            ),
+        ] {
+            assert_eq!(error(&format!("k = 5\nmethod = {method}")), why);
+        }
     }
 }

@@ -31,6 +31,7 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result, of_file};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
+use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
 use crate::model::{Needs, Requirement};
 use crate::role::Role;
@@ -49,8 +50,8 @@ pub struct Policy {
     pub suppression_limit: Decimal,
     /// The loss that a search minimizes.
     pub objective: LossRow,
-    /// The method's name, or `auto`.
-    pub method: String,
+    /// The method.
+    pub method: MethodSpec,
     /// The effort that a method which need not finish may spend.
     pub effort: Effort,
     /// What the ends of intervals show, where the method makes its own.

@@ -66,7 +66,7 @@ fn a_policy_is_resolved() {
     let released: Vec<&str> = policy.released().map(|(name, _)| name).collect();
     assert_eq!(released, ["zip", "age", "dob", "marital", "diagnosis"]);
     assert_eq!(policy.requirements.iter().map(Requirement::text).collect::<Vec<_>>(), ["k_anonymity(5)"]);
-    assert_eq!((policy.objective.doc().name, policy.method.as_str()), ("granularity", "auto"));
+    assert_eq!((policy.objective.doc().name, policy.method.name.as_str()), ("granularity", "auto"));
     assert_eq!(policy.suppression_limit.to_string(), "0.05");
     assert!(policy.rows_are_individuals);
     let Some(zip) = policy.quasi_index("zip").and_then(|at| policy.quasi.get(at)) else { panic!("no zip") };

@@ -11,13 +11,14 @@ use super::keys::{
     Keys, boolean, clip, expected, join, level, lists, not_too_deep, numbers, objective, others, relative_to,
     role, setting, share, syntax, table_of, tables, weight, words,
 };
-use super::method::{AUTO, effort, method, read_output};
+use super::method::{effort, method, read_output};
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
 use crate::generalize::{Argument, Ends, GENERALIZERS, Generalizer, GeneralizerRow, Takes};
 use crate::measure::{LossRow, granularity::Granularity};
+use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
 use crate::parameter::Setting;
@@ -44,7 +45,7 @@ pub struct PolicySpec {
     pub(super) required: Vec<Required>,
     pub(super) suppression_limit: Decimal,
     pub(super) objective: LossRow,
-    pub(super) method: String,
+    pub(super) method: MethodSpec,
     pub(super) effort: Effort,
     pub(super) ends: Ends,
     pub(super) others_are_dropped: bool,
@@ -129,7 +130,8 @@ impl PolicySpec {
             required,
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
             objective: keys.take("objective", objective)?.unwrap_or(&Granularity),
-            method: keys.take("method", method)?.unwrap_or_else(|| AUTO.into()),
+            // The errors of the method already have their place.
+            method: keys.table.remove("method").map(method).transpose()?.unwrap_or_default(),
             effort: effort.unwrap_or_default(),
             ends: ends.unwrap_or_default(),
             others_are_dropped: keys.take("others", others)?.is_some(),
@@ -172,7 +174,7 @@ impl PolicySpec {
             required: vec![short_k(Value::Integer(k)).map_err(|error| error.at("k"))?],
             suppression_limit: Decimal::integer(0),
             objective: &Granularity,
-            method: AUTO.into(),
+            method: MethodSpec::default(),
             effort: Effort::default(),
             ends: Ends::default(),
             others_are_dropped: true,

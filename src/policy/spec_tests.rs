@@ -65,7 +65,7 @@ fn the_policy_of_the_manual() {
 fn what_is_not_said_has_its_default() {
     let spec = PolicySpec::parse("k = 5").unwrap();
     assert_eq!(spec.suppression_limit, Decimal::integer(0));
-    assert_eq!((spec.objective.doc().name, spec.method.as_str()), ("granularity", "auto"));
+    assert_eq!((spec.objective.doc().name, spec.method.name.as_str()), ("granularity", "auto"));
     assert!(!spec.others_are_dropped && !spec.rows_are_individuals && spec.columns().is_empty());
     assert_eq!(*spec.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
 }

@@ -89,9 +89,9 @@ pub fn search(
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
     let options = options(policy, top);
-    match method::choose(&policy.method, &options)? {
+    match method::choose(&policy.method.name, &options)? {
         MethodRow::Lattice(row) => {
-            let advice = (policy.method != "anytime").then_some(
+            let advice = (policy.method.name != "anytime").then_some(
                 "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
                  policy; it may not be proven best",
             );
@@ -101,7 +101,7 @@ pub fn search(
         }
         MethodRow::Partition(row) => {
             let problem = problem(run, policy, classes, run.progress);
-            Ok((row.doc.name, (row.make)().search(&problem)?))
+            Ok((row.doc.name, row.with(&policy.method.settings)?.search(&problem)?))
         }
     }
 }
@@ -162,7 +162,7 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     let found = match outcome.nodes {
-        None => format!("`{}` found no classes that satisfy", policy.method),
+        None => format!("`{}` found no classes that satisfy", policy.method.name),
         Some(_) if outcome.proven => "no combination of levels satisfies".to_owned(),
         Some(nodes) => {
             return Error::unmet(format!(

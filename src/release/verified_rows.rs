@@ -32,7 +32,7 @@ use crate::release::{released_regions, role_checks};
 /// # Errors
 /// An internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
-    let shown = match is_partition(&policy.method) {
+    let shown = match is_partition(&policy.method.name) {
         true => released_regions::fields(policy),
         false => {
             let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());

@@ -271,8 +271,8 @@ async fn recorded_shown(
     assignment: Option<&str>,
 ) -> Result<Shown> {
     let has_regions = matches!(public.recoding, RecodingRecord::Regions(_));
-    if has_regions != is_partition(&policy.method) {
-        let method = &policy.method;
+    if has_regions != is_partition(&policy.method.name) {
+        let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }
     if has_regions {

@@ -178,7 +178,17 @@ fn tables() -> Vec<Table> {
             src: &["method/lattice", "method/partition"],
             sql: "method",
             rows: METHODS.iter().map(MethodRow::doc).collect(),
-            support: &["mod", "branch_and_bound", "evaluate", "class_cache", "minimal", "mondrian_tests"],
+            support: &[
+                "mod",
+                "branch_and_bound",
+                "evaluate",
+                "class_cache",
+                "minimal",
+                "cuts",
+                "least_loss",
+                "medians",
+                "mondrian_tests",
+            ],
         },
     ]
 }

@@ -64,6 +64,14 @@ fn functions() -> (Vec<Documentation>, Vec<Documentation>) {
     (scalar.collect(), aggregate.collect())
 }
 
+fn of_parameters(page: &mut String, parameters: &[Parameter]) {
+    for parameter in parameters {
+        let Parameter { name, kind, summary, .. } = parameter;
+        let default = parameter.default().map_or(String::new(), |setting| format!(" (default {setting})"));
+        writeln!(page, "  `{name}`: {summary}, {}{default}.", kind.range()).unwrap();
+    }
+}
+
 fn page() -> String {
     let mut page = HEAD.to_owned();
     let (scalar, aggregate) = functions();
@@ -98,14 +106,15 @@ fn page() -> String {
     page += "\nModels:\n\n";
     for row in MODELS {
         of_row(&mut page, row.doc);
-        for Parameter { name, kind, summary, .. } in row.parameters {
-            writeln!(page, "  `{name}`: {summary}, {}.", kind.range()).unwrap();
-        }
+        of_parameters(&mut page, row.parameters);
     }
     page += "\nObjectives (losses):\n\n";
     LOSSES.iter().for_each(|row| of_row(&mut page, row.doc()));
     page += "\nMethods:\n\n";
-    METHODS.iter().for_each(|row| of_row(&mut page, row.doc()));
+    for row in METHODS {
+        of_row(&mut page, row.doc());
+        of_parameters(&mut page, row.parameters());
+    }
     page += "\n## Commands\n";
     let place = Place::new();
     for command in COMMANDS {

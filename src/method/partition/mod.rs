@@ -1,5 +1,8 @@
 //! Methods that partition the base classes into classes of their own, so that values of a column need not share a level.
 
+mod cuts;
+mod least_loss;
+mod medians;
 pub mod mondrian;
 
 use std::sync::Arc;
@@ -8,13 +11,26 @@ use super::{Candidate, Method, Problem, Recoding};
 use crate::class::{EvaluatedRegions, ReleasedClasses};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
+use crate::parameter::{Parameter, Setting, Settings};
 
 /// A row of [`METHODS`](super::METHODS) for a method that makes classes of its own.
 pub struct Row {
     /// Name and documentation.
     pub doc: &'static Doc,
+    /// Its parameters; each has a default.
+    pub parameters: &'static [Parameter],
     /// Makes the method.
-    pub make: fn() -> Box<dyn Method>,
+    pub make: fn(&Settings) -> Result<Box<dyn Method>>,
+}
+
+impl Row {
+    /// Makes the method with these settings; the others have their defaults.
+    ///
+    /// # Errors
+    /// A policy error for a wrong or an unknown parameter.
+    pub fn with(&self, given: &[(String, Setting)]) -> Result<Box<dyn Method>> {
+        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
+    }
 }
 
 /// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows.

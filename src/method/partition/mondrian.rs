@@ -1,9 +1,16 @@
-//! Mondrian: splits the rows in two at medians, again and again, while both sides satisfy the policy.
+//! Mondrian: splits the rows in two, again and again, while both sides satisfy the policy.
 //!
-//! A part is cut at the median of the column in which its values span the largest share of the column's domain, if both
-//! sides satisfy every requirement; else at that of the next column (strict multidimensional partitioning,
-//! LeFevre, DeWitt & Ramakrishnan 2006). Rows up to the median go left, the others right. If the median is the greatest
-//! value, its rows go right and all others left. What can be cut no more becomes a released class.
+//! What can be cut no more becomes a released class (strict multidimensional partitioning, LeFevre, DeWitt & Ramakrishnan
+//! 2006). `split` says where a part is cut:
+//!
+//! - `span` (default, the paper's): at the median of the column in which the part's values span the largest share of the
+//!   column's domain; if a side fails a requirement, at that of the next column;
+//! - `entropy`: the same, columns with the largest entropy among the part's rows first;
+//! - `loss`: every cut of every column is considered, and the one is made that saves the most loss for its balance, see
+//!   `least_loss.rs`; if a side fails, the next one. It keeps the most and takes the longest.
+//!
+//! Rows up to the median go left, the others right. If the median is the greatest value, its rows go right and all others
+//! left. Spans and entropies are multiplied by the column's `weight`.
 //!
 //! Columns are cut in the order of their values: numbers and dates by size, others in the order of their hierarchy file,
 //! else by their text; NULL is below all. Numbers, dates and timestamps show the interval of their values in the class,
@@ -14,40 +21,73 @@
 //! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. Each side
 //! of a cut satisfies every requirement. A class made of several that show the same is suppressed if it fails one, which
 //! cannot be where two classes that hold merge into one that holds. The answer depends on the multiset of rows and the
-//! order of the columns in the policy. Cuts are ranked by the quasi-identifiers; sensitive values can only veto one. It is
-//! greedy: it promises no least loss. Deviations from the paper: a median that is the greatest value is cut below it, where
-//! the paper tries the next column; columns of equal span are tried in policy order; a categorical column is cut in its
-//! order, not into the children of its hierarchy's root.
+//! order of the columns in the policy, not on the number of threads. Cuts are ranked by the quasi-identifiers; sensitive
+//! values can only veto one. It is greedy: it promises no least loss. Deviations from the paper: a median that is the
+//! greatest value is cut below it, where the paper tries the next column; columns of equal span are tried in policy order;
+//! under `span` and `entropy` a categorical column is cut in its order, not into the children of its hierarchy's root.
 
+use std::borrow::Cow;
+
+use super::cuts::cut_all;
+use super::least_loss::LeastLoss;
+use super::medians::{First, Medians};
 use super::{Row, candidate};
-use crate::class::{ClassTable, EncodedColumn, Held, Region, ReleasedClasses, Union};
-use crate::decimal::ratio;
+use crate::class::{ClassTable, Held, Region, ReleasedClasses};
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::generalize::Value;
 use crate::method::{Method, Outcome, Problem};
 use crate::papers;
+use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::progress::Phase;
 
 /// The row of [`METHODS`](crate::method::METHODS) for this method.
 pub const ROW: Row = Row {
     doc: &Doc {
         name: "mondrian",
-        summary: "splits the rows at medians while both sides satisfy the policy; classes show intervals, labels or sets",
-        parameters: "",
-        example: "method = \"mondrian\"",
+        summary: "splits the rows in two while both sides satisfy the policy; classes show intervals, labels or sets",
+        parameters: "split",
+        example: "method = { mondrian = { split = \"loss\" } }",
         paper: Some(papers::LEFEVRE_2006),
     },
-    make: || Box::new(Strict),
+    parameters: &[SPLIT],
+    make: |settings| {
+        Ok(Box::new(Mondrian {
+            split: match settings.word(SPLIT.name)? {
+                LOSS => Split::LeastLoss,
+                ENTROPY => Split::Median(First::Entropy),
+                _ => Split::Median(First::Span),
+            },
+        }))
+    },
+};
+
+const SPAN: &str = "span";
+const ENTROPY: &str = "entropy";
+const LOSS: &str = "loss";
+
+/// How cuts are chosen.
+const SPLIT: Parameter = Parameter {
+    name: "split",
+    kind: Kind::Choice(&[SPAN, ENTROPY, LOSS]),
+    absent: Absent::Means(Setting::Word(Cow::Borrowed(SPAN))),
+    summary: "cut at the median of the column of the largest span or entropy, or where the most loss is saved",
 };
 
 /// The method that the [module](self) describes.
 #[derive(Debug, Clone, Copy)]
-pub struct Strict;
+struct Mondrian {
+    split: Split,
+}
 
-impl Method for Strict {
+#[derive(Debug, Clone, Copy)]
+enum Split {
+    Median(First),
+    LeastLoss,
+}
+
+impl Method for Mondrian {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let (released, tried) = strict(problem)?;
+        let (released, tried) = partition(problem, self.split)?;
         let best = released.map(|released| candidate(problem, released)).transpose()?.flatten();
         Ok(Outcome {
             best: best.into_iter().collect(),
@@ -64,134 +104,21 @@ impl Method for Strict {
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.
-fn strict(problem: &Problem<'_>) -> Result<(Option<ReleasedClasses>, u64)> {
+fn partition(problem: &Problem<'_>, split: Split) -> Result<(Option<ReleasedClasses>, u64)> {
     let table = problem.table;
-    let mut mondrian = Mondrian::new(problem)?;
-    // Parts of base classes, a column of a part in order, and the class of each.
     let mut held = Held::new(table.budget());
-    held.at_least(
-        table.base().len() * (2 * size_of::<u32>() + size_of::<(u32, u64)>() + size_of::<Option<u32>>()),
-    )?;
-    let all: Vec<u32> = (0u32..).take(table.base().len()).collect();
-    problem.progress.begin(Phase::Search, all.len() as u64);
-    let mut whole = 0;
-    if all.is_empty() || !mondrian.union.holds(&all) {
-        return Ok((None, 0));
-    }
-    let (mut open, mut parts) = (vec![all], Vec::new());
-    while let Some(part) = open.pop() {
-        problem.stop.check()?;
-        match mondrian.cut(part) {
-            Cut::Sides(left, right) => open.extend([right, left]),
-            Cut::Whole(part) => {
-                whole += part.len() as u64;
-                problem.progress.done(whole);
-                parts.push(part);
-            }
+    // The finished parts, and the class of each base class.
+    held.at_least(table.base().len() * (size_of::<u32>() + size_of::<Option<u32>>()))?;
+    problem.progress.begin(Phase::Search, table.base().len() as u64);
+    let (parts, tried) = match split {
+        Split::Median(first) => cut_all(problem, &Medians::new(table, first)?)?,
+        Split::LeastLoss => {
+            let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
+            cut_all(problem, &LeastLoss::new(table, least.unwrap_or(0))?)?
         }
-    }
-    Ok((Some(released(table, &parts)?), mondrian.tried))
-}
-
-struct Mondrian<'a> {
-    table: &'a ClassTable,
-    union: Union<'a>,
-    /// For each column the position of each value in its domain, from 0 to 1.
-    positions: Vec<Vec<f64>>,
-    /// The number of cuts that were tried.
-    tried: u64,
-}
-
-enum Cut {
-    Sides(Vec<u32>, Vec<u32>),
-    Whole(Vec<u32>),
-}
-
-impl<'a> Mondrian<'a> {
-    fn new(problem: &Problem<'a>) -> Result<Self> {
-        let union = Union::new(problem.table, problem.requirements)?;
-        let positions = problem.table.columns().iter().map(positions).collect::<Result<_>>()?;
-        Ok(Self { table: problem.table, union, positions, tried: 0 })
-    }
-
-    fn cut(&mut self, part: Vec<u32>) -> Cut {
-        let base = self.table.base();
-        let spans = (0..self.positions.len()).filter_map(|column| {
-            let codes = part.iter().map(|class| self.table.code(base, *class as usize, column));
-            let (least, most) =
-                codes.fold((u32::MAX, 0), |(least, most), code| (least.min(code), most.max(code)));
-            let position = |code: u32| self.positions[column][code as usize];
-            (least < most).then(|| (column, position(most) - position(least), most))
-        });
-        let mut spans: Vec<(usize, f64, u32)> = spans.collect();
-        // Stable: columns of equal span stay in policy order.
-        spans.sort_by(|a, b| b.1.total_cmp(&a.1));
-        for (column, _, most) in spans {
-            let code = |class: &u32| self.table.code(base, *class as usize, column);
-            let last_on_the_left = self.median(&part, column).min(most - 1);
-            let (left, right): (Vec<u32>, Vec<u32>) =
-                part.iter().partition(|class| code(class) <= last_on_the_left);
-            self.tried += 1;
-            if self.union.holds(&left) && self.union.holds(&right) {
-                return Cut::Sides(left, right);
-            }
-        }
-        Cut::Whole(part)
-    }
-
-    /// Returns the least value that at least half of the rows do not exceed.
-    fn median(&self, part: &[u32], column: usize) -> u32 {
-        let base = self.table.base();
-        let mut rows: Vec<(u32, u64)> = part
-            .iter()
-            .map(|class| (self.table.code(base, *class as usize, column), base.rows_of(*class as usize)))
-            .collect();
-        rows.sort_unstable();
-        let all: u64 = rows.iter().map(|(_, rows)| rows).sum();
-        let mut below = 0;
-        for (code, rows) in rows {
-            below += rows;
-            if below >= all - below {
-                return code;
-            }
-        }
-        0
-    }
-}
-
-/// Returns the position of each value of a column in its domain, from 0 to 1: numbers, dates and timestamps by size, other
-/// values by their number. NULL is at 0, with the least value.
-fn positions(column: &EncodedColumn) -> Result<Vec<f64>> {
-    // The codes of a column with a hierarchy file are in the file's order.
-    let is_by_size = column.hierarchy().has_intervals();
-    let number = |value: &Value| match value {
-        _ if !is_by_size => None,
-        Value::Int(value) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        Value::Decimal(digits, _) => digits.to_string().parse().ok(),
-        Value::Date(days) => Some(f64::from(*days)),
-        Value::Timestamp(ticks, ..) => Some(*ticks as f64),
-        _ => None,
     };
-    let mut numbers = vec![None; column.distinct()];
-    // Level 0 may merge values; the greatest stands for them.
-    for (value, code) in column.level(0).of_value().iter().enumerate() {
-        numbers[*code as usize] = match Value::read(column.values(), value)? {
-            Value::Null => None,
-            other => Some(number(&other).unwrap_or(f64::NAN)),
-        };
-    }
-    let least = numbers.iter().flatten().copied().reduce(f64::min);
-    let most = numbers.iter().flatten().copied().reduce(f64::max);
-    let span =
-        least.zip(most).map(|(least, most)| most - least).filter(|span| span.is_finite() && *span > 0.0);
-    let is_plain = numbers.iter().flatten().all(|number| number.is_finite());
-    let count = numbers.len() as u128;
-    let position = |(code, number): (usize, &Option<f64>)| match (least, span) {
-        (Some(least), Some(span)) if is_plain => number.map_or(0.0, |number| (number - least) / span),
-        _ => ratio(code as u128, count.saturating_sub(1).max(1)),
-    };
-    Ok(numbers.iter().enumerate().map(position).collect())
+    let released = if parts.is_empty() { None } else { Some(released(table, &parts)?) };
+    Ok((released, tried))
 }
 
 /// Gives every part the finest regions that hold its values.

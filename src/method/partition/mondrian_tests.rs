@@ -1,21 +1,22 @@
 //! Mondrian against a naive recursion on rows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, Int32Array, StringViewArray, UInt8Array};
 use proptest::prelude::*;
 
 use super::*;
 use crate::class::tests::quasi;
-use crate::class::{Budget, ClassTableBuilder, Unlimited};
+use crate::class::{Budget, ClassTableBuilder, EncodedColumn, Union, Unlimited};
+use crate::generalize::Value;
 use crate::measure::granularity::Granularity;
 use crate::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
 use crate::progress::{CancelToken, Silent};
 
 const WORDS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Two numbers, a word, a sensitive value and an individual.
+/// A number that may be missing, another one, a word, a sensitive value and an individual.
 type Row = (Option<u8>, u8, u8, u8, Option<u8>);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -25,6 +26,11 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
 }
 
 fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
+    table_with(rows, counts_individuals, false)
+}
+
+/// The table of the rows; `has_labels` adds a column that shows labels: two letters, the first of them, or nothing.
+fn table_with(rows: &[Row], counts_individuals: bool, has_labels: bool) -> ClassTable {
     let mut groups: BTreeMap<Row, u64> = BTreeMap::new();
     for (a, b, c, value, individual) in rows {
         *groups.entry((*a, *b, *c, *value, individual.filter(|_| counts_individuals))).or_default() += 1;
@@ -36,10 +42,15 @@ fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
     let c: ArrayRef =
         Arc::new(StringViewArray::from_iter_values(keys().map(|row| WORDS[usize::from(row.2)])));
     let value: ArrayRef = Arc::new(UInt8Array::from_iter_values(keys().map(|row| row.3)));
-    let columns = vec![quasi("a", &a, None), quasi("b", &b, Some(("range", &[5]))), quasi("c", &c, None)];
+    let letters = keys().map(|row| format!("{}{}", WORDS[usize::from(row.1)], WORDS[usize::from(row.3)]));
+    let d: ArrayRef = Arc::new(StringViewArray::from_iter_values(letters));
+    let mut columns = vec![quasi("a", &a, None), quasi("b", &b, Some(("range", &[5]))), quasi("c", &c, None)];
+    if has_labels {
+        columns.push(quasi("d", &d, Some(("prefix", &[1]))));
+    }
     let budget: Arc<dyn Budget> = Arc::new(Unlimited);
     let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
-    let mut values = vec![a, b, c, value];
+    let mut values = if has_labels { vec![a, b, c, d, value] } else { vec![a, b, c, value] };
     if counts_individuals {
         builder = builder.counting_individuals();
         values.push(Arc::new(keys().map(|row| row.4).collect::<UInt8Array>()));
@@ -129,6 +140,20 @@ fn parts(rows: &[Row], k: u64, l: u64, counts_individuals: bool) -> Vec<Vec<Row>
     done
 }
 
+fn requirements(k: u64, l: u64) -> [Requirement; 2] {
+    [
+        Requirement::of_sizes(KAnonymity::new(k).unwrap()),
+        Requirement { model: Box::new(LDiversity::new(l).unwrap()), sensitive: Some("value".into()) },
+    ]
+}
+
+static GO_ON: LazyLock<CancelToken> = LazyLock::new(CancelToken::default);
+
+fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]) -> Problem<'a> {
+    let (objective, progress, stop) = (&Granularity, &Silent, &*GO_ON);
+    Problem { table, requirements, objective, limit: 0, threads: 1, progress, stop }
+}
+
 type Texts = Vec<Option<String>>;
 
 /// The quasi-identifiers of a row as text.
@@ -151,6 +176,60 @@ fn shown(part: &[Row]) -> Texts {
     vec![interval(0), interval(1), Some(words)]
 }
 
+/// The base classes of each part, cut naively by least loss: all cuts are made, and each is judged by the regions that its
+/// sides would show.
+fn parts_by_loss(table: &ClassTable, requirements: &[Requirement]) -> BTreeSet<Vec<u32>> {
+    let code = |class: u32, column: usize| table.code(table.base(), class as usize, column);
+    let rows =
+        |part: &[u32]| part.iter().map(|class| table.base().rows_of(*class as usize)).sum::<u64>() as f64;
+    let codes = |part: &[u32], column: usize| -> Vec<u32> {
+        part.iter().map(|class| code(*class, column)).collect::<BTreeSet<u32>>().into_iter().collect()
+    };
+    let loss = |part: &[u32]| {
+        let of_column = |(at, column): (usize, &EncodedColumn)| {
+            let leaves = Region::around(column, codes(part, at)).unwrap().leaves(column);
+            column.weight() * (1.0 / (column.leaves().max(2) - 1) as f64) * (leaves - 1) as f64
+        };
+        table.columns().iter().enumerate().map(of_column).sum::<f64>() * rows(part)
+    };
+    let mut union = Union::new(table, requirements).unwrap();
+    let (mut open, mut done) =
+        (vec![(0u32..).take(table.base().len()).collect::<Vec<u32>>()], BTreeSet::new());
+    if !union.holds(&open[0]) {
+        return done;
+    }
+    while let Some(part) = open.pop() {
+        let mut cuts: Vec<(f64, Vec<u32>, Vec<u32>)> = Vec::new();
+        for (at, column) in table.columns().iter().enumerate() {
+            let values = codes(&part, at);
+            let mut lefts: Vec<Vec<u32>> = (1..values.len()).map(|end| values[..end].to_vec()).collect();
+            let shared = Region::around(column, values.clone()).unwrap();
+            let label = |value: u32| match shared {
+                Region::Interval { .. } | Region::OrMissing { .. } => 0,
+                Region::Set(_) => value,
+                Region::Everything => column.map(0, column.height() - 1).unwrap()[value as usize],
+                Region::Label { level, .. } => column.map(0, level - 1).unwrap()[value as usize],
+            };
+            let runs: Vec<Vec<u32>> =
+                values.chunk_by(|a, b| label(*a) == label(*b)).map(<[u32]>::to_vec).collect();
+            lefts.extend(runs.iter().take(runs.len() - 1).skip(1).cloned());
+            for left in lefts {
+                let (left, right): (Vec<u32>, Vec<u32>) =
+                    part.iter().partition(|class| left.contains(&code(**class, at)));
+                let saves = (loss(&part) - loss(&left) - loss(&right)) / (rows(&left) * rows(&right)).sqrt();
+                cuts.push((saves, left, right));
+            }
+        }
+        // Stable: of equal cuts the first one of the first column.
+        cuts.sort_by(|a, b| b.0.total_cmp(&a.0));
+        match cuts.into_iter().find(|(_, left, right)| union.holds(left) && union.holds(right)) {
+            Some((_, left, right)) => open.extend([left, right]),
+            None => drop(done.insert(part)),
+        }
+    }
+    done
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -162,20 +241,9 @@ proptest! {
         counts_individuals in any::<bool>(),
     ) {
         let table = table(&rows, counts_individuals);
-        let requirements = [
-            Requirement::of_sizes(KAnonymity::new(k).unwrap()),
-            Requirement { model: Box::new(LDiversity::new(l).unwrap()), sensitive: Some("value".into()) },
-        ];
-        let problem = Problem {
-            table: &table,
-            requirements: &requirements,
-            objective: &Granularity,
-            limit: 0,
-            threads: 1,
-            progress: &Silent,
-            stop: &CancelToken::default(),
-        };
-        let (released, _) = strict(&problem).unwrap();
+        let requirements = requirements(k, l);
+        let problem = problem(&table, &requirements);
+        let (released, _) = partition(&problem, Split::Median(First::Span)).unwrap();
         let expected = parts(&rows, k, l, counts_individuals);
         let mut found: BTreeMap<u32, (Vec<Texts>, Texts)> = BTreeMap::new();
         if let Some(released) = &released {
@@ -204,5 +272,24 @@ proptest! {
         found.sort();
         expected.sort();
         prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn it_cuts_as_the_naive_choice_of_least_loss_does(
+        rows in rows(),
+        k in 1..6u64,
+        l in 1..3u64,
+        counts_individuals in any::<bool>(),
+        threads in 1..3usize,
+    ) {
+        let table = table_with(&rows, counts_individuals, true);
+        let requirements = requirements(k, l);
+        let problem = Problem { threads, ..problem(&table, &requirements) };
+        let cuts = LeastLoss::new(&table, k).unwrap();
+        let found = cut_all(&problem, &cuts).unwrap().0.into_iter().map(|mut part| {
+            part.sort_unstable();
+            part
+        });
+        prop_assert_eq!(found.collect::<BTreeSet<_>>(), parts_by_loss(&table, &requirements));
     }
 }

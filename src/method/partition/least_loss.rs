@@ -1,0 +1,346 @@
+//! Cuts that save the most loss: of all cuts of a part, the one whose sides together show the fewest leaves for its balance.
+//!
+//! Each row of a part loses, in each column of weight w with D leaves, `w (leaves - 1) / (D - 1)`, where `leaves` counts those
+//! of the region around the part's values: what [`granularity_mean`](crate::measure::granularity_mean) adds up. A cut saves the
+//! difference between the loss of the part and that of both sides, in all columns, not only in the one that is cut. It is
+//! divided by the geometric mean of the sides' rows: cutting off a few outliers saves little but costs little, because the
+//! other side can still be cut in many ways.
+//!
+//! A column is cut below each of its values. A column that shows labels or sets is also cut in one label against the rest: a
+//! value, or a label one level below the one that all values of the part share.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::cuts::{Cut, Cuts, Judge};
+use crate::class::{ClassTable, EncodedColumn, GrowingRegion, Held};
+use crate::decimal::ratio;
+use crate::error::Result;
+
+/// One label against the rest is tried only in columns with at most this many labels.
+const MOST_LABELS: usize = 64;
+
+/// The cuts of the parts of a class table.
+pub(super) struct LeastLoss<'a> {
+    table: &'a ClassTable,
+    /// The codes of each base class, one for each column.
+    codes: Vec<u32>,
+    /// The loss of a leaf in each column.
+    of_leaf: Vec<f64>,
+    /// The fewest individuals that a side may have.
+    min_size: u64,
+    _held: Held,
+}
+
+/// Base classes that belong together: their numbers, for each column in the order of its values.
+pub(super) struct Part(Vec<Vec<u32>>);
+
+/// The memory of one thread.
+pub(super) struct Scratch<'a> {
+    /// What each column shows around the values that were added to a side.
+    shown: Vec<GrowingRegion<'a>>,
+    /// How many base classes of the part have each value, by column; all 0 between parts.
+    occurs: Vec<Vec<u32>>,
+    /// The side in which each individual was last seen.
+    seen: Vec<u32>,
+    side: u32,
+    /// Whether each base class goes left; none between parts.
+    goes_left: Vec<bool>,
+    _held: Held,
+}
+
+/// One side of a cut.
+#[derive(Debug, Clone, Copy)]
+struct Side {
+    loss: f64,
+    rows: u64,
+    /// The individuals, or rows if none are counted.
+    size: u64,
+}
+
+/// A cut that can be tried: base classes that are neighbours in the order of a column go left, all others right.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// The loss that the cut saves for its balance.
+    saves: f64,
+    column: usize,
+    /// The places of the left side in the order of the column.
+    first: usize,
+    end: usize,
+}
+
+impl Candidate {
+    /// Compares by preference, the best first.
+    fn compare(&self, other: &Self) -> Ordering {
+        let place = |cut: &Self| (cut.column, cut.first, cut.end);
+        other.saves.total_cmp(&self.saves).then_with(|| place(self).cmp(&place(other)))
+    }
+}
+
+/// A part that is being cut.
+struct Cutting<'a, 'b> {
+    cuts: &'b LeastLoss<'a>,
+    scratch: &'b mut Scratch<'a>,
+    part: &'b Part,
+    /// The columns in which the part has several values.
+    varying: Vec<usize>,
+    /// The part itself, as a side.
+    whole: Side,
+    found: Vec<Candidate>,
+}
+
+impl<'a> LeastLoss<'a> {
+    /// Prepares cuts whose sides have at least `min_size` individuals.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn new(table: &'a ClassTable, min_size: u64) -> Result<Self> {
+        let (classes, columns) = (table.base().len(), table.columns());
+        let mut held = Held::new(table.budget());
+        // Its codes, and its place in the orders of a part before and after a cut.
+        held.at_least(classes * 3 * columns.len() * size_of::<u32>())?;
+        let codes = (0..classes).flat_map(|class| (0..columns.len()).map(move |column| (class, column)));
+        let of_leaf = |column: &EncodedColumn| {
+            column.weight() * ratio(1, u128::from(column.leaves().saturating_sub(1).max(1)))
+        };
+        Ok(Self {
+            table,
+            codes: codes.map(|(class, column)| table.code(table.base(), class, column)).collect(),
+            of_leaf: columns.iter().map(of_leaf).collect(),
+            min_size,
+            _held: held,
+        })
+    }
+
+    /// Returns the codes of a base class.
+    fn codes(&self, class: u32) -> &[u32] {
+        let columns = self.of_leaf.len();
+        &self.codes[class as usize * columns..][..columns]
+    }
+
+    /// Returns the cuts of a part whose sides may be large enough.
+    fn candidates(&self, part: &Part, scratch: &mut Scratch<'a>) -> Vec<Candidate> {
+        let varies = |column: &usize| {
+            let ends = part.0[*column].first().zip(part.0[*column].last());
+            ends.is_some_and(|(first, last)| self.codes(*first)[*column] != self.codes(*last)[*column])
+        };
+        let varying = (0..part.0.len()).filter(varies).collect();
+        let whole = Side { loss: 0.0, rows: 0, size: 0 };
+        let mut cutting = Cutting { cuts: self, scratch, part, varying, whole, found: Vec::new() };
+        cutting.whole = cutting.side_of(Self::classes(part));
+        // An individual can be on both sides, a row cannot.
+        if cutting.whole.rows / 2 >= self.min_size {
+            cutting.count(Self::classes(part), |occurs| occurs + 1);
+            for column in cutting.varying.clone() {
+                cutting.below_each_value(column);
+                cutting.against_the_rest(column);
+            }
+            cutting.count(Self::classes(part), |_| 0);
+        }
+        cutting.found
+    }
+}
+
+impl<'a> Cutting<'a, '_> {
+    fn begin_side(&mut self) -> Side {
+        self.varying.iter().for_each(|column| self.scratch.shown[*column].clear());
+        self.scratch.side = self.scratch.side.checked_add(1).unwrap_or_else(|| {
+            self.scratch.seen.fill(0);
+            1
+        });
+        Side { loss: 0.0, rows: 0, size: 0 }
+    }
+
+    /// Adds a base class to a side.
+    fn add(&mut self, class: u32, side: &mut Side) {
+        let codes = self.cuts.codes(class);
+        for column in &self.varying {
+            self.scratch.shown[*column].add(codes[*column]);
+        }
+        let base = self.cuts.table.base();
+        let rows = base.rows_of(class as usize);
+        side.rows += rows;
+        let Some(individuals) = base.individuals(class as usize) else {
+            side.size += rows;
+            return;
+        };
+        for individual in individuals {
+            let seen = &mut self.scratch.seen[*individual as usize];
+            side.size += u64::from(*seen != self.scratch.side);
+            *seen = self.scratch.side;
+        }
+    }
+
+    /// Returns the loss of a side with these rows, whose values were added.
+    fn loss(&self, rows: u64) -> f64 {
+        let of_column = |column: &usize| {
+            let more = self.scratch.shown[*column].leaves().saturating_sub(1);
+            self.cuts.of_leaf[*column] * ratio(u128::from(more), 1)
+        };
+        self.varying.iter().map(of_column).sum::<f64>() * ratio(u128::from(rows), 1)
+    }
+
+    /// Returns the side of these base classes.
+    fn side_of(&mut self, classes: &[u32]) -> Side {
+        let mut side = self.begin_side();
+        classes.iter().for_each(|class| self.add(*class, &mut side));
+        side.loss = self.loss(side.rows);
+        side
+    }
+
+    /// Adds base classes one by one; returns the side before each whose value differs from that of the one before it.
+    fn growing_sides(&mut self, order: impl Iterator<Item = u32>, column: usize) -> Vec<Side> {
+        let mut side = self.begin_side();
+        let (mut sides, mut last) = (Vec::new(), None);
+        for class in order {
+            let code = self.cuts.codes(class)[column];
+            if last.is_some_and(|last| last != code) {
+                side.loss = self.loss(side.rows);
+                sides.push(side);
+            }
+            last = Some(code);
+            self.add(class, &mut side);
+        }
+        sides
+    }
+
+    /// Keeps a cut if its sides are large enough.
+    fn offer(&mut self, left: Side, right: Side, column: usize, places: Range<usize>) {
+        if left.size >= self.cuts.min_size && right.size >= self.cuts.min_size {
+            let balance = ratio(u128::from(left.rows) * u128::from(right.rows), 1).sqrt();
+            let saves = (self.whole.loss - left.loss - right.loss) / balance;
+            self.found.push(Candidate { saves, column, first: places.start, end: places.end });
+        }
+    }
+
+    /// Returns the places in the order of a column at which a run of base classes with the same label begins.
+    fn starts(&self, column: usize, labels: Option<&[u32]>) -> Vec<usize> {
+        let order = &self.part.0[column];
+        let label = |at: usize| {
+            let code = self.cuts.codes(order[at])[column];
+            labels.map_or(code, |labels| labels[code as usize])
+        };
+        (0..order.len()).filter(|at| *at == 0 || label(*at) != label(at - 1)).collect()
+    }
+
+    /// Finds the cuts below each value of a column but the first.
+    fn below_each_value(&mut self, column: usize) {
+        let part = self.part;
+        let left = self.growing_sides(part.0[column].iter().copied(), column);
+        let right = self.growing_sides(part.0[column].iter().rev().copied(), column);
+        let ends = self.starts(column, None).into_iter().skip(1);
+        for ((left, right), end) in left.into_iter().zip(right.into_iter().rev()).zip(ends) {
+            self.offer(left, right, column, 0..end);
+        }
+    }
+
+    /// Finds the cuts of a column in one label against the rest.
+    fn against_the_rest(&mut self, column: usize) {
+        let part = self.part;
+        self.side_of(Self::classes(part));
+        let Some(labels) = self.scratch.shown[column].labels_below() else { return };
+        let mut ends = self.starts(column, labels);
+        if ends.len() > MOST_LABELS {
+            return;
+        }
+        ends.push(part.0[column].len());
+        // The first label and the last one are already cut off below a value.
+        for run in ends.windows(2).skip(1).take(ends.len().saturating_sub(3)) {
+            let classes = &part.0[column][run[0]..run[1]];
+            let left = self.side_of(classes);
+            self.count(classes, |occurs| occurs - 1);
+            let right = self.rest_of(left);
+            self.count(classes, |occurs| occurs + 1);
+            self.offer(left, right, column, run[0]..run[1]);
+        }
+    }
+
+    /// Returns the side of all values that still occur. Its individuals are not counted: that would cost more than to try the
+    /// cut.
+    fn rest_of(&mut self, left: Side) -> Side {
+        self.begin_side();
+        for column in &self.varying {
+            let occurs = &self.scratch.occurs[*column];
+            let codes = self.part.0[*column].iter().map(|class| self.cuts.codes(*class)[*column]);
+            let mut last = None;
+            for code in codes.filter(|code| occurs[*code as usize] > 0) {
+                if last.replace(code) != Some(code) {
+                    self.scratch.shown[*column].add(code);
+                }
+            }
+        }
+        let rows = self.whole.rows - left.rows;
+        Side { loss: self.loss(rows), rows, size: rows }
+    }
+
+    /// Changes how often the values of these base classes occur.
+    fn count(&mut self, classes: &[u32], change: impl Fn(u32) -> u32) {
+        for class in classes {
+            let codes = self.cuts.codes(*class);
+            for column in &self.varying {
+                let occurs = &mut self.scratch.occurs[*column][codes[*column] as usize];
+                *occurs = change(*occurs);
+            }
+        }
+    }
+
+    fn classes(part: &Part) -> &[u32] {
+        LeastLoss::classes(part)
+    }
+}
+
+impl<'a> Cuts for LeastLoss<'a> {
+    type Part = Part;
+    type Scratch = Scratch<'a>;
+
+    fn whole(&self) -> Part {
+        let ordered = |column: usize| {
+            let mut order: Vec<u32> = (0u32..).take(self.table.base().len()).collect();
+            order.sort_by_key(|class| self.codes(*class)[column]);
+            order
+        };
+        Part((0..self.of_leaf.len()).map(ordered).collect())
+    }
+
+    fn classes(part: &Part) -> &[u32] {
+        part.0.first().map_or(&[], Vec::as_slice)
+    }
+
+    fn scratch(&self) -> Result<Scratch<'a>> {
+        let (classes, columns) = (self.table.base().len(), self.table.columns());
+        let individuals = self.table.base().all_individuals();
+        let values: usize = columns.iter().map(EncodedColumn::distinct).sum();
+        let mut held = Held::new(self.table.budget());
+        // A value occurs, may be in the region of a set, and gives a cut with two sides.
+        let of_value = 2 * size_of::<u32>() + size_of::<Candidate>() + 2 * size_of::<Side>();
+        held.at_least(classes * size_of::<bool>() + individuals * size_of::<u32>() + values * of_value)?;
+        Ok(Scratch {
+            shown: columns.iter().map(GrowingRegion::new).collect::<Result<_>>()?,
+            occurs: columns.iter().map(|column| vec![0; column.distinct()]).collect(),
+            seen: vec![0; individuals],
+            side: 0,
+            goes_left: vec![false; classes],
+            _held: held,
+        })
+    }
+
+    fn cut(&self, part: Part, judge: &mut Judge<'_>, scratch: &mut Scratch<'a>) -> Cut<Part> {
+        let mut candidates = self.candidates(&part, scratch);
+        candidates.sort_unstable_by(Candidate::compare);
+        for Candidate { column, first, end, .. } in candidates {
+            let order = &part.0[column];
+            let right: Vec<u32> = order[..first].iter().chain(&order[end..]).copied().collect();
+            if !judge.may_part(&order[first..end], &right) {
+                continue;
+            }
+            let goes_left = &mut scratch.goes_left;
+            order[first..end].iter().for_each(|class| goes_left[*class as usize] = true);
+            let sides =
+                part.0.iter().map(|order| order.iter().partition(|class| goes_left[**class as usize]));
+            let (left, right): (Vec<Vec<u32>>, Vec<Vec<u32>>) = sides.unzip();
+            order[first..end].iter().for_each(|class| goes_left[*class as usize] = false);
+            return Cut::InTwo(Part(left), Part(right));
+        }
+        Cut::Not(part)
+    }
+}
