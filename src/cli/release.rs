@@ -16,7 +16,7 @@ use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::{Input, PolicySource};
-use crate::measure::RISKS;
+use crate::measure::{RISKS, ratio};
 use crate::release::publish::record::{FileRecord, LevelRecord, ModelRecord, RecodingRecord, RegionsRecord};
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
@@ -79,6 +79,7 @@ impl Release {
     fn describe(&self, released: &Released) -> Result<String> {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
+        let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
         let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
         let chosen = match chosen {
             RecodingRecord::Levels(levels) => levels.iter().map(level_text).collect::<Vec<_>>().join(" | "),
@@ -149,6 +150,13 @@ impl Release {
         );
         line("chosen", chosen);
         line("costs", costs);
+        if is_coarse {
+            let (input, policy) = (in_shell(&self.input), in_shell(&self.policy.display().to_string()));
+            line(
+                "compare",
+                format!("kanon search {input} --policy {policy} --compare: what other methods keep"),
+            );
+        }
         let all = private.input_individuals.unwrap_or(private.input_rows);
         let suppressed = private.suppressed_individuals.unwrap_or(private.suppressed_rows);
         let of_individuals = match private.suppressed_individuals {
@@ -193,6 +201,9 @@ impl Release {
         Ok(text)
     }
 }
+
+/// Above this mean of the columns' losses a release points to other methods.
+const COARSE: f64 = 0.3;
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.

@@ -16,7 +16,9 @@ use crate::input::{Input, open};
 use crate::measure::LOSSES;
 use crate::method::{Candidate, Outcome, Recoding, is_partition};
 use crate::model::{Counted, Needs};
+use crate::parameter::Setting;
 use crate::policy::Policy;
+use crate::release::compare::{Attempt, Tried, compare};
 use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
@@ -29,7 +31,8 @@ use crate::role::Role;
 Examples:
   kanon search patients.parquet --policy patients.toml
   kanon search patients.parquet --policy patients.toml --top 3 --format json
-  kanon search patients.parquet --policy patients.toml --minimal")]
+  kanon search patients.parquet --policy patients.toml --minimal
+  kanon search patients.parquet --policy patients.toml --compare")]
 pub(crate) struct Search {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
@@ -43,6 +46,9 @@ pub(crate) struct Search {
     /// distance vector (the levels of the columns in policy order).
     #[arg(long, conflicts_with = "top")]
     minimal: bool,
+    /// Search by every method that applies and show what each one keeps, whatever the policy's method.
+    #[arg(long, conflicts_with_all = ["top", "minimal"])]
+    compare: bool,
 }
 
 impl Search {
@@ -61,6 +67,9 @@ impl Search {
                 )));
             }
             return minimal(run, policy, &classes);
+        }
+        if self.compare {
+            return compare_methods(run, policy, &classes);
         }
         let top = self.top.into();
         let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, top))?;
@@ -147,6 +156,52 @@ fn minimal(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done>
         "warning": warning,
         "minimal": minimal,
     });
+    Ok(Done { text, json, holds })
+}
+
+/// Compares all methods.
+fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Done> {
+    let tried = tokio::task::block_in_place(|| compare(run, policy, classes))?;
+    let objective = policy.objective.doc().name;
+    let warning = policy.promises_nothing();
+    let mut text = format!("{}compared  by {objective}, least loss first\n", read(classes));
+    text += &warning_line(warning.as_deref());
+    let (mut rows, mut holds) = (Vec::new(), false);
+    for Tried { method, result } in tried {
+        let settings = method.settings.iter().map(|(name, setting)| match setting {
+            Setting::Word(word) => (name.clone(), json!(word)),
+            Setting::Number(number) => (name.clone(), json!(number.to_string())),
+        });
+        let mut row = json!({
+            "method": &method.name,
+            "settings": settings.collect::<serde_json::Map<_, _>>(),
+        });
+        text += &format!("method    {method}\n");
+        match result {
+            Attempt::Found { best, steps, proven, time } => {
+                holds = true;
+                let of_its_kind = if proven { ", proven best of its kind" } else { "" };
+                let seconds = time.as_secs_f64();
+                let steps_text = plural(steps, "step", "steps");
+                text += &format!("          {}", describe(policy, classes, &best));
+                text += &format!("          {steps_text}, {seconds:.1} s{of_its_kind}\n");
+                row["found"] = node(policy, classes, &best)?;
+                row["steps"] = json!(steps);
+                row["optimal"] = json!(proven);
+                row["seconds"] = json!(seconds);
+            }
+            Attempt::Nothing => {
+                text += "          finds nothing within the policy\n";
+                row["found"] = serde_json::Value::Null;
+            }
+            Attempt::DoesNotApply(why) => {
+                text += &format!("          does not apply: {why}\n");
+                row["does_not_apply"] = json!(why);
+            }
+        }
+        rows.push(row);
+    }
+    let json = json!({ "objective": objective, "warning": warning, "methods": rows });
     Ok(Done { text, json, holds })
 }
 

@@ -14,7 +14,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
-use crate::parameter::{Parameter, Setting};
+use crate::parameter::{Kind, Parameter, Setting};
 use crate::progress::{CancelToken, Progress};
 
 /// The problem that a method solves.
@@ -111,9 +111,27 @@ pub struct MethodSpec {
     pub settings: Vec<(String, Setting)>,
 }
 
+impl MethodSpec {
+    /// Returns the method `name` with its default settings.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.into(), settings: Vec::new() }
+    }
+}
+
+/// Writes the value of a policy's key `method`.
+impl std::fmt::Display for MethodSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.settings.is_empty() {
+            return write!(f, "{:?}", self.name);
+        }
+        let settings = self.settings.iter().map(|(name, setting)| format!("{name} = {setting}"));
+        write!(f, "{{ {} = {{ {} }} }}", self.name, settings.collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl Default for MethodSpec {
     fn default() -> Self {
-        Self { name: AUTO.into(), settings: Vec::new() }
+        Self::named(AUTO)
     }
 }
 
@@ -151,9 +169,35 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Partition(partition::mondrian::ROW),
 ];
 
+/// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each other method with each
+/// choice that its parameters allow.
+pub fn variants() -> Vec<MethodSpec> {
+    let mut all = vec![MethodSpec::default()];
+    for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
+        let mut variants = vec![MethodSpec::named(row.doc().name)];
+        for parameter in row.parameters() {
+            let Kind::Choice(words) = parameter.kind else { continue };
+            let with = |variant: &MethodSpec, word: &'static str| {
+                let mut variant = variant.clone();
+                variant.settings.push((parameter.name.to_owned(), Setting::Word(word.into())));
+                variant
+            };
+            variants =
+                variants.iter().flat_map(|variant| words.iter().map(|word| with(variant, word))).collect();
+        }
+        all.extend(variants);
+    }
+    all
+}
+
 /// Returns whether the method with this name makes classes of its own instead of choosing levels.
 pub(crate) fn is_partition(name: &str) -> bool {
     METHODS.iter().any(|row| matches!(row, MethodRow::Partition(row) if row.doc.name == name))
+}
+
+/// Returns why a method that makes classes of its own refuses a limit of levels.
+pub(crate) fn chooses_no_levels(method: &str) -> String {
+    format!("`{method}` chooses no levels and cannot honour this limit; remove it or use another method")
 }
 
 /// In a lattice of fewer nodes, visiting all of them is faster than making a bound.

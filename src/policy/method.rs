@@ -8,7 +8,7 @@ use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::Effort;
-use crate::method::{AUTO, METHODS, MethodRow, MethodSpec, is_partition};
+use crate::method::{AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, is_partition};
 use crate::parameter::{Parameter, Setting};
 
 /// The key of the method.
@@ -113,10 +113,7 @@ impl PolicySpec {
         for column in &self.columns {
             let limits = [("min_level", column.min_level > 0), ("max_level", column.max_level.is_some())];
             if let Some((key, _)) = limits.into_iter().find(|(_, is_given)| *is_given) {
-                let why = format!(
-                    "`{method}` chooses no levels and cannot honour this limit; remove it or use another method"
-                );
-                return Err(Error::policy(why).at(join(&column.path(), key)));
+                return Err(Error::policy(chooses_no_levels(method)).at(join(&column.path(), key)));
             }
         }
         Ok(())

@@ -7,6 +7,7 @@
 
 pub mod apply;
 mod check_record;
+pub mod compare;
 mod concrete_recoding;
 mod pipeline;
 pub mod profile;

@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice, Options};
-use crate::method::{self, MethodRow, Outcome, Problem};
+use crate::method::{self, MethodRow, MethodSpec, Outcome, Problem, chooses_no_levels};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
-use crate::policy::Policy;
+use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
 use crate::release::profile;
 use crate::release::publish::record::models_text;
@@ -21,7 +21,7 @@ use crate::release::search_progress::SearchProgress;
 /// A data error when reading fails, memory runs out or a hierarchy does not cover the values.
 pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     run.progress.begin(Phase::Profile, 0);
-    let quasi = loaded.policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
+    let quasi = loaded.policy.quasi.iter().map(Quasi::for_class_table).collect();
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
     let individual = loaded.policy.individual();
     let classes = profile::profile(&loaded.session, table, quasi, &counted, individual, run).await?;
@@ -88,10 +88,24 @@ pub fn search(
     classes: &ClassTable,
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
+    search_by(run, policy, &policy.method, classes, top)
+}
+
+/// As [`search`], by another method than the policy's.
+///
+/// # Errors
+/// Errors of the method; a policy error if the policy says something that it cannot do.
+pub(super) fn search_by(
+    run: &Run<'_>,
+    policy: &Policy,
+    method: &MethodSpec,
+    classes: &ClassTable,
+    top: usize,
+) -> Result<(&'static str, Outcome)> {
     let options = options(policy, top);
-    match method::choose(&policy.method.name, &options)? {
+    match method::choose(&method.name, &options)? {
         MethodRow::Lattice(row) => {
-            let advice = (policy.method.name != "anytime").then_some(
+            let advice = (method.name != "anytime").then_some(
                 "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
                  policy; it may not be proven best",
             );
@@ -100,8 +114,14 @@ pub fn search(
             Ok((row.doc.name, ask(run, policy, classes, top, advice, search)?))
         }
         MethodRow::Partition(row) => {
+            let is_limited = |quasi: &&Quasi| quasi.levels != (0..=quasi.hierarchy.height());
+            if let Some(quasi) = policy.quasi.iter().find(is_limited) {
+                return Err(
+                    Error::policy(chooses_no_levels(row.doc.name)).at(format!("columns.{}", quasi.name))
+                );
+            }
             let problem = problem(run, policy, classes, run.progress);
-            Ok((row.doc.name, row.with(&policy.method.settings)?.search(&problem)?))
+            Ok((row.doc.name, row.with(&method.settings)?.search(&problem)?))
         }
     }
 }

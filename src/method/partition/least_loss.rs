@@ -84,6 +84,8 @@ struct Cutting<'a, 'b> {
     part: &'b Part,
     /// The columns in which the part has several values.
     varying: Vec<usize>,
+    /// The values of each of them, in order.
+    values: Vec<Vec<u32>>,
     /// The part itself, as a side.
     whole: Side,
     found: Vec<Candidate>,
@@ -124,16 +126,26 @@ impl<'a> LeastLoss<'a> {
             let ends = part.0[*column].first().zip(part.0[*column].last());
             ends.is_some_and(|(first, last)| self.codes(*first)[*column] != self.codes(*last)[*column])
         };
-        let varying = (0..part.0.len()).filter(varies).collect();
-        let whole = Side { loss: 0.0, rows: 0, size: 0 };
-        let mut cutting = Cutting { cuts: self, scratch, part, varying, whole, found: Vec::new() };
+        let varying: Vec<usize> = (0..part.0.len()).filter(varies).collect();
+        let values = |column: &usize| {
+            let mut values: Vec<u32> =
+                part.0[*column].iter().map(|class| self.codes(*class)[*column]).collect();
+            values.dedup();
+            values
+        };
+        let (values, whole) = (varying.iter().map(values).collect(), Side { loss: 0.0, rows: 0, size: 0 });
+        let mut cutting = Cutting { cuts: self, scratch, part, varying, values, whole, found: Vec::new() };
         cutting.whole = cutting.side_of(Self::classes(part));
         // An individual can be on both sides, a row cannot.
         if cutting.whole.rows / 2 >= self.min_size {
+            let labels = |column: &usize| (*column, cutting.scratch.shown[*column].labels_below());
+            let columns: Vec<_> = cutting.varying.iter().map(labels).collect();
             cutting.count(Self::classes(part), |occurs| occurs + 1);
-            for column in cutting.varying.clone() {
+            for (column, labels) in columns {
                 cutting.below_each_value(column);
-                cutting.against_the_rest(column);
+                if let Some(labels) = labels {
+                    cutting.against_the_rest(column, labels);
+                }
             }
             cutting.count(Self::classes(part), |_| 0);
         }
@@ -235,10 +247,8 @@ impl<'a> Cutting<'a, '_> {
     }
 
     /// Finds the cuts of a column in one label against the rest.
-    fn against_the_rest(&mut self, column: usize) {
+    fn against_the_rest(&mut self, column: usize, labels: Option<&[u32]>) {
         let part = self.part;
-        self.side_of(Self::classes(part));
-        let Some(labels) = self.scratch.shown[column].labels_below() else { return };
         let mut ends = self.starts(column, labels);
         if ends.len() > MOST_LABELS {
             return;
@@ -248,6 +258,9 @@ impl<'a> Cutting<'a, '_> {
         for run in ends.windows(2).skip(1).take(ends.len().saturating_sub(3)) {
             let classes = &part.0[column][run[0]..run[1]];
             let left = self.side_of(classes);
+            if left.size < self.cuts.min_size {
+                continue;
+            }
             self.count(classes, |occurs| occurs - 1);
             let right = self.rest_of(left);
             self.count(classes, |occurs| occurs + 1);
@@ -259,15 +272,9 @@ impl<'a> Cutting<'a, '_> {
     /// cut.
     fn rest_of(&mut self, left: Side) -> Side {
         self.begin_side();
-        for column in &self.varying {
-            let occurs = &self.scratch.occurs[*column];
-            let codes = self.part.0[*column].iter().map(|class| self.cuts.codes(*class)[*column]);
-            let mut last = None;
-            for code in codes.filter(|code| occurs[*code as usize] > 0) {
-                if last.replace(code) != Some(code) {
-                    self.scratch.shown[*column].add(code);
-                }
-            }
+        for (column, values) in self.varying.iter().zip(&self.values) {
+            let (occurs, shown) = (&self.scratch.occurs[*column], &mut self.scratch.shown[*column]);
+            values.iter().filter(|value| occurs[**value as usize] > 0).for_each(|value| shown.add(*value));
         }
         let rows = self.whole.rows - left.rows;
         Side { loss: self.loss(rows), rows, size: rows }
@@ -282,10 +289,6 @@ impl<'a> Cutting<'a, '_> {
                 *occurs = change(*occurs);
             }
         }
-    }
-
-    fn classes(part: &Part) -> &[u32] {
-        LeastLoss::classes(part)
     }
 }
 
