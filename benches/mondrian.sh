@@ -4,8 +4,8 @@
 #   bash benches/mondrian.sh [ROWS]        ROWS is 1000000 if left out
 #
 # Generates visits, then runs in turns: a DataFusion GROUP BY of the six quasi-identifiers with ORDER BY, written as
-# Parquet; `kanon release` of data/visits.toml; the same with `method = "mondrian"`; and both with rows for people and k
-# alone. Prints a Markdown table: the least CPU and wall time of each, and the CPU ratio to the GROUP BY.
+# Parquet; `kanon release` of data/visits.toml; the same by Mondrian, at medians and by least loss; and these with rows for
+# people and k alone. Prints a Markdown table: the least CPU and wall time of each, and the CPU ratio to the GROUP BY.
 # KANON: the program ($CARGO_TARGET_DIR/release/kanon). KANON_RUNS: runs of each (3).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,8 @@ trap 'rm -rf "$work"' EXIT
 cp data/*.csv "$work/"
 cp data/visits.toml "$work/levels.toml"
 sed '0,/^k = /s//method = "mondrian"\nk = /' data/visits.toml > "$work/mondrian.toml"
-for policy in levels mondrian; do
+sed '0,/^k = /s//method = { mondrian = { split = "loss" } }\nk = /' data/visits.toml > "$work/loss.toml"
+for policy in levels mondrian loss; do
     sed -e 's/role = "individual"/role = "identifier"/' -e '/^\[\[require\]\]/,/^sensitive/d' \
         -e '0,/^k = /s//rows_are_individuals = true\naccept_homogeneity = ["diagnosis"]\nk = /' \
         "$work/$policy.toml" > "$work/${policy}_rows.toml"
@@ -45,7 +46,7 @@ measure() {
 
 for ((run = 0; run < runs; run++)); do
     measure grouped "$kanon" sql --threads 2 -c "$grouped"
-    for policy in levels mondrian levels_rows mondrian_rows; do
+    for policy in levels mondrian loss levels_rows mondrian_rows loss_rows; do
         measure "$policy" "$kanon" release "$work/visits.parquet" --policy "$work/$policy.toml" --to "$work/out" --overwrite --threads 2
     done
 done
@@ -60,7 +61,9 @@ while read -r name text; do
 done <<'END'
 grouped GROUP BY and sort
 levels_rows release by levels, rows, k = 5
-mondrian_rows release by Mondrian, rows, k = 5
+mondrian_rows release by Mondrian at medians, rows, k = 5
+loss_rows release by Mondrian by least loss, rows, k = 5
 levels release by levels, people, k = 5 and 2-diversity
-mondrian release by Mondrian, people, k = 5 and 2-diversity
+mondrian release by Mondrian at medians, people, k = 5 and 2-diversity
+loss release by Mondrian by least loss, people, k = 5 and 2-diversity
 END

@@ -217,3 +217,18 @@ pub fn choose(name: &str, options: &lattice::Options) -> Result<&'static MethodR
     find(METHODS, MethodRow::doc, name)
         .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, {AUTO}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_can_be_written_into_a_policy() {
+        let texts: Vec<String> = variants().iter().map(ToString::to_string).collect();
+        assert_eq!(texts[0], "\"auto\"");
+        assert!(texts.contains(&"{ mondrian = { split = \"loss\" } }".to_owned()), "{texts:?}");
+        for row in METHODS.iter().filter(|row| is_partition(row.doc().name)) {
+            assert!(variants().iter().any(|method| method.name == row.doc().name), "{}", row.doc().name);
+        }
+    }
+}

@@ -76,22 +76,16 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<V
     let work = || -> Result<(Vec<Vec<u32>>, u64)> {
         let (mut judge, mut scratch) = (Judge { union: union()?, tried: 0 }, cuts.scratch()?);
         let mut finished = Vec::new();
-        while let Some(part) = next(&waiting, &changed) {
-            let cut = problem.stop.check().map(|()| cuts.cut(part, &mut judge, &mut scratch));
-            let mut waiting = lock(&waiting);
-            waiting.busy -= 1;
-            changed.notify_all();
-            match cut {
-                Ok(Cut::InTwo(left, right)) => waiting.parts.extend([right, left]),
-                Ok(Cut::Not(part)) => {
+        while let Some((part, _busy)) = next(&waiting, &changed) {
+            problem.stop.check()?;
+            match cuts.cut(part, &mut judge, &mut scratch) {
+                Cut::InTwo(left, right) => lock(&waiting).parts.extend([right, left]),
+                Cut::Not(part) => {
                     let classes = C::classes(&part);
+                    let mut waiting = lock(&waiting);
                     waiting.finished += classes.len() as u64;
                     problem.progress.done(waiting.finished);
                     finished.push(classes.to_vec());
-                }
-                Err(stopped) => {
-                    waiting.parts.clear();
-                    return Err(stopped);
                 }
             }
         }
@@ -116,11 +110,21 @@ fn lock<P>(waiting: &Mutex<Waiting<P>>) -> MutexGuard<'_, Waiting<P>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A thread that cuts a part. The others wait for its end, even if it panics.
+struct Busy<'a, P>(&'a Mutex<Waiting<P>>, &'a Condvar);
+
+impl<P> Drop for Busy<'_, P> {
+    fn drop(&mut self) {
+        lock(self.0).busy -= 1;
+        self.1.notify_all();
+    }
+}
+
 /// Returns the next part; waits while other threads may still make some. `None` when all are finished.
-fn next<P>(waiting: &Mutex<Waiting<P>>, changed: &Condvar) -> Option<P> {
+fn next<'a, P>(waiting: &'a Mutex<Waiting<P>>, changed: &'a Condvar) -> Option<(P, Busy<'a, P>)> {
     let is_idle = |waiting: &mut Waiting<P>| waiting.parts.is_empty() && waiting.busy > 0;
-    let mut waiting = changed.wait_while(lock(waiting), is_idle).unwrap_or_else(PoisonError::into_inner);
-    let part = waiting.parts.pop();
-    waiting.busy += usize::from(part.is_some());
-    part
+    let mut locked = changed.wait_while(lock(waiting), is_idle).unwrap_or_else(PoisonError::into_inner);
+    let part = locked.parts.pop()?;
+    locked.busy += 1;
+    Some((part, Busy(waiting, changed)))
 }

@@ -99,8 +99,8 @@ impl<'a> LeastLoss<'a> {
     pub(super) fn new(table: &'a ClassTable, min_size: u64) -> Result<Self> {
         let (classes, columns) = (table.base().len(), table.columns());
         let mut held = Held::new(table.budget());
-        // Its codes, and its place in the orders of a part before and after a cut.
-        held.at_least(classes * 3 * columns.len() * size_of::<u32>())?;
+        // Its codes, its place in the orders of a part before and after a cut, and its values in that part.
+        held.at_least(classes * 4 * columns.len() * size_of::<u32>())?;
         let codes = (0..classes).flat_map(|class| (0..columns.len()).map(move |column| (class, column)));
         let of_leaf = |column: &EncodedColumn| {
             column.weight() * ratio(1, u128::from(column.leaves().saturating_sub(1).max(1)))

@@ -11,6 +11,7 @@ use crate::class::tests::quasi;
 use crate::class::{Budget, ClassTableBuilder, EncodedColumn, Union, Unlimited};
 use crate::generalize::Value;
 use crate::measure::granularity::Granularity;
+use crate::method::partition::cuts::{Cut, Cuts, Judge};
 use crate::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
 use crate::progress::{CancelToken, Silent};
 
@@ -228,6 +229,38 @@ fn parts_by_loss(table: &ClassTable, requirements: &[Requirement]) -> BTreeSet<V
         }
     }
     done
+}
+
+/// Cuts that fail on the first part.
+struct Failing;
+
+impl Cuts for Failing {
+    type Part = Vec<u32>;
+    type Scratch = ();
+
+    fn whole(&self) -> Vec<u32> {
+        vec![0]
+    }
+
+    fn classes(part: &Vec<u32>) -> &[u32] {
+        part
+    }
+
+    fn scratch(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn cut(&self, _: Vec<u32>, _: &mut Judge<'_>, (): &mut ()) -> Cut<Vec<u32>> {
+        panic!("a fault of the test")
+    }
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_others() {
+    let table = table(&[(None, 0, 0, 0, None)], false);
+    let problem = Problem { threads: 3, ..problem(&table, &[]) };
+    let error = cut_all(&problem, &Failing).unwrap_err().to_string();
+    assert!(error.contains("a thread panicked"), "{error}");
 }
 
 proptest! {

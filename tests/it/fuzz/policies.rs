@@ -45,6 +45,8 @@ const TOP: &[&str] = &[
     "method = \"anytime\"\neffort = { seconds = 30 }",
     "method = \"optimal\"",
     "method = \"mondrian\"",
+    "method = { mondrian = { split = \"loss\" } }",
+    "method = { mondrian = { split = \"entropy\" } }",
     "rows_are_individuals = true",
     "accept_homogeneity = [\"c12\"]",
     "objective = \"height\"",
