@@ -11,7 +11,7 @@ use crate::generalize::Value;
 pub(super) enum First {
     /// The share of its domain that the part's values span.
     Span,
-    /// The entropy of the part's values.
+    /// The entropy of the part's values, as a share of that of all rows' values.
     Entropy,
 }
 
@@ -21,6 +21,8 @@ pub(super) struct Medians<'a> {
     first: First,
     /// For each column the position of each value in its domain, from 0 to 1.
     positions: Vec<Vec<f64>>,
+    /// The entropy of each column among all rows.
+    entropies: Vec<f64>,
     _held: Held,
 }
 
@@ -34,7 +36,13 @@ impl<'a> Medians<'a> {
         // Parts of base classes before and after a cut, and a column of one in order.
         held.at_least(table.base().len() * (2 * size_of::<u32>() + size_of::<(u32, u64)>()))?;
         let positions = table.columns().iter().map(positions).collect::<Result<_>>()?;
-        Ok(Self { table, first, positions, _held: held })
+        let mut medians = Self { table, first, positions, entropies: Vec::new(), _held: held };
+        if first == First::Entropy {
+            let all = medians.whole();
+            medians.entropies =
+                (0..medians.positions.len()).map(|column| medians.entropy(&all, column)).collect();
+        }
+        Ok(medians)
     }
 
     fn code(&self, class: u32, column: usize) -> u32 {
@@ -50,7 +58,7 @@ impl<'a> Medians<'a> {
             let position = |code: u32| self.positions[column][code as usize];
             let rank = || match self.first {
                 First::Span => position(most) - position(least),
-                First::Entropy => self.entropy(part, column),
+                First::Entropy => self.entropy(part, column) / self.entropies[column],
             };
             (least < most).then(|| (column, self.table.columns()[column].weight() * rank(), most))
         });

@@ -5,7 +5,8 @@
 //!
 //! - `span` (default, the paper's): at the median of the column in which the part's values span the largest share of the
 //!   column's domain; if a side fails a requirement, at that of the next column;
-//! - `entropy`: the same, columns with the largest entropy among the part's rows first;
+//! - `entropy`: the same, but columns are ordered by the entropy of their values among the part's rows, as a share of the
+//!   entropy among all rows;
 //! - `loss`: every cut of every column is considered, and the one is made that saves the most loss for its balance, see
 //!   `least_loss.rs`; if a side fails, the next one. It keeps the most and takes the longest.
 //!
