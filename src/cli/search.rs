@@ -62,8 +62,8 @@ impl Search {
         if self.minimal {
             if policy.method.name == "anytime" || is_partition(&policy.method.name) {
                 return Err(Error::policy(format!(
-                    "--minimal finds all minimal nodes or none: remove `method = \"{}\"`",
-                    policy.method.name
+                    "--minimal finds all minimal nodes or none: remove `method = {}`",
+                    policy.method
                 )));
             }
             return minimal(run, policy, &classes);

@@ -407,7 +407,9 @@ fn value_of(text: &str, data_type: &DataType) -> Option<Value> {
                     let moment = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?.and_utc();
                     let per_second = ticks_per_second(*unit);
                     let below = i64::from(moment.timestamp_subsec_nanos()) / (1_000_000_000 / per_second);
-                    moment.timestamp().checked_mul(per_second)?.checked_add(below)?
+                    // The first second of nanoseconds begins before the least of them.
+                    let ticks = i128::from(moment.timestamp()) * i128::from(per_second) + i128::from(below);
+                    i64::try_from(ticks).ok()?
                 }
             };
             Value::Timestamp(ticks, *unit, zone.clone())

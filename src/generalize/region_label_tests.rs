@@ -22,7 +22,9 @@ fn values_of(data_type: &DataType) -> BoxedStrategy<Value> {
         }
         DataType::Timestamp(unit, zone) => {
             let (unit, zone) = (*unit, zone.clone());
-            any::<i32>().prop_map(move |v| Value::Timestamp(v.into(), unit, zone.clone())).boxed()
+            let ticks =
+                prop_oneof![any::<i32>().prop_map(i64::from), any::<i64>(), Just(i64::MIN), Just(i64::MAX)];
+            ticks.prop_map(move |v| Value::Timestamp(v, unit, zone.clone())).boxed()
         }
         _ => text().prop_map(Value::Text).boxed(),
     }
@@ -68,6 +70,7 @@ fn types() -> impl Strategy<Value = DataType> {
         DataType::Boolean,
         DataType::Date32,
         DataType::Decimal128(9, 2),
+        DataType::Timestamp(TimeUnit::Nanosecond, None),
         DataType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into())),
         DataType::Utf8View,

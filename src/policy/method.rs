@@ -36,7 +36,8 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
     let Some(given) = given else { return Ok(MethodSpec { name, settings: Vec::new() }) };
     let parameters = METHODS.iter().find(|row| row.doc().name == name).map_or(&[][..], MethodRow::parameters);
     if parameters.is_empty() {
-        let why = format!("`{name}` has no parameters; write method = {name:?}");
+        let effort = if name == ANYTIME { " and, beside it, effort = { seconds = 30 }" } else { "" };
+        let why = format!("`{name}` has no parameters; write method = {name:?}{effort}");
         return Err(Error::policy(why).at(METHOD));
     }
     let settings = settings(&join(METHOD, &name), given, parameters)?;
@@ -46,7 +47,8 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
 /// Reads the settings of parameters from a table, and checks their ranges.
 fn settings(path: &str, value: Value, parameters: &[Parameter]) -> Result<Vec<(String, Setting)>> {
     let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
-    let table = table_of(value).map_err(|error| error.at(path))?;
+    let shape = || format!("a table of settings ({})", names.join(", "));
+    let Value::Table(table) = value else { return Err(expected(&shape(), &value).at(path)) };
     let mut keys = Keys::new(path.to_owned(), table, &names, &[])?;
     let mut settings = Vec::new();
     for parameter in parameters {
@@ -141,7 +143,7 @@ mod tests {
             ),
             ("{ mondrian = { split = 1 } }", "method.mondrian.split: expected a text, found 1"),
             ("{ mondrian = { cut = 1 } }", "method.mondrian.cut: unknown key; valid: split"),
-            ("{ mondrian = 1 }", "method.mondrian: expected a table, found 1"),
+            ("{ mondrian = 1 }", "method.mondrian: expected a table of settings (split), found 1"),
             ("{ mondrain = {} }", "method: unknown method `mondrain`; did you mean `mondrian`?"),
             ("{ optimal = {} }", "method: `optimal` has no parameters; write method = \"optimal\""),
             (

@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::class::Union;
 use crate::error::{Error, Result};
 use crate::method::Problem;
+use crate::progress::CancelToken;
 
 /// A way to choose where parts are cut. A part is a set of base classes.
 pub(super) trait Cuts: Sync {
@@ -26,7 +27,15 @@ pub(super) trait Cuts: Sync {
     fn scratch(&self) -> Result<Self::Scratch>;
 
     /// Cuts a part in two that both satisfy every requirement, if such a cut is found.
-    fn cut(&self, part: Self::Part, judge: &mut Judge<'_>, scratch: &mut Self::Scratch) -> Cut<Self::Part>;
+    ///
+    /// # Errors
+    /// An interruption.
+    fn cut(
+        &self,
+        part: Self::Part,
+        judge: &mut Judge<'_>,
+        scratch: &mut Self::Scratch,
+    ) -> Result<Cut<Self::Part>>;
 }
 
 /// What became of a part.
@@ -40,14 +49,19 @@ pub(super) enum Cut<P> {
 /// Judges cuts, and counts them.
 pub(super) struct Judge<'a> {
     union: Union<'a>,
+    stop: &'a CancelToken,
     tried: u64,
 }
 
 impl Judge<'_> {
     /// Returns whether both sides of a cut satisfy every requirement.
-    pub(super) fn may_part(&mut self, left: &[u32], right: &[u32]) -> bool {
+    ///
+    /// # Errors
+    /// An interruption.
+    pub(super) fn may_part(&mut self, left: &[u32], right: &[u32]) -> Result<bool> {
+        self.stop.check()?;
         self.tried += 1;
-        self.union.holds(left) && self.union.holds(right)
+        Ok(self.union.holds(left) && self.union.holds(right))
     }
 }
 
@@ -74,11 +88,12 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<V
     let waiting = Mutex::new(Waiting { parts: vec![whole], busy: 0, finished: 0 });
     let changed = Condvar::new();
     let work = || -> Result<(Vec<Vec<u32>>, u64)> {
-        let (mut judge, mut scratch) = (Judge { union: union()?, tried: 0 }, cuts.scratch()?);
+        let (mut judge, mut scratch) =
+            (Judge { union: union()?, stop: problem.stop, tried: 0 }, cuts.scratch()?);
         let mut finished = Vec::new();
         while let Some((part, _busy)) = next(&waiting, &changed) {
             problem.stop.check()?;
-            match cuts.cut(part, &mut judge, &mut scratch) {
+            match cuts.cut(part, &mut judge, &mut scratch)? {
                 Cut::InTwo(left, right) => lock(&waiting).parts.extend([right, left]),
                 Cut::Not(part) => {
                     let classes = C::classes(&part);
@@ -103,6 +118,7 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<V
         parts.extend(finished);
         tried += cuts;
     }
+    problem.stop.check()?;
     Ok((parts, tried))
 }
 

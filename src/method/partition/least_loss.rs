@@ -20,6 +20,10 @@ use crate::error::Result;
 /// One label against the rest is tried only in columns with at most this many labels.
 const MOST_LABELS: usize = 64;
 
+/// The most cuts of a part that are tried. Without a bound, a requirement that vetoes every cut would take a time that grows
+/// with the square of the part.
+const MOST_TRIED: usize = 256;
+
 /// The cuts of the parts of a class table.
 pub(super) struct LeastLoss<'a> {
     table: &'a ClassTable,
@@ -327,13 +331,17 @@ impl<'a> Cuts for LeastLoss<'a> {
         })
     }
 
-    fn cut(&self, part: Part, judge: &mut Judge<'_>, scratch: &mut Scratch<'a>) -> Cut<Part> {
+    fn cut(&self, part: Part, judge: &mut Judge<'_>, scratch: &mut Scratch<'a>) -> Result<Cut<Part>> {
         let mut candidates = self.candidates(&part, scratch);
+        if candidates.len() > MOST_TRIED {
+            candidates.select_nth_unstable_by(MOST_TRIED, Candidate::compare);
+            candidates.truncate(MOST_TRIED);
+        }
         candidates.sort_unstable_by(Candidate::compare);
         for Candidate { column, first, end, .. } in candidates {
             let order = &part.0[column];
             let right: Vec<u32> = order[..first].iter().chain(&order[end..]).copied().collect();
-            if !judge.may_part(&order[first..end], &right) {
+            if !judge.may_part(&order[first..end], &right)? {
                 continue;
             }
             let goes_left = &mut scratch.goes_left;
@@ -342,8 +350,8 @@ impl<'a> Cuts for LeastLoss<'a> {
                 part.0.iter().map(|order| order.iter().partition(|class| goes_left[**class as usize]));
             let (left, right): (Vec<Vec<u32>>, Vec<Vec<u32>>) = sides.unzip();
             order[first..end].iter().for_each(|class| goes_left[*class as usize] = false);
-            return Cut::InTwo(Part(left), Part(right));
+            return Ok(Cut::InTwo(Part(left), Part(right)));
         }
-        Cut::Not(part)
+        Ok(Cut::Not(part))
     }
 }

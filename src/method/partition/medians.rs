@@ -126,16 +126,16 @@ impl Cuts for Medians<'_> {
         Ok(())
     }
 
-    fn cut(&self, part: Vec<u32>, judge: &mut Judge<'_>, (): &mut ()) -> Cut<Vec<u32>> {
+    fn cut(&self, part: Vec<u32>, judge: &mut Judge<'_>, (): &mut ()) -> Result<Cut<Vec<u32>>> {
         for (column, most) in self.columns(&part) {
             let last_on_the_left = self.median(&part, column).min(most - 1);
             let (left, right): (Vec<u32>, Vec<u32>) =
                 part.iter().partition(|class| self.code(**class, column) <= last_on_the_left);
-            if judge.may_part(&left, &right) {
-                return Cut::InTwo(left, right);
+            if judge.may_part(&left, &right)? {
+                return Ok(Cut::InTwo(left, right));
             }
         }
-        Cut::Not(part)
+        Ok(Cut::Not(part))
     }
 }
 

@@ -21,7 +21,8 @@
 //! # Contract
 //! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. Each side
 //! of a cut satisfies every requirement. A class made of several that show the same is suppressed if it fails one, which
-//! cannot be where two classes that hold merge into one that holds. The answer depends on the multiset of rows and the
+//! cannot be where two classes that hold merge into one that holds; if that suppresses too many, all rows become one class.
+//! The answer depends on the multiset of rows and the
 //! order of the columns in the policy, not on the number of threads. Cuts are ranked by the quasi-identifiers; sensitive
 //! values can only veto one. It is greedy: it promises no least loss. Deviations from the paper: a median that is the
 //! greatest value is cut below it, where the paper tries the next column; columns of equal span are tried in policy order;
@@ -88,8 +89,18 @@ enum Split {
 
 impl Method for Mondrian {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let (released, tried) = partition(problem, self.split)?;
-        let best = released.map(|released| candidate(problem, released)).transpose()?.flatten();
+        let mut held = Held::new(problem.table.budget());
+        // The finished parts, and the class of each base class.
+        held.at_least(problem.table.base().len() * (size_of::<u32>() + size_of::<Option<u32>>()))?;
+        let (parts, tried) = partition(problem, self.split)?;
+        let mut best = None;
+        if !parts.is_empty() {
+            best = candidate(problem, released(problem.table, &parts)?)?;
+        }
+        if best.is_none() && !parts.is_empty() {
+            // Parts that show the same became one class, and too many of these fail. All rows together do not.
+            best = candidate(problem, released(problem.table, &[parts.concat()])?)?;
+        }
         Ok(Outcome {
             best: best.into_iter().collect(),
             nodes: None,
@@ -100,26 +111,21 @@ impl Method for Mondrian {
     }
 }
 
-/// Partitions the base classes of a problem's table, and counts the cuts that were tried; no classes if all base classes
+/// Partitions the base classes of a problem's table, and counts the cuts that were tried; no parts if all base classes
 /// together do not satisfy the policy.
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.
-fn partition(problem: &Problem<'_>, split: Split) -> Result<(Option<ReleasedClasses>, u64)> {
+fn partition(problem: &Problem<'_>, split: Split) -> Result<(Vec<Vec<u32>>, u64)> {
     let table = problem.table;
-    let mut held = Held::new(table.budget());
-    // The finished parts, and the class of each base class.
-    held.at_least(table.base().len() * (size_of::<u32>() + size_of::<Option<u32>>()))?;
     problem.progress.begin(Phase::Search, table.base().len() as u64);
-    let (parts, tried) = match split {
-        Split::Median(first) => cut_all(problem, &Medians::new(table, first)?)?,
+    match split {
+        Split::Median(first) => cut_all(problem, &Medians::new(table, first)?),
         Split::LeastLoss => {
             let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
-            cut_all(problem, &LeastLoss::new(table, least.unwrap_or(0))?)?
+            cut_all(problem, &LeastLoss::new(table, least.unwrap_or(0))?)
         }
-    };
-    let released = if parts.is_empty() { None } else { Some(released(table, &parts)?) };
-    Ok((released, tried))
+    }
 }
 
 /// Gives every part the finest regions that hold its values.

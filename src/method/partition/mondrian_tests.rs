@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::class::tests::quasi;
 use crate::class::{Budget, ClassTableBuilder, EncodedColumn, Union, Unlimited};
+use crate::error::Kind;
 use crate::generalize::Value;
 use crate::measure::granularity::Granularity;
 use crate::method::partition::cuts::{Cut, Cuts, Judge};
@@ -250,7 +251,7 @@ impl Cuts for Failing {
         Ok(())
     }
 
-    fn cut(&self, _: Vec<u32>, _: &mut Judge<'_>, (): &mut ()) -> Cut<Vec<u32>> {
+    fn cut(&self, _: Vec<u32>, _: &mut Judge<'_>, (): &mut ()) -> Result<Cut<Vec<u32>>> {
         panic!("a fault of the test")
     }
 }
@@ -261,6 +262,56 @@ fn a_thread_that_panics_ends_the_others() {
     let problem = Problem { threads: 3, ..problem(&table, &[]) };
     let error = cut_all(&problem, &Failing).unwrap_err().to_string();
     assert!(error.contains("a thread panicked"), "{error}");
+}
+
+/// The parts {a1, b1} and {c1, d1} show everything, and so become one class. There flu and asthma are each held by all.
+#[test]
+fn all_rows_are_one_class_where_joined_parts_fail() {
+    let rows = [(1, "a1", 0), (2, "b1", 1), (1, "c1", 1), (2, "d1", 0), (3, "e1", 2), (4, "e2", 3)];
+    let codes: ArrayRef = Arc::new(StringViewArray::from_iter_values(rows.map(|(_, code, _)| code)));
+    let people: ArrayRef = Arc::new(UInt8Array::from_iter_values(rows.map(|(person, ..)| person)));
+    let value: ArrayRef = Arc::new(UInt8Array::from_iter_values(rows.map(|(.., value)| value)));
+    let columns = vec![quasi("code", &codes, Some(("prefix", &[1])))];
+    let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+    let builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
+    let mut builder = builder.counting_individuals();
+    builder.add(&[codes, value, people], &[1; 6]).unwrap();
+    let table = builder.finish().unwrap();
+    let requirements = requirements(2, 2);
+    for split in [Split::Median(First::Span), Split::Median(First::Entropy), Split::LeastLoss] {
+        let outcome = Mondrian { split }.search(&problem(&table, &requirements)).unwrap();
+        let [best] = outcome.best.as_slice() else { panic!("{split:?} found {:?}", outcome.best) };
+        assert_eq!((best.classes, best.suppressed_rows, best.min_class), (1, 0, Some(4)), "{split:?}");
+    }
+}
+
+/// One of many rows has a second value: no cut leaves both sides diverse.
+#[test]
+fn a_requirement_that_vetoes_every_cut_is_not_tried_at_all_of_them() {
+    let many = 2_000u16;
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values((0..many).map(i32::from)));
+    let value: ArrayRef =
+        Arc::new(UInt8Array::from_iter_values((0..many).map(|at| u8::from(at == many / 2))));
+    let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+    let columns = vec![quasi("n", &numbers, None)];
+    let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
+    builder.add(&[numbers, value], &vec![1; usize::from(many)]).unwrap();
+    let (table, requirements) = (builder.finish().unwrap(), requirements(2, 2));
+    let outcome = Mondrian { split: Split::LeastLoss }.search(&problem(&table, &requirements)).unwrap();
+    assert_eq!((outcome.evaluated, outcome.best[0].classes), (256, 1));
+}
+
+#[test]
+fn a_stop_ends_the_search() {
+    let table = table(&[(None, 0, 0, 0, None), (Some(1), 0, 0, 0, None)], false);
+    let stop = CancelToken::default();
+    stop.cancel();
+    let requirements = requirements(1, 1);
+    let problem = Problem { stop: &stop, ..problem(&table, &requirements) };
+    for split in [Split::Median(First::Span), Split::LeastLoss] {
+        let error = Mondrian { split }.search(&problem).unwrap_err();
+        assert_eq!(error.kind(), Kind::Interrupted, "{split:?}");
+    }
 }
 
 proptest! {
@@ -276,7 +327,8 @@ proptest! {
         let table = table(&rows, counts_individuals);
         let requirements = requirements(k, l);
         let problem = problem(&table, &requirements);
-        let (released, _) = partition(&problem, Split::Median(First::Span)).unwrap();
+        let (of_base, _) = partition(&problem, Split::Median(First::Span)).unwrap();
+        let released = (!of_base.is_empty()).then(|| released(&table, &of_base).unwrap());
         let expected = parts(&rows, k, l, counts_individuals);
         let mut found: BTreeMap<u32, (Vec<Texts>, Texts)> = BTreeMap::new();
         if let Some(released) = &released {
