@@ -207,17 +207,17 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
 
 /// Describes a node in one line.
 fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String {
-    let of_individuals = match classes.counted() {
+    let suppressed = match classes.counted() {
         Counted::Individuals => {
-            format!(" of {}", plural(found.suppressed_individuals, "individual", "individuals"))
+            let individuals = plural(found.suppressed_individuals, "individual", "individuals");
+            format!("{} of {individuals}", rows(found.suppressed_rows))
         }
-        Counted::Rows => String::new(),
+        Counted::Rows => grouped(found.suppressed_rows),
     };
     format!(
-        "{} {:.6}  suppressed {}{of_individuals} ({})  classes {}  {}\n",
+        "{} {:.6}  suppressed {suppressed} ({})  classes {}  {}\n",
         policy.objective.doc().name,
         found.loss,
-        grouped(found.suppressed_rows),
         percent_of(found.suppressed_individuals, classes.total_individuals()),
         grouped(found.classes),
         match &found.recoding {
