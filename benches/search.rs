@@ -19,7 +19,7 @@ use datafusion_kanon::class::ClassTable;
 use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::lattice::{Effort, Options};
-use datafusion_kanon::method::{self, MethodRow, Problem};
+use datafusion_kanon::method::{self, MethodSpec, Problem};
 use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
 use datafusion_kanon::progress::{CancelToken, Silent};
 use datafusion_kanon::release;
@@ -158,10 +158,7 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
     let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0 };
     for _ in 0..TIMES {
         let begun = Instant::now();
-        let outcome = match method::choose("auto", &options)? {
-            MethodRow::Lattice(row) => (row.make)(options.clone()).search(&problem)?,
-            MethodRow::Partition(row) => row.with(&[])?.search(&problem)?,
-        };
+        let (_, outcome) = method::search(&MethodSpec::default(), &problem, &options)?;
         timed.ms = timed.ms.min(begun.elapsed().as_secs_f64() * 1e3);
         timed.evaluated = outcome.evaluated;
         let loss = outcome.best.first().map_or(f64::NAN, |found| found.loss);

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::generalize::Descriptor;
+use crate::method::best;
 pub(crate) use crate::plural::{grouped, plural};
 pub(crate) use crate::release::nodes_of;
 use crate::release::publish::record::ModelRecord;
@@ -28,6 +29,15 @@ pub(crate) fn model_text(model: &ModelRecord, in_input: Option<f64>) -> String {
         }
     };
     format!("{} {} required, {values}", model.text(), model.required)
+}
+
+/// Describes a search without a lattice.
+pub(crate) fn steps_by(method: &str, steps: u64) -> String {
+    let steps = match method == best::DOC.name {
+        true => plural(steps, "step", "steps"),
+        false => plural(steps, "cut tried", "cuts tried"),
+    };
+    format!("{steps} by {method}")
 }
 
 /// Formats a share as a percentage: `0 %`, `0.03 %`, `4.3 %`, `71 %`. Only exact values show as 0

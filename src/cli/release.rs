@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::numbers::{
     as_is_lines, grouped, homogeneous_lines, model_text, nodes_of, percent, percent_of, plural, rows,
-    unique_lines,
+    steps_by, unique_lines,
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
@@ -138,7 +138,9 @@ impl Release {
             "search",
             match search.nodes {
                 None => {
-                    format!("{} by {}", plural(search.evaluated, "cut tried", "cuts tried"), search.method)
+                    let steps = steps_by(&search.method, search.evaluated);
+                    let by = search.best.first().and_then(|best| best.by.as_ref());
+                    steps + &by.map(|by| format!(", least loss by {by}")).unwrap_or_default()
                 }
                 Some(nodes) => format!(
                     "{}, {} evaluated, {}",

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{grouped, integer, nodes_of, percent_of, plural, rows, warning_line};
+use super::numbers::{grouped, integer, nodes_of, percent_of, plural, rows, steps_by, warning_line};
 use super::release::level_text;
 use super::source::PolicyFile;
 use crate::class::{ClassTable, EvaluatedNode, EvaluatedRegions};
@@ -14,15 +14,15 @@ use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{Input, open};
 use crate::measure::LOSSES;
-use crate::method::{Candidate, Outcome, Recoding, is_partition};
+use crate::method::best::{Attempt, Tried};
+use crate::method::{Candidate, Outcome, Recoding, shows_regions};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
 use crate::policy::Policy;
-use crate::release::compare::{Attempt, Tried, compare};
 use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
-use crate::release::{load, search, search_minimal};
+use crate::release::{compare, load, search, search_minimal};
 use crate::role::Role;
 
 /// Find the best generalizations and show what each one loses; write nothing.
@@ -60,7 +60,7 @@ impl Search {
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.method.name == "anytime" || is_partition(&policy.method.name) {
+            if policy.method.name == "anytime" || shows_regions(&policy.method.name) {
                 return Err(Error::policy(format!(
                     "--minimal finds all minimal nodes or none: remove `method = {}`",
                     policy.method
@@ -76,7 +76,7 @@ impl Search {
 
         let objective = policy.objective.doc().name;
         let searched = match outcome.nodes {
-            None => format!("{} by {method}", plural(outcome.evaluated, "cut tried", "cuts tried")),
+            None => steps_by(method, outcome.evaluated),
             Some(nodes) => format!(
                 "{}, {} evaluated by {method}, {}",
                 nodes_of(nodes),
@@ -222,7 +222,10 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
         grouped(found.classes),
         match &found.recoding {
             Recoding::Levels(levels) => levels_text(policy, levels),
-            Recoding::Classes(_) => "each class shows regions of its own".to_owned(),
+            Recoding::Classes(_) => match &found.by {
+                Some(method) => format!("by {method}"),
+                None => "each class shows regions of its own".to_owned(),
+            },
         },
     )
 }
@@ -279,6 +282,7 @@ fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<serd
         "suppressed_individuals": found.suppressed_individuals,
         "classes": found.classes,
         "min_class": found.min_class,
+        "by": found.by.as_ref().map(ToString::to_string),
         "measures": measures.collect::<serde_json::Map<_, _>>(),
     }))
 }

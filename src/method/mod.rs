@@ -4,18 +4,20 @@
 //! candidates it found, each with its [`Recoding`], and whether they are proven best. Each row of
 //! [`METHODS`] names one method.
 
+pub mod best;
 pub mod lattice;
 pub mod partition;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::class::{ClassTable, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, ReleasedClasses};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
 use crate::parameter::{Kind, Parameter, Setting};
-use crate::progress::{CancelToken, Progress};
+use crate::progress::{CancelToken, Phase, Progress};
 
 /// The problem that a method solves.
 pub struct Problem<'a> {
@@ -71,6 +73,8 @@ pub struct Candidate {
     pub classes: u64,
     /// The size of the smallest kept class; `None` if no class is kept.
     pub min_class: Option<u64>,
+    /// The method that found it, where several were tried.
+    pub by: Option<MethodSpec>,
 }
 
 /// The result of a search.
@@ -141,6 +145,8 @@ pub enum MethodRow {
     Lattice(lattice::Row),
     /// A method that makes [`Recoding::Classes`].
     Partition(partition::Row),
+    /// The method that tries the others; it makes [`Recoding::Classes`].
+    Best(&'static Doc),
 }
 
 impl MethodRow {
@@ -149,13 +155,14 @@ impl MethodRow {
         match self {
             Self::Lattice(row) => row.doc,
             Self::Partition(row) => row.doc,
+            Self::Best(doc) => doc,
         }
     }
 
     /// Returns the method's parameters.
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
-            Self::Lattice(_) => &[],
+            Self::Lattice(_) | Self::Best(_) => &[],
             Self::Partition(row) => row.parameters,
         }
     }
@@ -167,6 +174,7 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Lattice(lattice::optimal::ROW),
     MethodRow::Lattice(lattice::anytime::ROW),
     MethodRow::Partition(partition::mondrian::ROW),
+    MethodRow::Best(best::DOC),
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each other method with each
@@ -190,14 +198,16 @@ pub fn variants() -> Vec<MethodSpec> {
     all
 }
 
-/// Returns whether the method with this name makes classes of its own instead of choosing levels.
-pub(crate) fn is_partition(name: &str) -> bool {
-    METHODS.iter().any(|row| matches!(row, MethodRow::Partition(row) if row.doc.name == name))
+/// Returns whether the classes of the method with this name show regions of their own, rather than labels of one level.
+pub(crate) fn shows_regions(name: &str) -> bool {
+    METHODS.iter().any(|row| !matches!(row, MethodRow::Lattice(_)) && row.doc().name == name)
 }
 
-/// Returns why a method that makes classes of its own refuses a limit of levels.
+/// Returns why a method whose classes show regions of their own refuses a limit of levels.
 pub(crate) fn chooses_no_levels(method: &str) -> String {
-    format!("`{method}` chooses no levels and cannot honour this limit; remove it or use another method")
+    format!(
+        "the classes of `{method}` show no levels, so it cannot honour this limit; remove it or use another method"
+    )
 }
 
 /// In a lattice of fewer nodes, visiting all of them is faster than making a bound.
@@ -218,6 +228,52 @@ pub fn choose(name: &str, options: &lattice::Options) -> Result<&'static MethodR
         .map_err(|valid| Error::policy(format!("unknown method `{name}`; {valid}, {AUTO}")))
 }
 
+/// Searches by a method; returns its name and the outcome. `options` is for methods that search the lattice.
+///
+/// # Errors
+/// Errors of the method; a policy error if the problem says something that it cannot do.
+pub fn search(
+    method: &MethodSpec,
+    problem: &Problem<'_>,
+    options: &lattice::Options,
+) -> Result<(&'static str, Outcome)> {
+    let row = choose(&method.name, options)?;
+    let outcome = match row {
+        MethodRow::Lattice(row) => {
+            problem.progress.begin(Phase::Search, options.nodes());
+            (row.make)(options.clone()).search(problem)
+        }
+        MethodRow::Partition(row) => {
+            let is_limited =
+                |column: &EncodedColumn, allowed: &RangeInclusive<usize>| *allowed != (0..=column.height());
+            refuse_limits(row.doc.name, problem, options, is_limited)?;
+            row.with(&method.settings)?.search(problem)
+        }
+        MethodRow::Best(doc) => {
+            // A class shows nothing coarser than the labels of its levels, but maybe something finer.
+            refuse_limits(doc.name, problem, options, |_, allowed| *allowed.start() > 0)?;
+            best::search(problem, options)
+        }
+    };
+    Ok((row.doc().name, outcome?))
+}
+
+/// Refuses columns whose levels are limited.
+fn refuse_limits(
+    method: &str,
+    problem: &Problem<'_>,
+    options: &lattice::Options,
+    is_limited: impl Fn(&EncodedColumn, &RangeInclusive<usize>) -> bool,
+) -> Result<()> {
+    let mut columns = problem.table.columns().iter().zip(&options.ranges);
+    match columns.find(|(column, allowed)| is_limited(column, allowed)) {
+        Some((column, _)) => {
+            Err(Error::policy(chooses_no_levels(method)).at(format!("columns.{}", column.name())))
+        }
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +283,7 @@ mod tests {
         let texts: Vec<String> = variants().iter().map(ToString::to_string).collect();
         assert_eq!(texts[0], "\"auto\"");
         assert!(texts.contains(&"{ mondrian = { split = \"loss\" } }".to_owned()), "{texts:?}");
-        for row in METHODS.iter().filter(|row| is_partition(row.doc().name)) {
+        for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
             assert!(variants().iter().any(|method| method.name == row.doc().name), "{}", row.doc().name);
         }
     }

@@ -7,14 +7,14 @@ use super::keys::{Keys, expected, join, setting, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
-use crate::method::lattice::Effort;
-use crate::method::{AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, is_partition};
+use crate::method::lattice::{Effort, anytime};
+use crate::method::{AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, shows_regions};
 use crate::parameter::{Parameter, Setting};
 
 /// The key of the method.
 const METHOD: &str = "method";
-/// The method that an effort bounds.
-const ANYTIME: &str = "anytime";
+/// The methods that an effort bounds.
+const WITH_EFFORT: [&str; 2] = [anytime::ROW.doc.name, best::DOC.name];
 
 /// Reads `"mondrian"` or `{ mondrian = { split = "loss" } }`.
 pub(super) fn method(value: Value) -> Result<MethodSpec> {
@@ -36,7 +36,11 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
     let Some(given) = given else { return Ok(MethodSpec { name, settings: Vec::new() }) };
     let parameters = METHODS.iter().find(|row| row.doc().name == name).map_or(&[][..], MethodRow::parameters);
     if parameters.is_empty() {
-        let effort = if name == ANYTIME { " and, beside it, effort = { seconds = 30 }" } else { "" };
+        let effort = if WITH_EFFORT.contains(&name.as_str()) {
+            " and, beside it, effort = { seconds = 30 }"
+        } else {
+            ""
+        };
         let why = format!("`{name}` has no parameters; write method = {name:?}{effort}");
         return Err(Error::policy(why).at(METHOD));
     }
@@ -91,15 +95,16 @@ impl PolicySpec {
     /// Checks that the policy holds no key that its method does not take.
     pub(super) fn check_method(&self, has_effort: bool, has_ends: bool) -> Result<()> {
         let method = self.method.name.as_str();
-        if has_effort && method != ANYTIME {
-            let why = format!("only `method = \"{ANYTIME}\"` takes it; `{method}` runs to completion");
+        if has_effort && !WITH_EFFORT.contains(&method) {
+            let names = WITH_EFFORT.map(|name| format!("{name:?}")).join(" and ");
+            let why = format!("only the methods {names} take it; `{method}` runs to completion");
             return Err(Error::policy(why).at("effort"));
         }
-        if !is_partition(method) {
+        if !shows_regions(method) {
             return match has_ends {
                 true => Err(Error::policy(format!(
                     "`{method}` releases labels whose ends are fixed; only methods that make intervals of their own \
-                     accept this key, such as \"mondrian\""
+                     accept this key, such as \"best\" and \"mondrian\""
                 ))
                 .at("output.ends")),
                 false => Ok(()),
@@ -109,12 +114,17 @@ impl PolicySpec {
             let others = LOSSES.iter().filter(|loss| loss.for_any_recoding().is_some());
             let others = others.map(|loss| loss.doc().name).collect::<Vec<_>>().join(", ");
             let name = self.objective.doc().name;
-            let why = format!("`{name}` measures levels, and `{method}` chooses none; use one of {others}");
+            let why = format!("`{name}` measures levels, and `{method}` shows none; use one of {others}");
             return Err(Error::policy(why).at("objective"));
         }
+        // Of the methods that `best` tries, some choose levels; a class shows nothing coarser than its labels.
+        let tries_levels = method == best::DOC.name;
         for column in &self.columns {
-            let limits = [("min_level", column.min_level > 0), ("max_level", column.max_level.is_some())];
-            if let Some((key, _)) = limits.into_iter().find(|(_, is_given)| *is_given) {
+            let limits = [
+                ("min_level", column.min_level > 0),
+                ("max_level", column.max_level.is_some() && !tries_levels),
+            ];
+            if let Some((key, _)) = limits.into_iter().find(|(_, is_broken)| *is_broken) {
                 return Err(Error::policy(chooses_no_levels(method)).at(join(&column.path(), key)));
             }
         }

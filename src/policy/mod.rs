@@ -52,8 +52,8 @@ pub struct Policy {
     pub objective: LossRow,
     /// The method.
     pub method: MethodSpec,
-    /// The effort that a method which need not finish may spend.
-    pub effort: Effort,
+    /// The effort that a method which need not finish may spend, if the policy gives one.
+    pub effort: Option<Effort>,
     /// What the ends of intervals show, where the method makes its own.
     pub ends: Ends,
     /// Whether the policy states that each row is an individual.

@@ -118,7 +118,7 @@ fn effort() {
     for right in ["{ seconds = 5 }", "{ nodes = 1000 }"] {
         assert!(PolicySpec::parse(&format!("k = 5\nmethod = \"anytime\"\neffort = {right}")).is_ok());
     }
-    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to completion";
+    let alone = "effort: only the methods \"anytime\" and \"best\" take it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in
         ["{ seconds = 0 }", "{ minutes = 1 }", "{ seconds = 1, nodes = 1 }", "{}", "30", "{ nodes = 1.5 }"]
@@ -267,7 +267,7 @@ fn keys_of_quasi_identifiers_only() {
             )
         );
     }
-    let alone = "effort: only `method = \"anytime\"` takes it; `auto` runs to completion";
+    let alone = "effort: only the methods \"anytime\" and \"best\" take it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
     for wrong in ["0", "-1", "nan", "inf", "\"x\""] {
         let found = column(&format!("age = {{ role = \"quasi\", weight = {wrong} }}"));

@@ -7,7 +7,6 @@
 
 pub mod apply;
 mod check_record;
-pub mod compare;
 mod concrete_recoding;
 mod pipeline;
 pub mod profile;
@@ -26,7 +25,7 @@ use std::path::Path;
 
 pub use publish::make_record::risks;
 pub(crate) use search::{ask, can_be_searched};
-pub use search::{limit, load, search, search_minimal};
+pub use search::{compare, limit, load, search, search_minimal};
 #[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;
 pub use verify_folder::{Checked, check_release};
@@ -38,7 +37,9 @@ use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::progress::Phase;
 use crate::release::pipeline::{Passed, recode_and_verify};
-use crate::release::publish::make_record::{Before, private_record, public_record, recoding_record};
+use crate::release::publish::make_record::{
+    Before, private_record, public_record, recoding_record, search_record,
+};
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
@@ -96,7 +97,10 @@ pub async fn release(
         duplicates,
     };
 
-    let (method, outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 1))?;
+    let (method, mut outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 1))?;
+    let searched = search_record(policy, method, &outcome);
+    // Those of the other methods take memory.
+    outcome.best.truncate(1);
     let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain);
     let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
     let Passed { chosen, costs, verified, findings } =
@@ -115,8 +119,7 @@ pub async fn release(
         &verified,
         findings.as_is,
         &chosen.shown,
-        method,
-        &outcome,
+        searched,
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);

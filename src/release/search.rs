@@ -4,9 +4,10 @@ use crate::class::ClassTable;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::Loaded;
+use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
-use crate::method::lattice::{Found, Lattice, Options};
-use crate::method::{self, MethodRow, MethodSpec, Outcome, Problem, chooses_no_levels};
+use crate::method::lattice::{Effort, Found, Lattice, Options, exhaustive, optimal};
+use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
@@ -78,57 +79,41 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
     Ok(())
 }
 
-/// Searches for the best nodes; returns the method's name and the outcome.
+/// Searches by the policy's method; returns the method's name and the outcome.
 ///
 /// # Errors
-/// Errors of the method.
+/// Errors of the method; a policy error if the policy says something that it cannot do.
 pub fn search(
     run: &Run<'_>,
     policy: &Policy,
     classes: &ClassTable,
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
-    search_by(run, policy, &policy.method, classes, top)
+    let name = policy.method.name.as_str();
+    let advice = [AUTO, optimal::ROW.doc.name, exhaustive::ROW.doc.name].contains(&name).then_some(
+        "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
+         policy; it may not be proven best",
+    );
+    let options = Options { ranges: policy.ranges(), top, effort: effort(policy) };
+    let progress = SearchProgress::new(run, options.nodes(), advice);
+    method::search(&policy.method, &problem(run, policy, classes, &progress), &options)
 }
 
-/// As [`search`], by another method than the policy's.
+/// Searches by every method; returns what came of each, by loss.
 ///
 /// # Errors
-/// Errors of the method; a policy error if the policy says something that it cannot do.
-pub(super) fn search_by(
-    run: &Run<'_>,
-    policy: &Policy,
-    method: &MethodSpec,
-    classes: &ClassTable,
-    top: usize,
-) -> Result<(&'static str, Outcome)> {
-    let options = options(policy, top);
-    match method::choose(&method.name, &options)? {
-        MethodRow::Lattice(row) => {
-            let advice = (method.name != "anytime").then_some(
-                "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
-                 policy; it may not be proven best",
-            );
-            let search =
-                |Lattice { problem, options }: Lattice<'_>| (row.make)(options.clone()).search(problem);
-            Ok((row.doc.name, ask(run, policy, classes, top, advice, search)?))
-        }
-        MethodRow::Partition(row) => {
-            let is_limited = |quasi: &&Quasi| quasi.levels != (0..=quasi.hierarchy.height());
-            if let Some(quasi) = policy.quasi.iter().find(is_limited) {
-                return Err(
-                    Error::policy(chooses_no_levels(row.doc.name)).at(format!("columns.{}", quasi.name))
-                );
-            }
-            let problem = problem(run, policy, classes, run.progress);
-            Ok((row.doc.name, row.with(&method.settings)?.search(&problem)?))
-        }
-    }
+/// A data error when memory runs out, an interruption.
+pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
+    let options = Options { ranges: policy.ranges(), top: 1, effort: policy.effort.unwrap_or(best::EFFORT) };
+    let chooses_levels = !shows_regions(&policy.method.name);
+    let lattice = (chooses_levels && policy.method.name != AUTO).then_some(&policy.method);
+    best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
 }
 
-/// Returns the part of the lattice that a policy allows.
-fn options(policy: &Policy, top: usize) -> Options {
-    Options { ranges: policy.ranges(), top, effort: policy.effort }
+/// Returns the policy's effort, or that of its method.
+fn effort(policy: &Policy) -> Effort {
+    let of_method = || if policy.method.name == best::DOC.name { best::EFFORT } else { Effort::default() };
+    policy.effort.unwrap_or_else(of_method)
 }
 
 fn problem<'a>(
@@ -166,7 +151,7 @@ pub(crate) fn ask<T>(
     advice: Option<&'static str>,
     answer: impl FnOnce(Lattice<'_>) -> Result<T>,
 ) -> Result<T> {
-    let options = options(policy, top);
+    let options = Options { ranges: policy.ranges(), top, effort: effort(policy) };
     let nodes = options.nodes();
     let progress = SearchProgress::new(run, nodes, advice);
     let problem = problem(run, policy, classes, &progress);
@@ -182,6 +167,7 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     let found = match outcome.nodes {
+        None if policy.method.name == best::DOC.name => "no method found classes that satisfy".to_owned(),
         None => format!("`{}` found no classes that satisfy", policy.method.name),
         Some(_) if outcome.proven => "no combination of levels satisfies".to_owned(),
         Some(nodes) => {
@@ -194,8 +180,10 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
         }
     };
     let advice = match outcome.nodes {
-        None => "require less, or try a method that can suppress rows, such as \"auto\"",
-        Some(_) => "raise suppression_limit, add coarser levels, or make a quasi-identifier an identifier",
+        None if policy.method.name != best::DOC.name => {
+            "require less, or try a method that can suppress rows, such as \"auto\""
+        }
+        _ => "raise suppression_limit, add coarser levels, or make a quasi-identifier an identifier",
     };
     Error::unmet(format!(
         "{found} {} with at most {}; {advice}",

@@ -19,7 +19,7 @@ use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
-use crate::method::is_partition;
+use crate::method::shows_regions;
 use crate::model::{Needs, Requirement};
 use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
@@ -271,7 +271,7 @@ async fn recorded_shown(
     assignment: Option<&str>,
 ) -> Result<Shown> {
     let has_regions = matches!(public.recoding, RecodingRecord::Regions(_));
-    if has_regions != is_partition(&policy.method.name) {
+    if has_regions != shows_regions(&policy.method.name) {
         let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }

@@ -175,7 +175,7 @@ fn tables() -> Vec<Table> {
         },
         Table {
             name: "METHODS",
-            src: &["method/lattice", "method/partition"],
+            src: &["method"],
             sql: "method",
             rows: METHODS.iter().map(MethodRow::doc).collect(),
             support: &[

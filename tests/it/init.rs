@@ -96,6 +96,7 @@ fn two_small_tables() {
         "dob = { role = \"quasi\", hierarchy = { date = [\"month\", \"quarter\", \"year\", \"decade\"] } }";
     assert!(policy.contains(dob), "{policy}");
     assert!(policy.contains("#   dob: 100 %\n#   all 5: 100 %\n"), "{policy}");
+    assert!(policy.contains("\nmethod = \"best\"\n"), "{policy}");
     releases_with(&place, &health, &policy, |policy| policy);
 
     let place = Place::new();
@@ -103,6 +104,7 @@ fn two_small_tables() {
     let policy = init(&place, &voter);
     proposes(&policy, &[("name", "identifier"), ("sex", "quasi"), ("dob", "quasi"), ("zip", "quasi")]);
     assert!(!policy.contains("[[require]]") && !policy.contains("[input]"), "{policy}");
+    assert!(policy.contains("\nmethod = \"auto\"\n"), "{policy}");
     releases_with(&place, &voter, &policy, |policy| policy);
 }
 
@@ -219,6 +221,11 @@ fn adult() {
     );
     assert!(policy.contains("age = { role = \"quasi\", hierarchy = { range = [5, 10, 20] } }"), "{policy}");
     assert!(policy.contains("# rows_are_individuals = true"), "{policy}");
+    assert!(policy.contains("\nmethod = \"best\"\n"), "{policy}");
+    let flowing = policy.replace("\n# ", " ");
+    let why = "with one level per column, those of the 10 quasi-identifiers that have no hierarchy (7) would be kept or \
+               suppressed as a whole";
+    assert!(flowing.contains(why), "{policy}");
     releases_with(&place, &adult, &policy, |policy| policy.replace("\"?\" }", "\"text\" }"));
 }
 

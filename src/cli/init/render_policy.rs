@@ -17,6 +17,10 @@ const NAME: usize = 60;
 const FEW: u64 = 4;
 /// The share of rows that become unique from which a column is called out.
 const MANY: f64 = 0.05;
+/// From this number of quasi-identifiers on, one level per column costs too much.
+const WIDE: usize = 4;
+/// A table of more rows is cut at medians only, which takes the least time and memory.
+const LARGE: u64 = 5_000_000;
 
 /// Returns the policy file for a proposal; `input` and `to` are the user's arguments.
 pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> String {
@@ -131,6 +135,7 @@ impl PolicyText {
         ));
         self.line("suppression_limit = 0.05");
         self.blank();
+        self.method(proposal);
         self.individuals(&proposal.individuals);
         for column in proposal.with_role(Proposed::Sensitive) {
             let name = &column.facts.name;
@@ -145,6 +150,47 @@ impl PolicyText {
             self.line(&format!("sensitive = {}", quoted(name)));
             self.blank();
         }
+    }
+
+    /// Writes the method that suits the table, with the reason.
+    fn method(&mut self, proposal: &Proposal) {
+        let quasi = || proposal.with_role(Proposed::Quasi);
+        let without_levels =
+            quasi().filter(|column| column.levels.is_none() && column.facts.distinct > Some(FEW));
+        let (all, without_levels) = (quasi().count(), without_levels.count());
+        let own = "Each class shows intervals, labels or sets of its own as text";
+        let (method, why) = if all < WIDE && without_levels == 0 {
+            let why = "One level per column, the best one: with so few quasi-identifiers that keeps most of the data, \
+                       and columns keep their types. \"best\" would give each class values of its own.";
+            ("auto", why.to_owned())
+        } else {
+            let columns = plural(all as u64, "quasi-identifier", "quasi-identifiers");
+            let reason = match without_levels {
+                0 => format!("with {columns} one level per column would be coarse"),
+                _ => format!(
+                    "with one level per column, those of the {columns} that have no hierarchy ({without_levels}) \
+                     would be kept or suppressed as a whole"
+                ),
+            };
+            match proposal.rows {
+                ..=LARGE => (
+                    "best",
+                    format!(
+                        "{own}, made by the method that loses least: {reason}. \"auto\" gives every column one level."
+                    ),
+                ),
+                _ => (
+                    "mondrian",
+                    format!(
+                        "{own}: {reason}. Cutting at medians is fast on a table of this size; \"best\" would try other \
+                     methods too and keep more."
+                    ),
+                ),
+            }
+        };
+        self.comment(&why);
+        self.line(&format!("method = {}", quoted(method)));
+        self.blank();
     }
 
     fn individuals(&mut self, individuals: &IndividualSource) {

@@ -133,6 +133,7 @@ impl From<Found> for Candidate {
             suppressed_individuals: node.suppressed_individuals,
             classes: node.classes,
             min_class: node.min_class,
+            by: None,
         }
     }
 }

@@ -8,7 +8,7 @@ pub mod mondrian;
 use std::sync::Arc;
 
 use super::{Candidate, Method, Problem, Recoding};
-use crate::class::{EvaluatedRegions, ReleasedClasses};
+use crate::class::{ClassTable, EvaluatedRegions, Region, ReleasedClasses};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::parameter::{Parameter, Setting, Settings};
@@ -34,7 +34,7 @@ impl Row {
 }
 
 /// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows.
-fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<Candidate>> {
+pub(super) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<Candidate>> {
     let Some(loss) = problem.objective.for_any_recoding() else {
         let name = problem.objective.doc().name;
         return Err(Error::policy(format!(
@@ -53,6 +53,30 @@ fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<
         classes: evaluated.kept_classes(),
         min_class: evaluated.min_class(),
         recoding: Recoding::Classes(Arc::new(released)),
+        by: None,
     };
     Ok(Some(candidate))
+}
+
+/// Makes a released class of each part of the base classes: it shows the finest regions around its values.
+///
+/// # Errors
+/// A data error when memory runs out.
+pub(super) fn around(table: &ClassTable, parts: &[Vec<u32>]) -> Result<ReleasedClasses> {
+    let mut class_of_base = vec![None; table.base().len()];
+    let mut regions = Vec::with_capacity(parts.len());
+    for (number, part) in (0u32..).zip(parts) {
+        for class in part {
+            class_of_base[*class as usize] = Some(number);
+        }
+        let shown = table.columns().iter().enumerate().map(|(at, column)| {
+            let mut codes: Vec<u32> =
+                part.iter().map(|class| table.code(table.base(), *class as usize, at)).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            Region::around(column, codes)
+        });
+        regions.push(shown.collect::<Result<_>>()?);
+    }
+    ReleasedClasses::new(table, class_of_base, regions)
 }

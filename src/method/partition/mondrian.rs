@@ -33,8 +33,8 @@ use std::borrow::Cow;
 use super::cuts::cut_all;
 use super::least_loss::LeastLoss;
 use super::medians::{First, Medians};
-use super::{Row, candidate};
-use crate::class::{ClassTable, Held, Region, ReleasedClasses};
+use super::{Row, around, candidate};
+use crate::class::Held;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::{Method, Outcome, Problem};
@@ -95,11 +95,11 @@ impl Method for Mondrian {
         let (parts, tried) = partition(problem, self.split)?;
         let mut best = None;
         if !parts.is_empty() {
-            best = candidate(problem, released(problem.table, &parts)?)?;
+            best = candidate(problem, around(problem.table, &parts)?)?;
         }
         if best.is_none() && !parts.is_empty() {
             // Parts that show the same became one class, and too many of these fail. All rows together do not.
-            best = candidate(problem, released(problem.table, &[parts.concat()])?)?;
+            best = candidate(problem, around(problem.table, &[parts.concat()])?)?;
         }
         Ok(Outcome {
             best: best.into_iter().collect(),
@@ -128,26 +128,6 @@ fn partition(problem: &Problem<'_>, split: Split) -> Result<(Vec<Vec<u32>>, u64)
     }
 }
 
-/// Gives every part the finest regions that hold its values.
-fn released(table: &ClassTable, parts: &[Vec<u32>]) -> Result<ReleasedClasses> {
-    let mut class_of_base = vec![None; table.base().len()];
-    let mut regions = Vec::with_capacity(parts.len());
-    for (number, part) in (0u32..).zip(parts) {
-        for class in part {
-            class_of_base[*class as usize] = Some(number);
-        }
-        let shown = table.columns().iter().enumerate().map(|(at, column)| {
-            let mut codes: Vec<u32> =
-                part.iter().map(|class| table.code(table.base(), *class as usize, at)).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            Region::around(column, codes)
-        });
-        regions.push(shown.collect::<Result<_>>()?);
-    }
-    ReleasedClasses::new(table, class_of_base, regions)
-}
-
 #[cfg(test)]
 #[path = "mondrian_tests.rs"]
-mod tests;
+pub(in crate::method) mod tests;

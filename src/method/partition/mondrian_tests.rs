@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::class::tests::quasi;
-use crate::class::{Budget, ClassTableBuilder, EncodedColumn, Union, Unlimited};
+use crate::class::{Budget, ClassTable, ClassTableBuilder, EncodedColumn, Region, Union, Unlimited};
 use crate::error::Kind;
 use crate::generalize::Value;
 use crate::measure::granularity::Granularity;
@@ -19,9 +19,9 @@ use crate::progress::{CancelToken, Silent};
 const WORDS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// A number that may be missing, another one, a word, a sensitive value and an individual.
-type Row = (Option<u8>, u8, u8, u8, Option<u8>);
+pub(in crate::method) type Row = (Option<u8>, u8, u8, u8, Option<u8>);
 
-fn rows() -> impl Strategy<Value = Vec<Row>> {
+pub(in crate::method) fn rows() -> impl Strategy<Value = Vec<Row>> {
     let row =
         (prop::option::weighted(0.9, 0..12u8), 0..4u8, 0..4u8, 0..3u8, prop::option::weighted(0.8, 0..20u8));
     prop::collection::vec(row, 1..60)
@@ -32,7 +32,7 @@ fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
 }
 
 /// The table of the rows; `has_labels` adds a column that shows labels: two letters, the first of them, or nothing.
-fn table_with(rows: &[Row], counts_individuals: bool, has_labels: bool) -> ClassTable {
+pub(in crate::method) fn table_with(rows: &[Row], counts_individuals: bool, has_labels: bool) -> ClassTable {
     let mut groups: BTreeMap<Row, u64> = BTreeMap::new();
     for (a, b, c, value, individual) in rows {
         *groups.entry((*a, *b, *c, *value, individual.filter(|_| counts_individuals))).or_default() += 1;
@@ -142,7 +142,7 @@ fn parts(rows: &[Row], k: u64, l: u64, counts_individuals: bool) -> Vec<Vec<Row>
     done
 }
 
-fn requirements(k: u64, l: u64) -> [Requirement; 2] {
+pub(in crate::method) fn requirements(k: u64, l: u64) -> [Requirement; 2] {
     [
         Requirement::of_sizes(KAnonymity::new(k).unwrap()),
         Requirement { model: Box::new(LDiversity::new(l).unwrap()), sensitive: Some("value".into()) },
@@ -151,7 +151,7 @@ fn requirements(k: u64, l: u64) -> [Requirement; 2] {
 
 static GO_ON: LazyLock<CancelToken> = LazyLock::new(CancelToken::default);
 
-fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]) -> Problem<'a> {
+pub(in crate::method) fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]) -> Problem<'a> {
     let (objective, progress, stop) = (&Granularity, &Silent, &*GO_ON);
     Problem { table, requirements, objective, limit: 0, threads: 1, progress, stop }
 }
@@ -328,7 +328,7 @@ proptest! {
         let requirements = requirements(k, l);
         let problem = problem(&table, &requirements);
         let (of_base, _) = partition(&problem, Split::Median(First::Span)).unwrap();
-        let released = (!of_base.is_empty()).then(|| released(&table, &of_base).unwrap());
+        let released = (!of_base.is_empty()).then(|| around(&table, &of_base).unwrap());
         let expected = parts(&rows, k, l, counts_individuals);
         let mut found: BTreeMap<u32, (Vec<Texts>, Texts)> = BTreeMap::new();
         if let Some(released) = &released {

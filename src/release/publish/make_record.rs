@@ -38,6 +38,24 @@ pub(crate) struct Before {
     pub(crate) duplicates: u64,
 }
 
+/// Returns the record of a search by `method`.
+pub(crate) fn search_record(policy: &Policy, method: &str, outcome: &Outcome) -> SearchRecord {
+    let best = outcome.best.iter().map(|best| CandidateRecord {
+        recoding: FoundRecoding::of(&best.recoding),
+        loss: best.loss,
+        by: best.by.as_ref().map(ToString::to_string),
+    });
+    SearchRecord {
+        method: method.to_owned(),
+        objective: policy.objective.doc().name.to_owned(),
+        nodes: outcome.nodes,
+        evaluated: outcome.evaluated,
+        proven: outcome.proven,
+        bound: outcome.bound,
+        best: best.collect(),
+    }
+}
+
 /// Returns every risk measure of a table with these classes, with default constants.
 ///
 /// # Errors
@@ -146,8 +164,7 @@ pub(crate) fn private_record(
     verified: &Verified,
     as_is: Vec<AsIsColumn>,
     shown: &Shown,
-    method: &str,
-    outcome: &Outcome,
+    search: SearchRecord,
 ) -> Result<PrivateRecord> {
     let mut key = [0u8; 32];
     rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
@@ -180,18 +197,6 @@ pub(crate) fn private_record(
             Shown::Levels { .. } => None,
             Shown::Regions { assignment } => Some(STANDARD.encode(assignment)),
         },
-        search: SearchRecord {
-            method: method.to_owned(),
-            objective: policy.objective.doc().name.to_owned(),
-            nodes: outcome.nodes,
-            evaluated: outcome.evaluated,
-            proven: outcome.proven,
-            bound: outcome.bound,
-            best: outcome
-                .best
-                .iter()
-                .map(|best| CandidateRecord { recoding: FoundRecoding::of(&best.recoding), loss: best.loss })
-                .collect(),
-        },
+        search,
     })
 }

@@ -379,7 +379,7 @@ pub struct SearchRecord {
     /// A lower bound on the loss of every anonymous node; `None` if it is proven that there is no
     /// such node.
     pub bound: Option<f64>,
-    /// The best recoding. Earlier versions logged up to three, best first.
+    /// The best recoding; where several methods were tried, the best one of each. Best first.
     pub best: Vec<CandidateRecord>,
 }
 
@@ -392,6 +392,9 @@ pub struct CandidateRecord {
     pub recoding: FoundRecoding,
     /// The objective's value.
     pub loss: f64,
+    /// The method that found it, as a policy names it, where several were tried.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by: Option<String>,
 }
 
 impl std::fmt::Debug for PrivateRecord {

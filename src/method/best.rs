@@ -1,0 +1,209 @@
+//! The method `best`: tries every other method and takes the recoding that loses least.
+//!
+//! The lattice is searched first: to its end if it has at most 100,000 nodes, else by `anytime` within the policy's `effort`
+//! (1,000 nodes if it gives none). Each class of the nodes found then shows the finest regions around its own values, as the
+//! classes of other methods do, rather than the labels of its levels. After that come the methods that make classes of their
+//! own, with every choice that their parameters allow. Candidates of equal loss stay in this order.
+//!
+//! # Contract
+//! The loss is at most that of any method tried. It is not proven best. Methods that cannot do what the policy says are left
+//! out, such as those that choose no levels where a column has a `max_level`; a `min_level` is refused, because a class may
+//! show values finer than its labels. The schema is the same whichever method
+//! wins: every quasi-identifier shows regions as text. The same bytes for any number of threads, unless the effort is given
+//! in seconds.
+
+use std::time::{Duration, Instant};
+
+use super::lattice::{Effort, Options};
+use super::partition::{around, candidate};
+use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, shows_regions, variants};
+use crate::class::{ClassTable, Held};
+use crate::doc::Doc;
+use crate::error::{Kind, Result};
+
+/// The name and documentation of the method.
+pub const DOC: &Doc = &Doc {
+    name: "best",
+    summary: "tries all methods and takes the recoding that loses least; classes show intervals, labels or sets",
+    parameters: "",
+    example: "method = \"best\"",
+    paper: None,
+};
+
+/// The effort for a lattice that is too large to be searched to its end.
+pub const EFFORT: Effort = Effort::Nodes(1_000);
+
+/// A lattice of more nodes is searched by `anytime`.
+const MANY: u64 = 100_000;
+
+/// A method that was tried.
+#[derive(Debug)]
+pub struct Tried {
+    /// The method.
+    pub method: MethodSpec,
+    /// What came of it.
+    pub result: Attempt,
+}
+
+/// What came of a method.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It found a recoding.
+    Found {
+        /// The best one.
+        best: Candidate,
+        /// The nodes or cuts that were evaluated.
+        steps: u64,
+        /// Whether no recoding of its kind loses less.
+        proven: bool,
+        /// The time that the search took.
+        time: Duration,
+    },
+    /// It found nothing within the policy.
+    Nothing,
+    /// The policy says something that the method cannot do: the reason.
+    DoesNotApply(String),
+}
+
+/// Searches by every method, and by `lattice` for those that search the lattice, if it is given; returns them by loss, then
+/// those that found nothing or do not apply.
+///
+/// # Errors
+/// A data error when memory runs out, an interruption.
+pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&MethodSpec>) -> Result<Vec<Tried>> {
+    let mut all = Vec::new();
+    for method in methods(options, lattice) {
+        let begin = Instant::now();
+        let result = match super::search(&method, problem, options) {
+            Ok((_, outcome)) => {
+                outcome.best.into_iter().next().map_or(Attempt::Nothing, |best| Attempt::Found {
+                    best,
+                    steps: outcome.evaluated,
+                    proven: outcome.proven,
+                    time: begin.elapsed(),
+                })
+            }
+            Err(error) if error.kind() == Kind::Policy => Attempt::DoesNotApply(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        all.push(Tried { method, result });
+    }
+    let loss = |tried: &Tried| match &tried.result {
+        Attempt::Found { best, .. } => best.loss,
+        Attempt::Nothing | Attempt::DoesNotApply(_) => f64::INFINITY,
+    };
+    // Stable: equal losses stay in the order of the methods.
+    all.sort_by(|a, b| loss(a).total_cmp(&loss(b)));
+    Ok(all)
+}
+
+/// Returns every method with every choice of its parameters; one method stands for all that search the lattice.
+fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
+    let cheapest = || match options.nodes() {
+        ..=MANY => MethodSpec::default(),
+        _ => MethodSpec::named("anytime"),
+    };
+    let lattice = lattice.cloned().unwrap_or_else(cheapest);
+    let all = variants().into_iter();
+    all.map(|method| if shows_regions(&method.name) { method } else { lattice.clone() }).collect()
+}
+
+/// Tries every method and returns the best recoding of each, which shows regions, best first.
+pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome> {
+    let options = &Options { top: 1, ..options.clone() };
+    let (mut best, mut evaluated) = (Vec::new(), 0);
+    for method in methods(options, None) {
+        let outcome = match super::search(&method, problem, options) {
+            Ok((_, outcome)) => outcome,
+            Err(error) if error.kind() == Kind::Policy => continue,
+            Err(error) => return Err(error),
+        };
+        evaluated += outcome.evaluated;
+        for found in outcome.best {
+            let found = match &found.recoding {
+                Recoding::Classes(_) => Some(found),
+                Recoding::Levels(levels) => {
+                    candidate(problem, around(problem.table, &classes_of(problem.table, levels)?)?)?
+                }
+            };
+            best.extend(found.map(|found| Candidate { by: Some(method.clone()), ..found }));
+        }
+    }
+    // Stable: equal losses stay in the order of the methods.
+    best.sort_by(|a, b| a.loss.total_cmp(&b.loss));
+    Ok(Outcome { best, nodes: None, evaluated, proven: false, bound: None })
+}
+
+/// Returns the classes of a node as sets of base classes.
+///
+/// # Errors
+/// A data error when memory runs out.
+fn classes_of(table: &ClassTable, levels: &[usize]) -> Result<Vec<Vec<u32>>> {
+    let base = table.base();
+    let mut held = Held::new(table.budget());
+    // Its place in the order and in its class, which may be one of its own.
+    held.at_least(base.len() * (2 * size_of::<u32>() + size_of::<Vec<u32>>()))?;
+    let columns = table.columns().iter().zip(levels);
+    let labels = columns.map(|(column, level)| column.map(0, *level)).collect::<Result<Vec<_>>>()?;
+    let compare = |a: &u32, b: &u32| {
+        let label = |class: u32, at: usize| labels[at][table.code(base, class as usize, at) as usize];
+        (0..labels.len()).map(|at| label(*a, at)).cmp((0..labels.len()).map(|at| label(*b, at)))
+    };
+    let mut order: Vec<u32> = (0u32..).take(base.len()).collect();
+    order.sort_unstable_by(compare);
+    Ok(order.chunk_by(|a, b| compare(a, b).is_eq()).map(<[u32]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::method::partition::mondrian::tests::{problem, requirements, rows, table_with};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_method_loses_less_and_each_shows_regions(
+            rows in rows(),
+            k in 1..6u64,
+            l in 1..3u64,
+            counts_individuals in any::<bool>(),
+            limit in 0..10u64,
+            top_is_allowed in any::<bool>(),
+        ) {
+            let table = table_with(&rows, counts_individuals, true);
+            let requirements = requirements(k, l);
+            let problem = Problem { limit, ..problem(&table, &requirements) };
+            let mut ranges: Vec<_> = table.heights().into_iter().map(|height| 0..=height).collect();
+            if !top_is_allowed {
+                ranges[1] = 0..=0;
+            }
+            let options = Options { ranges, top: 1, effort: EFFORT };
+            let outcome = search(&problem, &options).unwrap();
+            let tried = compare(&problem, &options, None).unwrap();
+            prop_assert_eq!(tried.len(), variants().len());
+            let found = tried.iter().filter_map(|tried| match &tried.result {
+                Attempt::Found { best, .. } => Some((&tried.method, best)),
+                Attempt::Nothing => None,
+                Attempt::DoesNotApply(why) => {
+                    assert!(!top_is_allowed && why.starts_with("columns.b: "), "{}: {why}", tried.method);
+                    None
+                }
+            });
+            let found: Vec<_> = found.collect();
+            prop_assert_eq!(outcome.best.len(), found.len());
+            prop_assert!(outcome.best.is_sorted_by_key(|best| best.loss));
+            for (method, of_method) in found {
+                let best = outcome.best.iter().find(|best| best.by.as_ref() == Some(method)).unwrap();
+                prop_assert!(best.recoding.levels().is_none() && best.loss <= of_method.loss);
+                // The classes are those of the method; they only show more.
+                let facts = |one: &Candidate| {
+                    (one.suppressed_rows, one.suppressed_individuals, one.classes, one.min_class)
+                };
+                prop_assert_eq!(facts(best), facts(of_method), "{}", method);
+            }
+        }
+    }
+}
