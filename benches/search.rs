@@ -17,6 +17,7 @@ use std::time::Instant;
 use arrow::datatypes::Schema;
 use datafusion_kanon::class::ClassTable;
 use datafusion_kanon::engine::{Resources, Run};
+use datafusion_kanon::generalize::Ends;
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::lattice::{Effort, Options};
 use datafusion_kanon::method::{self, MethodSpec, Problem};
@@ -149,6 +150,7 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         table: classes,
         requirements: &policy.requirements,
         objective: policy.objective,
+        ends: Ends::Values,
         limit: release::limit(policy, classes),
         threads: 1,
         progress: &Silent,

@@ -1,5 +1,5 @@
-//! Parameters of models, measures and generalizers: each is described once, for policies, SQL, the command line, records
-//! and the reference.
+//! Parameters of models, measures, generalizers and methods: each is described once, for policies, SQL, the command line,
+//! records and the reference.
 
 use std::borrow::Cow;
 
@@ -69,7 +69,14 @@ impl Kind {
             Kind::Share => "a number from 0 to 1".into(),
             Kind::Number => "a number".into(),
             Kind::Choice(words) => {
-                words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or ")
+                let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                match words.split_last() {
+                    Some((last, [first @ .., before])) => {
+                        let first: String = first.iter().map(|word| format!("{word}, ")).collect();
+                        format!("{first}{before} or {last}")
+                    }
+                    _ => words.concat(),
+                }
             }
         }
     }

@@ -51,6 +51,11 @@ impl<'a> GrowingRegion<'a> {
         Ok(Self { column, shown })
     }
 
+    /// Returns the column.
+    pub fn column(&self) -> &'a EncodedColumn {
+        self.column
+    }
+
     /// Removes all values.
     pub fn clear(&mut self) {
         match &mut self.shown {

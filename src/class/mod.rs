@@ -18,6 +18,7 @@ mod growing_region;
 mod histograms;
 mod individuals;
 mod packing;
+mod places;
 mod region;
 mod released_classes;
 mod roll_up;

@@ -7,7 +7,7 @@ use arrow::array::Array;
 use super::EncodedColumn;
 use crate::error::{Error, Result};
 use crate::generalize::region_label::Values;
-use crate::generalize::{RegionLabel, Value, text_forms};
+use crate::generalize::{Ends, RegionLabel, Value, text_forms};
 
 /// The values of a column that a released class shows, by their level-0 codes, which are in the
 /// order of the values.
@@ -66,16 +66,20 @@ impl Region {
         }
     }
 
-    /// Returns the label of a region in its canonical form, as those of released classes are.
+    /// Returns the label of a region in its canonical form, as those of released classes are; `ends` says what intervals show.
     ///
     /// # Errors
     /// An internal error for other regions, for codes that are not the column's, and for a set with values beyond a bound
     /// of a clipped column.
-    pub fn label(&self, column: &EncodedColumn) -> Result<RegionLabel> {
+    pub fn label(&self, column: &EncodedColumn, ends: Ends) -> Result<RegionLabel> {
+        let interval = |first: u32, last: u32| match ends {
+            Ends::Cuts if first < last => column.cut_label(first, last),
+            Ends::Values | Ends::Closed | Ends::Cuts => column.interval_label(first, last),
+        };
         match self {
             Self::Everything => Ok(RegionLabel::Everything),
-            Self::Interval { first, last } => column.interval_label(*first, *last),
-            Self::OrMissing { first, last } => Ok(column.interval_label(*first, *last)?.or_missing()),
+            Self::Interval { first, last } => interval(*first, *last),
+            Self::OrMissing { first, last } => Ok(interval(*first, *last)?.or_missing()),
             Self::Set(codes) => column.set_label(codes),
             Self::Label { level: 0, code } => column.leaf_label(*code),
             Self::Label { level, code } => {
@@ -264,11 +268,11 @@ impl EncodedColumn {
         Ok(RegionLabel::of_leaf(self.hierarchy(), &Value::read(self.level(0).labels(), code as usize)?))
     }
 
-    pub(super) fn has_null(&self) -> bool {
+    pub(crate) fn has_null(&self) -> bool {
         self.level(0).labels().is_null(0)
     }
 
-    pub(super) fn has_intervals(&self) -> bool {
+    pub(crate) fn has_intervals(&self) -> bool {
         self.hierarchy().has_intervals()
     }
 
@@ -276,6 +280,16 @@ impl EncodedColumn {
     fn interval_label(&self, first: u32, last: u32) -> Result<RegionLabel> {
         let interval = RegionLabel::interval(&self.leaf_label(first)?, &self.leaf_label(last)?);
         interval.ok_or_else(|| Error::internal("region: an interval between values without order"))
+    }
+
+    /// Returns the label of the values above those below the first code and up to the last one's, without an end at the least
+    /// or the greatest value of the column.
+    fn cut_label(&self, first: u32, last: u32) -> Result<RegionLabel> {
+        let least = u32::from(self.has_null());
+        let below = (first > least).then(|| self.leaf_label(first - 1)).transpose()?;
+        let is_last = last as usize + 1 == self.distinct();
+        let label = RegionLabel::between_cuts(below.as_ref(), &self.leaf_label(last)?, is_last);
+        label.ok_or_else(|| Error::internal("region: a cut between values without order"))
     }
 
     /// Returns the label of the values with these codes.

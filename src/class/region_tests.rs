@@ -14,7 +14,7 @@ use crate::class::tests::{quasi, table};
 use crate::class::{ClassTable, GrowingRegion, QuasiColumn};
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, GENERALIZERS, Hierarchy, date, hierarchy};
+use crate::generalize::{Argument, Ends, GENERALIZERS, Hierarchy, date, hierarchy};
 
 /// Returns the canonical form of a region.
 pub(in crate::class) fn canonical(column: &EncodedColumn, region: Region) -> Region {
@@ -77,7 +77,7 @@ pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
     for region in all_regions(column) {
         let region = canonical(column, region);
         assert_eq!(canonical(column, region.clone()), region);
-        let Ok(label) = region.label(column) else {
+        let Ok(label) = region.label(column, Ends::Closed) else {
             let stands_for_more = |code: u32| {
                 matches!(
                     column.leaf_label(code).unwrap(),
@@ -96,6 +96,23 @@ pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
             assert_eq!(covers, region.holds(column, *code), "{text:?} {:?}", value.text_form());
         }
         assert_eq!(by_text.entry(text).or_insert_with(|| region.clone()), &region);
+        cut_labels_cover(column, &region);
+    }
+}
+
+/// Without the ends of its values a region shows the same values, or everything.
+fn cut_labels_cover(column: &EncodedColumn, region: &Region) {
+    let label = region.label(column, Ends::Cuts).unwrap();
+    let data_type = column.hierarchy().input_type();
+    let read = RegionLabel::parse(label.write(data_type).as_deref(), data_type);
+    assert_eq!(read.write(data_type), label.write(data_type));
+    for (value, code) in column.level(0).of_value().iter().enumerate() {
+        let value = Value::read(column.values(), value).unwrap();
+        let covers = read.covers(column.hierarchy(), &value).unwrap();
+        let holds = region.holds(column, *code);
+        // Between no ends there are NULL and NaN, too.
+        let has_no_end = read == RegionLabel::Everything;
+        assert!(covers == holds || has_no_end, "{region:?} {:?}", label.write(data_type));
     }
 }
 

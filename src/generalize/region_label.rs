@@ -81,6 +81,9 @@ pub enum Ends {
     Values,
     /// The least and the greatest value of the class, as papers print them.
     Closed,
+    /// Where the rows were cut: whatever values the class has, it shows all that the cuts leave to it. The outermost
+    /// intervals have no end on that side, and a column that was not cut shows everything.
+    Cuts,
 }
 
 /// An end of an interval.
@@ -151,6 +154,27 @@ impl RegionLabel {
             {
                 Self::from(Values::One(low.value))
             }
+            (low, high) => Self::from(Values::Interval(low, high)),
+        })
+    }
+
+    /// Returns the values above those of `below` and up to those of `last`: leaves of a column that has intervals. Without
+    /// `below` there is no end below, and if `last` is the greatest value, none above, unless that is NaN. `None` for other regions.
+    pub(crate) fn between_cuts(below: Option<&Self>, last: &Self, is_greatest: bool) -> Option<Self> {
+        let high = |region: &Self| match region {
+            Self::Values { values: Values::One(value), .. } => {
+                Some(Some(End { value: value.clone(), is_closed: true }))
+            }
+            Self::Values { values: Values::Interval(_, high), .. } => Some(high.clone()),
+            _ => None,
+        };
+        let low = match below {
+            Some(below) => high(below)?.map(|end| End { is_closed: !end.is_closed, ..end }),
+            None => None,
+        };
+        let high = high(last)?.filter(|end| !is_greatest || is_nan(&end.value));
+        Some(match (low, high) {
+            (None, None) => Self::Everything,
             (low, high) => Self::from(Values::Interval(low, high)),
         })
     }

@@ -24,6 +24,8 @@ pub mod prosecutor_risk_mean;
 pub mod sample_uniqueness;
 pub mod share_at_risk;
 
+pub mod utility;
+
 use std::fmt::Debug;
 
 use crate::class::{ClassSizes, ClassTable, EvaluatedNode, EvaluatedRecoding};

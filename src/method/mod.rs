@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::class::{ClassTable, EncodedColumn, ReleasedClasses};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
+use crate::generalize::Ends;
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
 use crate::parameter::{Kind, Parameter, Setting};
@@ -27,6 +28,8 @@ pub struct Problem<'a> {
     pub requirements: &'a [Requirement],
     /// The loss to minimize.
     pub objective: &'a dyn LossMeasure,
+    /// What the ends of intervals show, where a method makes its own.
+    pub ends: Ends,
     /// L, how many individuals may be suppressed: distinct ones with a suppressed row, or rows if
     /// none are counted.
     pub limit: u64,

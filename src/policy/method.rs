@@ -87,7 +87,8 @@ pub(super) fn read_output(value: Value) -> Result<Option<Ends>> {
     keys.take("ends", |value| match string(value)?.as_str() {
         "values" => Ok(Ends::Values),
         "closed" => Ok(Ends::Closed),
-        other => Err(Error::policy(format!("expected \"values\" or \"closed\", found `{other}`"))),
+        "cuts" => Ok(Ends::Cuts),
+        other => Err(Error::policy(format!("expected \"values\", \"closed\" or \"cuts\", found `{other}`"))),
     })
 }
 
@@ -102,11 +103,16 @@ impl PolicySpec {
         }
         if !shows_regions(method) {
             return match has_ends {
-                true => Err(Error::policy(format!(
-                    "`{method}` releases labels whose ends are fixed; only methods that make intervals of their own \
-                     accept this key, such as \"best\" and \"mondrian\""
-                ))
-                .at("output.ends")),
+                true => {
+                    let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
+                    let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
+                    let why = format!(
+                        "`{method}` releases labels whose ends are fixed; only methods that make intervals of their \
+                         own accept this key: {}",
+                        names.join(", ")
+                    );
+                    Err(Error::policy(why).at("output.ends"))
+                }
                 false => Ok(()),
             };
         }
@@ -149,7 +155,7 @@ mod tests {
         for (method, why) in [
             (
                 "{ mondrian = { split = \"lost\" } }",
-                "method.mondrian.split: expected \"span\" or \"entropy\" or \"loss\", found \"lost\"",
+                "method.mondrian.split: expected \"span\", \"entropy\" or \"loss\", found \"lost\"",
             ),
             ("{ mondrian = { split = 1 } }", "method.mondrian.split: expected a text, found 1"),
             ("{ mondrian = { cut = 1 } }", "method.mondrian.cut: unknown key; valid: split"),

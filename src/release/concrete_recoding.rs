@@ -9,6 +9,7 @@ use crate::class::{Budget, ClassTable, EvaluatedClasses, EvaluatedNode, Evaluate
 use crate::error::{Error, Result};
 use crate::generalize::AsIs;
 use crate::measure::granularity;
+use crate::measure::utility::Utility;
 use crate::method::Recoding;
 use crate::policy::Policy;
 use crate::release::released_recoding::{Chosen, KeptClasses, Shown, choose};
@@ -17,13 +18,24 @@ use crate::verify::as_is::Finer;
 use crate::verify::assignment::Assignment;
 use crate::verify::expected::Expected;
 
-/// Builds the recoding that was found, its kept classes, and what each quasi-identifier loses by it.
+/// A recoding as the rest of a release needs it.
+pub(super) struct Concrete {
+    pub(super) chosen: Chosen,
+    pub(super) kept: KeptClasses,
+    /// The loss of each quasi-identifier.
+    pub(super) costs: Vec<f64>,
+    /// What is kept, if it is recorded.
+    pub(super) utility: Option<Utility>,
+}
+
+/// Builds the recoding that was found.
 pub(super) fn concrete(
     policy: &Policy,
     schema: &Schema,
     classes: &ClassTable,
     recoding: &Recoding,
-) -> Result<(Chosen, KeptClasses, Vec<f64>)> {
+    is_recorded: bool,
+) -> Result<Concrete> {
     match recoding {
         Recoding::Levels(levels) => {
             if !levels.iter().zip(policy.ranges()).all(|(level, allowed)| allowed.contains(level)) {
@@ -35,14 +47,16 @@ pub(super) fn concrete(
             let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
             check_not_empty(policy, &node)?;
             let (chosen, kept) = choose(policy, schema, &node)?;
-            Ok((chosen, kept, granularity::of_columns(&node)))
+            let utility = is_recorded.then(|| Utility::of_node(&node)).transpose()?;
+            Ok(Concrete { chosen, kept, costs: granularity::of_columns(&node), utility })
         }
         Recoding::Classes(released) => {
             let merged = classes.merge(released)?;
             let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
             check_not_empty(policy, &evaluated)?;
             let (chosen, kept) = released_regions::choose(policy, schema, &evaluated)?;
-            Ok((chosen, kept, granularity::of_columns(&evaluated)))
+            let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
+            Ok(Concrete { chosen, kept, costs: granularity::of_columns(&evaluated), utility })
         }
     }
 }

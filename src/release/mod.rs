@@ -103,7 +103,7 @@ pub async fn release(
     outcome.best.truncate(1);
     let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain);
     let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
-    let Passed { chosen, costs, verified, findings } =
+    let Passed { chosen, costs, utility, verified, findings } =
         recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;
     input.still_the_same()?;
 
@@ -120,6 +120,7 @@ pub async fn release(
         findings.as_is,
         &chosen.shown,
         searched,
+        utility,
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);

@@ -7,10 +7,11 @@ use crate::class::{Budget, ClassTable};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::Result;
 use crate::input::Loaded;
+use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::progress::Phase;
 use crate::release::apply::{self, ClassNumbers};
-use crate::release::concrete_recoding::{concrete, expected, finer};
+use crate::release::concrete_recoding::{Concrete, concrete, expected, finer};
 use crate::release::released_recoding::Chosen;
 use crate::release::role_checks;
 use crate::release::search::{limit, nothing_found};
@@ -23,6 +24,8 @@ pub(crate) struct Passed {
     pub(crate) chosen: Chosen,
     /// The loss of each quasi-identifier.
     pub(crate) costs: Vec<f64>,
+    /// What the recoding keeps, if it is recorded.
+    pub(crate) utility: Option<Utility>,
     pub(crate) verified: Verified,
     /// What a record tells besides.
     pub(crate) findings: Findings,
@@ -51,7 +54,8 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     let policy = &loaded.policy;
     let best = outcome.best.first();
     let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), outcome))?;
-    let (chosen, mut kept, costs) = concrete(policy, loaded.schema(), &classes, &best.recoding)?;
+    let Concrete { chosen, mut kept, costs, utility } =
+        concrete(policy, loaded.schema(), &classes, &best.recoding, S::IS_RECORDED)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));
     memory.grow(kept.bytes() + chosen.shown.bytes())?;
     let numbers = ClassNumbers::new(&classes, std::mem::take(&mut kept.keys), &memory)?;
@@ -83,5 +87,5 @@ pub(crate) async fn recode_and_verify<S: Sink>(
         let finer = finer(policy, &chosen.shown);
         as_is::reveals(session, output, input(), &expected, &finer, &mut findings.as_is, run.stop).await?;
     }
-    Ok(Passed { chosen, costs, verified, findings })
+    Ok(Passed { chosen, costs, utility, verified, findings })
 }

@@ -8,7 +8,7 @@ use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 
-use crate::class::{ClassSizes, EncodedColumn, EvaluatedNode};
+use crate::class::{EncodedColumn, EvaluatedNode};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer, apply};
@@ -91,11 +91,6 @@ impl std::fmt::Debug for KeptClasses {
 }
 
 impl KeptClasses {
-    /// Returns the sizes of the classes.
-    pub fn sizes(&self) -> ClassSizes {
-        self.rows.iter().copied().collect()
-    }
-
     /// Returns the memory of the classes in bytes.
     pub fn bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(Array::get_array_memory_size).sum();
@@ -231,5 +226,23 @@ fn released_type(data_type: &DataType) -> DataType {
     match canonical_type(data_type) {
         DataType::Utf8View => DataType::Utf8,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told() {
+        let shown = Shown::Regions { assignment: Bytes::from(vec![0; 1_000]) };
+        assert_eq!(shown.bytes(), 4_000);
+        let labels: ArrayRef = Arc::new(arrow::array::StringArray::from(vec!["x".repeat(50); 100]));
+        let of_labels = labels.get_array_memory_size();
+        let classes = (0..500u32).map(|base| (vec![base].into(), Some(0))).collect();
+        let keys = ClassKeys { levels: vec![0], classes, is_complete: true };
+        let kept = KeptClasses { labels: vec![labels], keys, rows: vec![5; 100] };
+        let key = size_of::<u32>() + size_of::<(Box<[u32]>, Option<u64>)>();
+        assert_eq!(kept.bytes(), of_labels + 100 * size_of::<u64>() + 500 * key);
     }
 }

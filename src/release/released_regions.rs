@@ -87,11 +87,11 @@ fn labels(
     kept.iter().for_each(|(class, _)| is_kept[*class] = true);
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
         let extremes = match ends {
-            Ends::Values => extremes(table, released, &is_kept, at)?,
+            Ends::Values | Ends::Cuts => extremes(table, released, &is_kept, at)?,
             Ends::Closed => None,
         };
         let labels = kept.iter().map(|(class, _)| {
-            let label = released.regions()[*class][at].label(column)?;
+            let label = released.regions()[*class][at].label(column, ends)?;
             let label = match &extremes {
                 Some((least, greatest)) => label.without_ends_at(least, greatest),
                 None => label,

@@ -15,7 +15,7 @@ use crate::method::Recoding;
 use crate::policy::{Folder, PolicySpec};
 use crate::progress::{CancelToken, Silent};
 use crate::release::apply::{self, ClassNumbers};
-use crate::release::concrete_recoding::{concrete, expected};
+use crate::release::concrete_recoding::{Concrete, concrete, expected};
 use crate::release::publish::write;
 use crate::release::sink::RecodedRows;
 use crate::release::{load, search, verify_folder};
@@ -61,7 +61,7 @@ async fn released(
 ) -> Found {
     let policy = &loaded.policy;
     let memory: Arc<dyn Budget> = Arc::new(Unlimited);
-    let (chosen, kept, _) = concrete(policy, loaded.schema(), table, recoding).unwrap();
+    let Concrete { chosen, kept, .. } = concrete(policy, loaded.schema(), table, recoding, true).unwrap();
     let numbers = ClassNumbers::new(table, kept.keys.clone(), &memory).unwrap();
     let plan = apply::apply(loaded.table.clone(), policy, numbers).unwrap();
     let (rows, folder) = (plan.execute_stream().await.unwrap(), tempfile::tempdir().unwrap());

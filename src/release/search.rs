@@ -104,9 +104,10 @@ pub fn search(
 /// # Errors
 /// A data error when memory runs out, an interruption.
 pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
-    let options = Options { ranges: policy.ranges(), top: 1, effort: policy.effort.unwrap_or(best::EFFORT) };
     let chooses_levels = !shows_regions(&policy.method.name);
     let lattice = (chooses_levels && policy.method.name != AUTO).then_some(&policy.method);
+    let effort = if lattice.is_some() { effort(policy) } else { policy.effort.unwrap_or(best::EFFORT) };
+    let options = Options { ranges: policy.ranges(), top: 1, effort };
     best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
 }
 
@@ -126,6 +127,7 @@ fn problem<'a>(
         table: classes,
         requirements: &policy.requirements,
         objective: policy.objective,
+        ends: policy.ends,
         limit: limit(policy, classes),
         threads: run.resources.threads,
         progress,

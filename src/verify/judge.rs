@@ -310,25 +310,9 @@ impl<'a> Judge<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
+    use crate::verify::memory_tests::Taken;
     use crate::verify::per_class::PerClass;
-
-    /// Counts what is taken.
-    #[derive(Default)]
-    struct Taken(AtomicUsize);
-
-    impl Budget for Taken {
-        fn grow(&self, bytes: usize) -> Result<()> {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
-            Ok(())
-        }
-
-        fn shrink(&self, bytes: usize) {
-            self.0.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
 
     #[test]
     fn memory_of_people_is_taken_from_the_budget() {
@@ -346,9 +330,9 @@ mod tests {
         // A class of 1000 people with a row each.
         let mut class = PerClass::new(0, true, &budget).take();
         class.individuals = Some((0..1_000).collect());
-        let before = taken.0.load(Ordering::Relaxed);
+        let before = taken.bytes();
         judge.judge(&Counts { in_rows: 1_000, out_rows: 1_000, ..Counts::default() }, &class).unwrap();
-        let held = taken.0.load(Ordering::Relaxed) - before;
+        let held = taken.bytes() - before;
         let each = size_of::<IndividualState>();
         assert!((1_000 * each..4_000 * each).contains(&held), "{held} bytes");
     }

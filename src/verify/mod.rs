@@ -30,6 +30,8 @@ pub mod homogeneous;
 mod judge;
 mod labels;
 mod members;
+#[cfg(test)]
+mod memory_tests;
 pub(crate) mod per_class;
 
 use std::sync::Arc;

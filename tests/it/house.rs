@@ -164,7 +164,7 @@ fn tables() -> Vec<Table> {
             src: &["measure"],
             sql: "measure",
             rows: LOSSES.iter().map(|row| row.doc()).chain(RISKS.iter().map(|row| row.doc)).collect(),
-            support: &["mod"],
+            support: &["mod", "queries", "shown", "spread", "utility_tests"],
         },
         Table {
             name: "TABLE_FUNCTIONS",
@@ -184,6 +184,8 @@ fn tables() -> Vec<Table> {
                 "evaluate",
                 "class_cache",
                 "minimal",
+                "cell",
+                "cell_tests",
                 "cuts",
                 "least_loss",
                 "medians",

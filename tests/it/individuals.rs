@@ -9,6 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArra
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use datafusion_kanon::engine::{Resources, Run};
+use datafusion_kanon::generalize::Ends;
 use datafusion_kanon::input::{Input, open};
 use datafusion_kanon::method::Problem;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
@@ -284,6 +285,7 @@ async fn nodes_are_what_count_distinct_says() {
             table: &classes,
             requirements: &policy.requirements,
             objective: policy.objective,
+            ends: Ends::Values,
             limit: u64::MAX,
             threads: 1,
             progress: &Silent,

@@ -316,13 +316,17 @@ fn a_column_that_gives_a_quasi_identifier_away_is_shown() {
     let city = |row: usize| ["Boston", "Salem", "Lynn", "Quincy"][row % 4];
     let zip = |row: usize| ["02138", "02139", "02141", "02142"][row % 4];
     let ward = |row: usize| ["east", "west"][row / 4 % 2];
-    place.parquet(
-        "in.parquet",
-        &table([("zip", texts(&zip)), ("city", texts(&city)), ("ward", texts(&ward))]),
+    // So many columns that one scan does not answer for all of them; the city is among the last.
+    let names: Vec<String> = (0..66).map(|at| format!("ward_{at}")).collect();
+    let wards = names.iter().map(|name| (name.as_str(), texts(&ward)));
+    let columns = wards.chain([("zip", texts(&zip)), ("city", texts(&city)), ("ward", texts(&ward))]);
+    place.parquet("in.parquet", &RecordBatch::try_from_iter(columns).unwrap());
+    let wards: String = names.iter().map(|name| format!("{name} = {{ role = \"insensitive\" }}\n")).collect();
+    let policy = format!(
+        "k = 30\nrows_are_individuals = true\n[columns]\nzip = {{ role = \"quasi\", hierarchy = {{ prefix = [4, 3] }} }}\n\
+         {wards}city = {{ role = \"insensitive\" }}\nward = {{ role = \"insensitive\" }}\n"
     );
-    let policy = "k = 30\nrows_are_individuals = true\n[columns]\nzip = { role = \"quasi\", hierarchy = { prefix = [4, 3] } }\n\
-                  city = { role = \"insensitive\" }\nward = { role = \"insensitive\" }\n";
-    place.write("p.toml", policy);
+    place.write("p.toml", &policy);
     let refused = place.run("release in.parquet --policy p.toml --to no").exit(2);
     assert!(
         refused.err.contains("columns.city: 80 of 80 rows in the input hold a value that fewer than 30"),
@@ -336,8 +340,11 @@ fn a_column_that_gives_a_quasi_identifier_away_is_shown() {
     let private: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.private.json")).unwrap()).unwrap();
     let reveals = serde_json::json!([{ "column": "zip", "by": { "generalizer": "prefix", "argument": ["4"] }, "rows": 80 }]);
-    assert_eq!(private["as_is"][0]["reveals"], reveals);
-    assert_eq!(private["as_is"][1]["reveals"], serde_json::json!([]));
+    for column in private["as_is"].as_array().unwrap() {
+        let is_city = column["column"] == "city";
+        assert_eq!(column["reveals"], if is_city { reveals.clone() } else { serde_json::json!([]) });
+    }
+    assert_eq!(private["as_is"].as_array().unwrap().len(), 68);
 }
 
 #[test]

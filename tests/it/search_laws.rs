@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{Argument, Hierarchy, range};
+use datafusion_kanon::generalize::{Argument, Ends, Hierarchy, range};
 use datafusion_kanon::measure::{Grows, Interval, LOSSES, LossMeasure};
 use datafusion_kanon::method::lattice::Row as LatticeRow;
 use datafusion_kanon::method::lattice::anytime;
@@ -108,6 +108,7 @@ impl Asked {
             table: &self.table,
             requirements: &self.requirements,
             objective,
+            ends: Ends::Values,
             limit,
             threads: 1,
             progress: &Silent,
@@ -572,6 +573,7 @@ fn threads_change_nothing_in_a_large_table() {
                     table: &table,
                     requirements: &requirements,
                     objective: *objective,
+                    ends: Ends::Values,
                     limit,
                     threads,
                     progress: &Silent,

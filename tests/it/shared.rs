@@ -12,6 +12,7 @@ use arrow::datatypes::Schema;
 use arrow::util::display::array_value_to_string;
 use datafusion_kanon::class::{ClassTable, EvaluatedNode};
 use datafusion_kanon::engine::{Resources, Run};
+use datafusion_kanon::generalize::Ends;
 use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
@@ -111,6 +112,7 @@ impl Opened {
             table: &self.classes,
             requirements: &requirements,
             objective: &Height,
+            ends: Ends::Values,
             limit: self.limit(),
             threads: 2,
             progress: &Silent,

@@ -189,6 +189,7 @@ impl Best {
 mod tests {
     use super::*;
     use crate::class::tests::samarati;
+    use crate::generalize::Ends;
     use crate::measure::LOSSES;
     use crate::method::Outcome;
     use crate::model::{Needs, Requirement, k_anonymity::KAnonymity};
@@ -207,6 +208,7 @@ mod tests {
                     table: &table,
                     requirements: &requirements,
                     objective: *objective,
+                    ends: Ends::Values,
                     limit,
                     threads: 2,
                     progress: &Silent,

@@ -2,7 +2,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::class::Union;
+use super::cell::Cell;
+use crate::class::{Region, Union};
 use crate::error::{Error, Result};
 use crate::method::Problem;
 use crate::progress::CancelToken;
@@ -20,7 +21,10 @@ pub(super) trait Cuts: Sync {
     /// Returns the base classes of a part.
     fn classes(part: &Self::Part) -> &[u32];
 
-    /// Prepares a thread.
+    /// Returns what the cuts leave to a part, where that is what its class shows.
+    fn cell(part: &Self::Part) -> Option<&Cell>;
+
+    /// Allocates the memory that one thread reuses.
     ///
     /// # Errors
     /// A data error when memory runs out.
@@ -38,12 +42,12 @@ pub(super) trait Cuts: Sync {
     ) -> Result<Cut<Self::Part>>;
 }
 
-/// What became of a part.
+/// The result of cutting a part.
 pub(super) enum Cut<P> {
     /// It was cut.
     InTwo(P, P),
     /// It cannot be cut.
-    Not(P),
+    Final(P),
 }
 
 /// Judges cuts, and counts them.
@@ -54,15 +58,32 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Ends a search that was stopped.
+    ///
+    /// # Errors
+    /// An interruption.
+    pub(super) fn go_on(&self) -> Result<()> {
+        self.stop.check()
+    }
+
     /// Returns whether both sides of a cut satisfy every requirement.
     ///
     /// # Errors
     /// An interruption.
-    pub(super) fn may_part(&mut self, left: &[u32], right: &[u32]) -> Result<bool> {
+    pub(super) fn both_hold(&mut self, left: &[u32], right: &[u32]) -> Result<bool> {
         self.stop.check()?;
         self.tried += 1;
         Ok(self.union.holds(left) && self.union.holds(right))
     }
+}
+
+/// A part that cannot be cut.
+#[derive(Debug)]
+pub(in crate::method) struct Finished {
+    /// Its base classes.
+    pub(in crate::method) classes: Vec<u32>,
+    /// What its class shows, if the cuts say it; otherwise the finest regions around its values.
+    pub(in crate::method) shown: Option<Box<[Region]>>,
 }
 
 /// The parts that wait to be cut.
@@ -72,6 +93,8 @@ struct Waiting<P> {
     busy: usize,
     /// The base classes of the finished parts.
     finished: u64,
+    /// Whether a thread has failed, so that no part is worth cutting.
+    has_failed: bool,
 }
 
 /// Cuts all base classes until no part can be cut, and counts the cuts that were tried; no parts if all base classes
@@ -79,15 +102,15 @@ struct Waiting<P> {
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.
-pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<Vec<u32>>, u64)> {
+pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<Finished>, u64)> {
     let union = || Union::new(problem.table, problem.requirements);
     let whole = cuts.whole();
     if C::classes(&whole).is_empty() || !union()?.holds(C::classes(&whole)) {
         return Ok((Vec::new(), 0));
     }
-    let waiting = Mutex::new(Waiting { parts: vec![whole], busy: 0, finished: 0 });
+    let waiting = Mutex::new(Waiting { parts: vec![whole], busy: 0, finished: 0, has_failed: false });
     let changed = Condvar::new();
-    let work = || -> Result<(Vec<Vec<u32>>, u64)> {
+    let cut_parts = || -> Result<(Vec<Finished>, u64)> {
         let (mut judge, mut scratch) =
             (Judge { union: union()?, stop: problem.stop, tried: 0 }, cuts.scratch()?);
         let mut finished = Vec::new();
@@ -95,26 +118,35 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<V
             problem.stop.check()?;
             match cuts.cut(part, &mut judge, &mut scratch)? {
                 Cut::InTwo(left, right) => lock(&waiting).parts.extend([right, left]),
-                Cut::Not(part) => {
-                    let classes = C::classes(&part);
+                Cut::Final(part) => {
+                    let classes = C::classes(&part).to_vec();
+                    let shown = C::cell(&part).map(|cell| cell.regions(problem.table)).transpose()?;
                     let mut waiting = lock(&waiting);
                     waiting.finished += classes.len() as u64;
                     problem.progress.done(waiting.finished);
-                    finished.push(classes.to_vec());
+                    finished.push(Finished { classes, shown });
                 }
             }
         }
         Ok((finished, judge.tried))
     };
+    let work = || {
+        let result = cut_parts();
+        if result.is_err() {
+            lock(&waiting).has_failed = true;
+            changed.notify_all();
+        }
+        result
+    };
     let work = &work;
-    let all: Vec<Result<(Vec<Vec<u32>>, u64)>> = std::thread::scope(|scope| {
+    let all: Vec<Result<(Vec<Finished>, u64)>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..problem.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let failed = || Err(Error::internal("mondrian: a thread panicked"));
+        let failed = || Err(Error::internal("partition: a thread panicked"));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
     });
     let (mut parts, mut tried) = (Vec::new(), 0);
-    for one in all {
-        let (finished, cuts) = one?;
+    for result in all {
+        let (finished, cuts) = result?;
         parts.extend(finished);
         tried += cuts;
     }
@@ -138,8 +170,12 @@ impl<P> Drop for Busy<'_, P> {
 
 /// Returns the next part; waits while other threads may still make some. `None` when all are finished.
 fn next<'a, P>(waiting: &'a Mutex<Waiting<P>>, changed: &'a Condvar) -> Option<(P, Busy<'a, P>)> {
-    let is_idle = |waiting: &mut Waiting<P>| waiting.parts.is_empty() && waiting.busy > 0;
-    let mut locked = changed.wait_while(lock(waiting), is_idle).unwrap_or_else(PoisonError::into_inner);
+    let must_wait =
+        |waiting: &mut Waiting<P>| waiting.parts.is_empty() && waiting.busy > 0 && !waiting.has_failed;
+    let mut locked = changed.wait_while(lock(waiting), must_wait).unwrap_or_else(PoisonError::into_inner);
+    if locked.has_failed {
+        return None;
+    }
     let part = locked.parts.pop()?;
     locked.busy += 1;
     Some((part, Busy(waiting, changed)))

@@ -1,24 +1,32 @@
-//! Cuts at medians: of the column that spans the most, at the median of the part's rows.
+//! Cuts at medians: a part is cut at the median of its rows, in the column of the largest span or entropy.
 
+use super::cell::Cell;
 use super::cuts::{Cut, Cuts, Judge};
 use crate::class::{ClassTable, EncodedColumn, Held};
 use crate::decimal::ratio;
 use crate::error::Result;
-use crate::generalize::Value;
+use crate::generalize::Ends;
 
-/// By what the columns of a part are ordered: the first one that can be cut is.
+/// The rank by which the columns of a part are tried: the first one whose cut holds is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum First {
+pub(super) enum ColumnRank {
     /// The share of its domain that the part's values span.
     Span,
     /// The entropy of the part's values, as a share of that of all rows' values.
     Entropy,
 }
 
+/// Base classes that belong together, and what the cuts leave to them, where that is what a class shows.
+pub(super) struct Part {
+    classes: Vec<u32>,
+    cell: Option<Cell>,
+}
+
 /// The median cuts of the parts of a class table.
 pub(super) struct Medians<'a> {
     table: &'a ClassTable,
-    first: First,
+    rank: ColumnRank,
+    ends: Ends,
     /// For each column the position of each value in its domain, from 0 to 1.
     positions: Vec<Vec<f64>>,
     /// The entropy of each column among all rows.
@@ -31,14 +39,16 @@ impl<'a> Medians<'a> {
     ///
     /// # Errors
     /// A data error when memory runs out.
-    pub(super) fn new(table: &'a ClassTable, first: First) -> Result<Self> {
+    pub(super) fn new(table: &'a ClassTable, rank: ColumnRank, ends: Ends) -> Result<Self> {
         let mut held = Held::new(table.budget());
         // Parts of base classes before and after a cut, and a column of one in order.
-        held.at_least(table.base().len() * (2 * size_of::<u32>() + size_of::<(u32, u64)>()))?;
+        let of_classes = table.base().len() * (2 * size_of::<u32>() + size_of::<(u32, u64)>());
+        let values: usize = table.columns().iter().map(EncodedColumn::distinct).sum();
+        held.at_least(of_classes + values * (size_of::<f64>() + size_of::<Option<f64>>()))?;
         let positions = table.columns().iter().map(positions).collect::<Result<_>>()?;
-        let mut medians = Self { table, first, positions, entropies: Vec::new(), _held: held };
-        if first == First::Entropy {
-            let all = medians.whole();
+        let mut medians = Self { table, rank, ends, positions, entropies: Vec::new(), _held: held };
+        if rank == ColumnRank::Entropy {
+            let all = medians.whole().classes;
             medians.entropies =
                 (0..medians.positions.len()).map(|column| medians.entropy(&all, column)).collect();
         }
@@ -56,11 +66,11 @@ impl<'a> Medians<'a> {
             let (least, most) =
                 codes.fold((u32::MAX, 0), |(least, most), code| (least.min(code), most.max(code)));
             let position = |code: u32| self.positions[column][code as usize];
-            let rank = || match self.first {
-                First::Span => position(most) - position(least),
-                First::Entropy => self.entropy(part, column) / self.entropies[column],
+            let of_part = || match self.rank {
+                ColumnRank::Span => position(most) - position(least),
+                ColumnRank::Entropy => self.entropy(part, column) / self.entropies[column],
             };
-            (least < most).then(|| (column, self.table.columns()[column].weight() * rank(), most))
+            (least < most).then(|| (column, self.table.columns()[column].weight() * of_part(), most))
         });
         let mut ordered: Vec<(usize, f64, u32)> = ordered.collect();
         // Stable: equal columns stay in policy order.
@@ -111,65 +121,56 @@ impl<'a> Medians<'a> {
 }
 
 impl Cuts for Medians<'_> {
-    type Part = Vec<u32>;
+    type Part = Part;
     type Scratch = ();
 
-    fn whole(&self) -> Vec<u32> {
-        (0u32..).take(self.table.base().len()).collect()
+    fn whole(&self) -> Part {
+        Part {
+            classes: (0u32..).take(self.table.base().len()).collect(),
+            cell: (self.ends == Ends::Cuts).then(|| Cell::whole(self.table)),
+        }
     }
 
-    fn classes(part: &Vec<u32>) -> &[u32] {
-        part
+    fn classes(part: &Part) -> &[u32] {
+        &part.classes
+    }
+
+    fn cell(part: &Part) -> Option<&Cell> {
+        part.cell.as_ref()
     }
 
     fn scratch(&self) -> Result<()> {
         Ok(())
     }
 
-    fn cut(&self, part: Vec<u32>, judge: &mut Judge<'_>, (): &mut ()) -> Result<Cut<Vec<u32>>> {
-        for (column, most) in self.columns(&part) {
-            let last_on_the_left = self.median(&part, column).min(most - 1);
-            let (left, right): (Vec<u32>, Vec<u32>) =
-                part.iter().partition(|class| self.code(**class, column) <= last_on_the_left);
-            if judge.may_part(&left, &right)? {
-                return Ok(Cut::InTwo(left, right));
+    fn cut(&self, part: Part, judge: &mut Judge<'_>, (): &mut ()) -> Result<Cut<Part>> {
+        let classes = &part.classes;
+        for (column, most) in self.columns(classes) {
+            let last_on_the_left = self.median(classes, column).min(most - 1);
+            let (mut left, mut right): (Vec<u32>, Vec<u32>) =
+                classes.iter().partition(|class| self.code(**class, column) <= last_on_the_left);
+            left.shrink_to_fit();
+            right.shrink_to_fit();
+            if judge.both_hold(&left, &right)? {
+                let (one, other) = part.cell.map(|cell| cell.cut_above(column, last_on_the_left)).unzip();
+                return Ok(Cut::InTwo(
+                    Part { classes: left, cell: one },
+                    Part { classes: right, cell: other },
+                ));
             }
         }
-        Ok(Cut::Not(part))
+        Ok(Cut::Final(part))
     }
 }
 
 /// Returns the position of each value of a column in its domain, from 0 to 1: numbers, dates and timestamps by size, other
 /// values by their number. NULL is at 0, with the least value.
 fn positions(column: &EncodedColumn) -> Result<Vec<f64>> {
-    // The codes of a column with a hierarchy file are in the file's order.
-    let is_by_size = column.hierarchy().has_intervals();
-    let number = |value: &Value| match value {
-        _ if !is_by_size => None,
-        Value::Int(value) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        Value::Decimal(digits, _) => digits.to_string().parse().ok(),
-        Value::Date(days) => Some(f64::from(*days)),
-        Value::Timestamp(ticks, ..) => Some(*ticks as f64),
-        _ => None,
-    };
-    let mut numbers = vec![None; column.distinct()];
-    // Level 0 may merge values; the greatest stands for them.
-    for (value, code) in column.level(0).of_value().iter().enumerate() {
-        numbers[*code as usize] = match Value::read(column.values(), value)? {
-            Value::Null => None,
-            other => Some(number(&other).unwrap_or(f64::NAN)),
-        };
-    }
-    let least = numbers.iter().flatten().copied().reduce(f64::min);
-    let most = numbers.iter().flatten().copied().reduce(f64::max);
-    let span =
-        least.zip(most).map(|(least, most)| most - least).filter(|span| span.is_finite() && *span > 0.0);
-    let is_plain = numbers.iter().flatten().all(|number| number.is_finite());
-    let count = numbers.len() as u128;
-    let position = |(code, number): (usize, &Option<f64>)| match (least, span) {
-        (Some(least), Some(span)) if is_plain => number.map_or(0.0, |number| (number - least) / span),
-        _ => ratio(code as u128, count.saturating_sub(1).max(1)),
-    };
-    Ok(numbers.iter().enumerate().map(position).collect())
+    let last = (column.distinct() as u128).saturating_sub(1).max(1);
+    Ok(match column.places()? {
+        Some(places) if places.iter().flatten().any(|place| *place > 0.0) => {
+            places.into_iter().map(Option::unwrap_or_default).collect()
+        }
+        _ => (0..column.distinct() as u128).map(|code| ratio(code, last)).collect(),
+    })
 }

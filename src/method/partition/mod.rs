@@ -1,14 +1,16 @@
 //! Methods that partition the base classes into classes of their own, so that values of a column need not share a level.
 
-mod cuts;
+mod cell;
+pub(super) mod cuts;
 mod least_loss;
 mod medians;
 pub mod mondrian;
 
 use std::sync::Arc;
 
+use self::cuts::Finished;
 use super::{Candidate, Method, Problem, Recoding};
-use crate::class::{ClassTable, EvaluatedRegions, Region, ReleasedClasses};
+use crate::class::{ClassTable, EvaluatedRegions, Held, Region, ReleasedClasses};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::parameter::{Parameter, Setting, Settings};
@@ -58,25 +60,32 @@ pub(super) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Res
     Ok(Some(candidate))
 }
 
-/// Makes a released class of each part of the base classes: it shows the finest regions around its values.
+/// Makes a released class of each part: it shows what the cuts left to it, or the finest regions around its values.
 ///
 /// # Errors
 /// A data error when memory runs out.
-pub(super) fn around(table: &ClassTable, parts: &[Vec<u32>]) -> Result<ReleasedClasses> {
+pub(super) fn released(table: &ClassTable, parts: Vec<Finished>) -> Result<ReleasedClasses> {
+    let mut held = Held::new(table.budget());
+    held.at_least(parts.len() * table.columns().len() * size_of::<Region>())?;
     let mut class_of_base = vec![None; table.base().len()];
     let mut regions = Vec::with_capacity(parts.len());
-    for (number, part) in (0u32..).zip(parts) {
-        for class in part {
+    for (number, Finished { classes, shown }) in (0u32..).zip(parts) {
+        for class in &classes {
             class_of_base[*class as usize] = Some(number);
         }
-        let shown = table.columns().iter().enumerate().map(|(at, column)| {
-            let mut codes: Vec<u32> =
-                part.iter().map(|class| table.code(table.base(), *class as usize, at)).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            Region::around(column, codes)
-        });
-        regions.push(shown.collect::<Result<_>>()?);
+        regions.push(shown.map_or_else(|| around(table, &classes), Ok)?);
     }
     ReleasedClasses::new(table, class_of_base, regions)
+}
+
+/// Returns the finest regions around the values of base classes.
+fn around(table: &ClassTable, classes: &[u32]) -> Result<Box<[Region]>> {
+    let shown = table.columns().iter().enumerate().map(|(at, column)| {
+        let mut codes: Vec<u32> =
+            classes.iter().map(|class| table.code(table.base(), *class as usize, at)).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        Region::around(column, codes)
+    });
+    shown.collect()
 }

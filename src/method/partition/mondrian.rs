@@ -7,8 +7,9 @@
 //!   column's domain; if a side fails a requirement, at that of the next column;
 //! - `entropy`: the same, but columns are ordered by the entropy of their values among the part's rows, as a share of the
 //!   entropy among all rows;
-//! - `loss`: every cut of every column is considered, and the one is made that saves the most loss for its balance, see
-//!   `least_loss.rs`; if a side fails, the next one. It keeps the most and takes the longest.
+//! - `loss`: the cuts of all columns are ranked by the `granularity_mean` that they save for their balance, whatever the
+//!   policy's objective, and the first whose sides hold is made, see `least_loss.rs`. Of a part with more than 256 cuts the
+//!   best 256 are tried, and the best 16 of each column. It keeps the most and takes the longest.
 //!
 //! Rows up to the median go left, the others right. If the median is the greatest value, its rows go right and all others
 //! left. Spans and entropies are multiplied by the column's `weight`.
@@ -16,27 +17,29 @@
 //! Columns are cut in the order of their values: numbers and dates by size, others in the order of their hierarchy file,
 //! else by their text; NULL is below all. Numbers, dates and timestamps show the interval of their values in the class,
 //! other columns with levels between the values and the top the finest label that all of them share, or everything, and
-//! the rest the set of them. Classes that then show the same are one.
+//! the rest the set of them. Under `[output] ends = "cuts"` a class shows all values that the cuts leave to it instead,
+//! whether or not its rows have them, and a cut saves what the column shows less. Classes that then show the same are one.
 //!
 //! # Contract
 //! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. Each side
-//! of a cut satisfies every requirement. A class made of several that show the same is suppressed if it fails one, which
-//! cannot be where two classes that hold merge into one that holds; if that suppresses too many, all rows become one class.
-//! The answer depends on the multiset of rows and the
-//! order of the columns in the policy, not on the number of threads. Cuts are ranked by the quasi-identifiers; sensitive
+//! of a cut satisfies every requirement. Classes that show the same are merged. A merged class that fails a requirement is
+//! suppressed, which happens only under models that do not survive merging; if that suppresses too many, all rows become one
+//! class. The answer depends on the multiset of rows and the order of the columns in the policy, not on the number of threads. Cuts are ranked by the quasi-identifiers; sensitive
 //! values can only veto one. It is greedy: it promises no least loss. Deviations from the paper: a median that is the
 //! greatest value is cut below it, where the paper tries the next column; columns of equal span are tried in policy order;
 //! under `span` and `entropy` a categorical column is cut in its order, not into the children of its hierarchy's root.
 
 use std::borrow::Cow;
 
-use super::cuts::cut_all;
+use super::cell::Cell;
+use super::cuts::{Finished, cut_all};
 use super::least_loss::LeastLoss;
-use super::medians::{First, Medians};
-use super::{Row, around, candidate};
+use super::medians::{ColumnRank, Medians};
+use super::{Row, candidate, released};
 use crate::class::Held;
 use crate::doc::Doc;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::generalize::Ends;
 use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 use crate::parameter::{Absent, Kind, Parameter, Setting};
@@ -53,53 +56,60 @@ pub const ROW: Row = Row {
     },
     parameters: &[SPLIT],
     make: |settings| {
-        Ok(Box::new(Mondrian {
-            split: match settings.word(SPLIT.name)? {
-                LOSS => Split::LeastLoss,
-                ENTROPY => Split::Median(First::Entropy),
-                _ => Split::Median(First::Span),
-            },
-        }))
+        let name = settings.word(SPLIT.name)?;
+        let split = SPLITS.iter().find(|(word, _)| *word == name);
+        let (_, cut) = split.ok_or_else(|| Error::internal("mondrian: a split that is not in the table"))?;
+        Ok(Box::new(Mondrian { cut: *cut }))
     },
 };
 
 const SPAN: &str = "span";
-const ENTROPY: &str = "entropy";
-const LOSS: &str = "loss";
+
+/// Cuts all base classes of a problem's table, and counts the cuts that were tried.
+type CutAll = fn(&Problem<'_>) -> Result<(Vec<Finished>, u64)>;
+
+/// The ways to choose cuts.
+const SPLITS: [(&str, CutAll); 3] = [
+    (SPAN, |problem| cut_all(problem, &Medians::new(problem.table, ColumnRank::Span, problem.ends)?)),
+    ("entropy", |problem| cut_all(problem, &Medians::new(problem.table, ColumnRank::Entropy, problem.ends)?)),
+    ("loss", |problem| {
+        let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
+        cut_all(problem, &LeastLoss::new(problem.table, least.unwrap_or(0), problem.ends)?)
+    }),
+];
 
 /// How cuts are chosen.
 const SPLIT: Parameter = Parameter {
     name: "split",
-    kind: Kind::Choice(&[SPAN, ENTROPY, LOSS]),
+    kind: Kind::Choice(&[SPLITS[0].0, SPLITS[1].0, SPLITS[2].0]),
     absent: Absent::Means(Setting::Word(Cow::Borrowed(SPAN))),
     summary: "cut at the median of the column of the largest span or entropy, or where the most loss is saved",
 };
 
 /// The method that the [module](self) describes.
-#[derive(Debug, Clone, Copy)]
 struct Mondrian {
-    split: Split,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Split {
-    Median(First),
-    LeastLoss,
+    cut: CutAll,
 }
 
 impl Method for Mondrian {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let mut held = Held::new(problem.table.budget());
-        // The finished parts, and the class of each base class.
-        held.at_least(problem.table.base().len() * (size_of::<u32>() + size_of::<Option<u32>>()))?;
-        let (parts, tried) = partition(problem, self.split)?;
+        let table = problem.table;
+        let mut held = Held::new(table.budget());
+        // The class of each base class, and the finished parts, of which each may have one.
+        let of_class = size_of::<Option<u32>>() + size_of::<Finished>() + size_of::<u32>();
+        held.at_least(table.base().len() * of_class)?;
+        problem.progress.begin(Phase::Search, table.base().len() as u64);
+        let (parts, tried) = (self.cut)(problem)?;
         let mut best = None;
         if !parts.is_empty() {
-            best = candidate(problem, around(problem.table, &parts)?)?;
-        }
-        if best.is_none() && !parts.is_empty() {
-            // Parts that show the same became one class, and too many of these fail. All rows together do not.
-            best = candidate(problem, around(problem.table, &[parts.concat()])?)?;
+            best = candidate(problem, released(table, parts)?)?;
+            if best.is_none() {
+                // Too many of the merged classes fail. All rows together do not.
+                let classes = (0u32..).take(table.base().len()).collect();
+                let shown = (problem.ends == Ends::Cuts).then(|| Cell::whole(table).regions(table));
+                let all = Finished { classes, shown: shown.transpose()? };
+                best = candidate(problem, released(table, vec![all])?)?;
+            }
         }
         Ok(Outcome {
             best: best.into_iter().collect(),
@@ -111,23 +121,6 @@ impl Method for Mondrian {
     }
 }
 
-/// Partitions the base classes of a problem's table, and counts the cuts that were tried; no parts if all base classes
-/// together do not satisfy the policy.
-///
-/// # Errors
-/// A data error when memory runs out, an interruption.
-fn partition(problem: &Problem<'_>, split: Split) -> Result<(Vec<Vec<u32>>, u64)> {
-    let table = problem.table;
-    problem.progress.begin(Phase::Search, table.base().len() as u64);
-    match split {
-        Split::Median(first) => cut_all(problem, &Medians::new(table, first)?),
-        Split::LeastLoss => {
-            let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
-            cut_all(problem, &LeastLoss::new(table, least.unwrap_or(0))?)
-        }
-    }
-}
-
 #[cfg(test)]
 #[path = "mondrian_tests.rs"]
-pub(in crate::method) mod tests;
+pub(crate) mod tests;

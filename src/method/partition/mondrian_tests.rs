@@ -8,10 +8,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::class::tests::quasi;
-use crate::class::{Budget, ClassTable, ClassTableBuilder, EncodedColumn, Region, Union, Unlimited};
+use crate::class::{
+    Budget, ClassTable, ClassTableBuilder, EncodedColumn, QuasiColumn, Region, Union, Unlimited,
+};
 use crate::error::Kind;
-use crate::generalize::Value;
+use crate::generalize::{Ends, Value};
 use crate::measure::granularity::Granularity;
+use crate::method::partition::cell::Cell;
 use crate::method::partition::cuts::{Cut, Cuts, Judge};
 use crate::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
 use crate::progress::{CancelToken, Silent};
@@ -19,9 +22,9 @@ use crate::progress::{CancelToken, Silent};
 const WORDS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// A number that may be missing, another one, a word, a sensitive value and an individual.
-pub(in crate::method) type Row = (Option<u8>, u8, u8, u8, Option<u8>);
+pub(crate) type Row = (Option<u8>, u8, u8, u8, Option<u8>);
 
-pub(in crate::method) fn rows() -> impl Strategy<Value = Vec<Row>> {
+pub(crate) fn rows() -> impl Strategy<Value = Vec<Row>> {
     let row =
         (prop::option::weighted(0.9, 0..12u8), 0..4u8, 0..4u8, 0..3u8, prop::option::weighted(0.8, 0..20u8));
     prop::collection::vec(row, 1..60)
@@ -32,7 +35,7 @@ fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
 }
 
 /// The table of the rows; `has_labels` adds a column that shows labels: two letters, the first of them, or nothing.
-pub(in crate::method) fn table_with(rows: &[Row], counts_individuals: bool, has_labels: bool) -> ClassTable {
+pub(crate) fn table_with(rows: &[Row], counts_individuals: bool, has_labels: bool) -> ClassTable {
     let mut groups: BTreeMap<Row, u64> = BTreeMap::new();
     for (a, b, c, value, individual) in rows {
         *groups.entry((*a, *b, *c, *value, individual.filter(|_| counts_individuals))).or_default() += 1;
@@ -142,7 +145,7 @@ fn parts(rows: &[Row], k: u64, l: u64, counts_individuals: bool) -> Vec<Vec<Row>
     done
 }
 
-pub(in crate::method) fn requirements(k: u64, l: u64) -> [Requirement; 2] {
+pub(crate) fn requirements(k: u64, l: u64) -> [Requirement; 2] {
     [
         Requirement::of_sizes(KAnonymity::new(k).unwrap()),
         Requirement { model: Box::new(LDiversity::new(l).unwrap()), sensitive: Some("value".into()) },
@@ -151,9 +154,9 @@ pub(in crate::method) fn requirements(k: u64, l: u64) -> [Requirement; 2] {
 
 static GO_ON: LazyLock<CancelToken> = LazyLock::new(CancelToken::default);
 
-pub(in crate::method) fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]) -> Problem<'a> {
+pub(crate) fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]) -> Problem<'a> {
     let (objective, progress, stop) = (&Granularity, &Silent, &*GO_ON);
-    Problem { table, requirements, objective, limit: 0, threads: 1, progress, stop }
+    Problem { table, requirements, objective, ends: Ends::Closed, limit: 0, threads: 1, progress, stop }
 }
 
 type Texts = Vec<Option<String>>;
@@ -239,6 +242,10 @@ impl Cuts for Failing {
     type Part = Vec<u32>;
     type Scratch = ();
 
+    fn cell(_: &Vec<u32>) -> Option<&Cell> {
+        None
+    }
+
     fn whole(&self) -> Vec<u32> {
         vec![0]
     }
@@ -278,8 +285,8 @@ fn all_rows_are_one_class_where_joined_parts_fail() {
     builder.add(&[codes, value, people], &[1; 6]).unwrap();
     let table = builder.finish().unwrap();
     let requirements = requirements(2, 2);
-    for split in [Split::Median(First::Span), Split::Median(First::Entropy), Split::LeastLoss] {
-        let outcome = Mondrian { split }.search(&problem(&table, &requirements)).unwrap();
+    for (split, cut) in SPLITS {
+        let outcome = Mondrian { cut }.search(&problem(&table, &requirements)).unwrap();
         let [best] = outcome.best.as_slice() else { panic!("{split:?} found {:?}", outcome.best) };
         assert_eq!((best.classes, best.suppressed_rows, best.min_class), (1, 0, Some(4)), "{split:?}");
     }
@@ -297,8 +304,31 @@ fn a_requirement_that_vetoes_every_cut_is_not_tried_at_all_of_them() {
     let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
     builder.add(&[numbers, value], &vec![1; usize::from(many)]).unwrap();
     let (table, requirements) = (builder.finish().unwrap(), requirements(2, 2));
-    let outcome = Mondrian { split: Split::LeastLoss }.search(&problem(&table, &requirements)).unwrap();
+    let outcome = Mondrian { cut: SPLITS[2].1 }.search(&problem(&table, &requirements)).unwrap();
     assert_eq!((outcome.evaluated, outcome.best[0].classes), (256, 1));
+}
+
+/// The best cuts are all in one column, where the requirement vetoes them; a cut of the other column holds.
+#[test]
+fn vetoes_in_one_column_leave_cuts_of_others() {
+    let many = 2_000u16;
+    let middle = many / 2;
+    let numbers = (0..many).chain([middle]).map(i32::from);
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(numbers));
+    let sexes = (0..=many).map(|at| if at % 2 == 0 && at < many { "f" } else { "m" });
+    let sexes: ArrayRef = Arc::new(StringViewArray::from_iter_values(sexes));
+    let value = (0..=many).map(|at| u8::from(at == middle || at == many));
+    let value: ArrayRef = Arc::new(UInt8Array::from_iter_values(value));
+    let budget: Arc<dyn Budget> = Arc::new(Unlimited);
+    let columns =
+        vec![quasi("n", &numbers, None), QuasiColumn { weight: 0.001, ..quasi("sex", &sexes, None) }];
+    let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
+    builder.add(&[numbers, sexes, value], &vec![1; usize::from(many) + 1]).unwrap();
+    let (table, requirements) = (builder.finish().unwrap(), requirements(2, 2));
+    for (split, cut) in SPLITS {
+        let outcome = Mondrian { cut }.search(&problem(&table, &requirements)).unwrap();
+        assert_eq!(outcome.best[0].classes, 2, "{split}");
+    }
 }
 
 #[test]
@@ -308,8 +338,8 @@ fn a_stop_ends_the_search() {
     stop.cancel();
     let requirements = requirements(1, 1);
     let problem = Problem { stop: &stop, ..problem(&table, &requirements) };
-    for split in [Split::Median(First::Span), Split::LeastLoss] {
-        let error = Mondrian { split }.search(&problem).unwrap_err();
+    for (split, cut) in SPLITS {
+        let error = Mondrian { cut }.search(&problem).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted, "{split:?}");
     }
 }
@@ -327,8 +357,8 @@ proptest! {
         let table = table(&rows, counts_individuals);
         let requirements = requirements(k, l);
         let problem = problem(&table, &requirements);
-        let (of_base, _) = partition(&problem, Split::Median(First::Span)).unwrap();
-        let released = (!of_base.is_empty()).then(|| around(&table, &of_base).unwrap());
+        let (found_parts, _) = cut_all(&problem, &Medians::new(&table, ColumnRank::Span, Ends::Closed).unwrap()).unwrap();
+        let released = (!found_parts.is_empty()).then(|| released(&table, found_parts).unwrap());
         let expected = parts(&rows, k, l, counts_individuals);
         let mut found: BTreeMap<u32, (Vec<Texts>, Texts)> = BTreeMap::new();
         if let Some(released) = &released {
@@ -340,7 +370,7 @@ proptest! {
                 };
                 let class = class.unwrap();
                 let shown = |(at, column): (usize, &EncodedColumn)| {
-                    let label = released.regions()[class as usize][at].label(column).unwrap();
+                    let label = released.regions()[class as usize][at].label(column, Ends::Closed).unwrap();
                     label.write(column.hierarchy().input_type())
                 };
                 let (all, _) = found.entry(class).or_insert_with(|| (vec![], columns().map(shown).collect()));
@@ -370,10 +400,10 @@ proptest! {
         let table = table_with(&rows, counts_individuals, true);
         let requirements = requirements(k, l);
         let problem = Problem { threads, ..problem(&table, &requirements) };
-        let cuts = LeastLoss::new(&table, k).unwrap();
+        let cuts = LeastLoss::new(&table, k, Ends::Closed).unwrap();
         let found = cut_all(&problem, &cuts).unwrap().0.into_iter().map(|mut part| {
-            part.sort_unstable();
-            part
+            part.classes.sort_unstable();
+            part.classes
         });
         prop_assert_eq!(found.collect::<BTreeSet<_>>(), parts_by_loss(&table, &requirements));
     }

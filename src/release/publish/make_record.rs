@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
+use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::policy::{Policy, Quasi};
 use crate::release::publish::record::{
@@ -165,6 +166,7 @@ pub(crate) fn private_record(
     as_is: Vec<AsIsColumn>,
     shown: &Shown,
     search: SearchRecord,
+    utility: Option<Utility>,
 ) -> Result<PrivateRecord> {
     let mut key = [0u8; 32];
     rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
@@ -198,5 +200,6 @@ pub(crate) fn private_record(
             Shown::Regions { assignment } => Some(STANDARD.encode(assignment)),
         },
         search,
+        utility,
     })
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
+use crate::measure::utility::Utility;
 use crate::model::{ClassModel, Needs, Quantity, Requirement, make};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
@@ -347,6 +348,9 @@ pub struct PrivateRecord {
     pub assignment: Option<String>,
     /// The search.
     pub search: SearchRecord,
+    /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub utility: Option<Utility>,
 }
 
 /// An input file in the private record.

@@ -36,6 +36,7 @@ fn private(release: &str) -> PrivateRecord {
         risk_before: BTreeMap::new(),
         compared_with_input: Vec::new(),
         as_is: Vec::new(),
+        utility: None,
         search: SearchRecord {
             method: String::new(),
             objective: String::new(),

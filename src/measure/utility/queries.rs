@@ -1,0 +1,105 @@
+//! Random counts, in the input and in what a recoding shows.
+
+use super::QueryUtility;
+use super::shown::{Shown, rounded};
+use crate::decimal::ratio;
+
+/// The steps that the queries may take; at least [`FEWEST_SCANS`] scans are made.
+const QUERY_STEPS: usize = 4_000_000;
+const FEWEST_SCANS: usize = 100;
+/// The most queries.
+const QUERIES: usize = 500;
+/// A query counts at least one row of so many.
+const ONE_OF: u64 = 1_000;
+
+/// Counts the rows of random queries in the input and in the release.
+pub(super) fn ask(shown: &Shown<'_>) -> Option<QueryUtility> {
+    let all = shown.table.total_rows();
+    let mut draw = Draw(1);
+    let mut errors = Vec::new();
+    for _ in 0..(QUERY_STEPS / shown.rows.len().max(1)).max(FEWEST_SCANS) {
+        let asked = query(shown, &mut draw);
+        let mut truly = 0u64;
+        for (class, rows) in shown.rows.iter().enumerate() {
+            let holds = |asked: &Asked<'_>| (asked.first..=asked.last).contains(&asked.code_of[class]);
+            truly += if asked.iter().all(holds) { *rows } else { 0 };
+        }
+        let of_class = |(regions, rows): &(Vec<u32>, u64)| {
+            let share = |asked: &Asked<'_>| asked.shares[regions[asked.column] as usize];
+            ratio((*rows).into(), 1) * asked.iter().map(share).product::<f64>()
+        };
+        if truly.saturating_mul(ONE_OF) >= all && truly > 0 {
+            let truly = ratio(truly.into(), 1);
+            let read = shown.classes.iter().map(of_class).sum::<f64>();
+            errors.push((read - truly).abs() / truly);
+        }
+        if errors.len() == QUERIES {
+            break;
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    let median_relative_error = rounded(*errors.get(errors.len() / 2)?);
+    Some(QueryUtility { queries: errors.len() as u64, median_relative_error })
+}
+
+/// Draws a query around a row of the input.
+fn query<'a>(shown: &'a Shown<'_>, draw: &mut Draw) -> Vec<Asked<'a>> {
+    let mut row = draw.below(shown.table.total_rows());
+    let class = shown.rows.iter().position(|rows| {
+        let is_here = row < *rows;
+        row = row.saturating_sub(*rows);
+        is_here
+    });
+    let class = class.unwrap_or(0);
+    let mut open: Vec<usize> = (0..shown.columns.len()).collect();
+    let count = 1 + draw.below(3.min(open.len() as u64));
+    let asked = (0..count).map(|_| {
+        let column = open.swap_remove(usize::try_from(draw.below(open.len() as u64)).unwrap_or(0));
+        let of = &shown.columns[column];
+        let code = of.code_of[class];
+        let (first, last) = match of.column.has_intervals() {
+            true => {
+                let above = of.column.distinct() as u64 - u64::from(code);
+                (draw.code_below(u64::from(code) + 1), code + draw.code_below(above))
+            }
+            false => (code, code),
+        };
+        let shares = of.regions.iter().map(|region| region.share_between(first, last)).collect();
+        Asked { column, code_of: &of.code_of, first, last, shares }
+    });
+    asked.collect()
+}
+
+/// A condition of a query.
+struct Asked<'a> {
+    column: usize,
+    code_of: &'a [u32],
+    /// The least and the greatest code.
+    first: u32,
+    last: u32,
+    /// The share of each region that satisfies it.
+    shares: Vec<f64>,
+}
+
+/// Random numbers by a fixed seed (splitmix64).
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn code_below(&mut self, end: u64) -> u32 {
+        u32::try_from(self.below(end)).unwrap_or(0)
+    }
+
+    /// Returns a number below `end`, which must not be 0.
+    fn below(&mut self, end: u64) -> u64 {
+        let product = u128::from(self.next()) * u128::from(end);
+        u64::try_from(product >> 64).unwrap_or(0)
+    }
+}

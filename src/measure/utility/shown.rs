@@ -1,0 +1,319 @@
+//! What every base class shows, and what that keeps of distributions.
+
+use super::spread::Spread;
+use super::{ColumnUtility, PairUtility, Utility, queries};
+use crate::class::{ClassTable, EncodedColumn, Held};
+use crate::decimal::ratio;
+use crate::error::Result;
+
+/// The most steps that all pairs may take.
+const PAIR_STEPS: usize = 50_000_000;
+
+/// What the base classes show.
+pub(super) struct Shown<'a> {
+    pub(super) table: &'a ClassTable,
+    /// The rows of each base class.
+    pub(super) rows: Vec<u64>,
+    /// Whether each base class is kept.
+    is_kept: Vec<bool>,
+    pub(super) columns: Vec<ShownColumn<'a>>,
+    /// What each kept class shows, by the numbers of its regions, and its rows.
+    pub(super) classes: Vec<(Vec<u32>, u64)>,
+    _held: Held,
+}
+
+pub(super) struct ShownColumn<'a> {
+    pub(super) column: &'a EncodedColumn,
+    /// The value of each base class.
+    pub(super) code_of: Vec<u32>,
+    pub(super) regions: Vec<Spread>,
+    shows: Shows<'a>,
+    /// The place of each value between the least, 0, and the greatest, 1; `None` for NULL.
+    places: Option<Vec<Option<f64>>>,
+}
+
+/// The numbers of the regions that are shown.
+pub(super) enum Shows<'a> {
+    /// For each value, where a row is kept.
+    OfValue(&'a [u32]),
+    /// For each base class; [`NOTHING`] for a suppressed one.
+    OfClass(Vec<u32>),
+}
+
+/// What a suppressed row shows.
+pub(super) const NOTHING: u32 = u32::MAX;
+
+impl<'a> Shown<'a> {
+    /// Prepares the figures; `classes` are the kept ones, with the numbers of their regions and their rows.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(super) fn new(
+        table: &'a ClassTable,
+        is_kept: impl Fn(usize) -> bool,
+        shown: Vec<(Vec<Spread>, Shows<'a>)>,
+        classes: Vec<(Vec<u32>, u64)>,
+    ) -> Result<Self> {
+        let (base, count) = (table.base(), table.columns().len());
+        let mut held = Held::new(table.budget());
+        // A code and a region in each column; then the keys and the rows of a pair.
+        held.at_least(base.len() * (count * 2 * size_of::<u32>() + 2 * size_of::<(u64, u64, u64)>()))?;
+        let columns =
+            table.columns().iter().zip(shown).enumerate().map(|(at, (column, (regions, shows)))| {
+                let code_of = (0..base.len()).map(|class| table.code(base, class, at)).collect();
+                Ok(ShownColumn { column, code_of, regions, shows, places: column.places()? })
+            });
+        let columns = columns.collect::<Result<_>>()?;
+        let is_kept = (0..base.len()).map(is_kept).collect();
+        Ok(Self { table, rows: base.rows().collect(), is_kept, columns, classes, _held: held })
+    }
+
+    pub(super) fn utility(&self) -> Result<Utility> {
+        let columns = self.columns.iter().enumerate().map(|(at, column)| {
+            let (p, q) = (self.input(column), self.released(at));
+            ColumnUtility {
+                column: column.column.name().to_owned(),
+                information_kept: rounded(self.information_kept(&[column])),
+                total_variation: rounded(p.iter().zip(&q).map(|(p, q)| (p - q).abs()).sum::<f64>() / 2.0),
+                wasserstein: column
+                    .places
+                    .as_deref()
+                    .and_then(|places| wasserstein(places, &p, &q))
+                    .map(rounded),
+                mean_change: column
+                    .places
+                    .as_deref()
+                    .and_then(|places| mean_change(places, &p, &q))
+                    .map(rounded),
+            }
+        });
+        let columns: Vec<ColumnUtility> = columns.collect();
+        let count = self.columns.len();
+        let mut pairs = Vec::new();
+        if (count * count / 2).saturating_mul(self.rows.len()) <= PAIR_STEPS {
+            for (at, one) in self.columns.iter().enumerate() {
+                for (next, other) in self.columns.iter().enumerate().skip(at + 1) {
+                    pairs.push(PairUtility {
+                        columns: [one.column.name().to_owned(), other.column.name().to_owned()],
+                        information_kept: rounded(self.information_kept(&[one, other])),
+                        correlation_change: self.correlation_change(at, next).map(rounded),
+                    });
+                }
+            }
+        }
+        Ok(Utility { columns, pairs, queries: queries::ask(self) })
+    }
+
+    /// Returns the share of the rows that have each value.
+    fn input(&self, column: &ShownColumn<'_>) -> Vec<f64> {
+        let mut rows = vec![0u64; column.column.distinct()];
+        column.code_of.iter().zip(&self.rows).for_each(|(code, n)| rows[*code as usize] += n);
+        rows.into_iter().map(|rows| ratio(rows.into(), self.table.total_rows().into())).collect()
+    }
+
+    /// Returns the share of the kept rows that are read as having each value.
+    fn released(&self, at: usize) -> Vec<f64> {
+        let column = &self.columns[at];
+        let mut rows = vec![0u64; column.regions.len()];
+        self.classes.iter().for_each(|(regions, n)| rows[regions[at] as usize] += n);
+        let all = self.classes.iter().map(|(_, rows)| rows).sum::<u64>().max(1);
+        // What begins and what ends at each code.
+        let mut steps = vec![0.0; column.column.distinct() + 1];
+        for (region, rows) in column.regions.iter().zip(rows).filter(|(_, rows)| *rows > 0) {
+            let each = ratio(rows.into(), u128::from(all) * region.count() as u128);
+            match region {
+                Spread::Between(first, last) => {
+                    steps[*first as usize] += each;
+                    steps[*last as usize + 1] -= each;
+                }
+                Spread::Each(codes) => codes.iter().for_each(|code| {
+                    steps[*code as usize] += each;
+                    steps[*code as usize + 1] -= each;
+                }),
+            }
+        }
+        let mut sum = 0.0;
+        steps.pop();
+        let level = |step: &f64| {
+            sum += step;
+            sum
+        };
+        steps.iter().map(level).collect()
+    }
+
+    /// Returns the share of the information of columns together.
+    fn information_kept(&self, columns: &[&ShownColumn<'_>]) -> f64 {
+        let (whole, lost) = self.counted(columns).unwrap_or_else(|| self.sorted(columns));
+        let least = 1e-12 * ratio(self.table.total_rows().into(), 1);
+        if whole <= least { 1.0 } else { (1.0 - lost / whole).clamp(0.0, 1.0) }
+    }
+
+    /// Returns H(X) and H(X | R) in bits times rows, from counts of all combinations of values; `None` if there are too many,
+    /// or regions are not those of values.
+    fn counted(&self, columns: &[&ShownColumn<'_>]) -> Option<(f64, f64)> {
+        let labels = columns.iter().map(|column| match column.shows {
+            Shows::OfValue(labels) => Some((labels, column.regions.len())),
+            Shows::OfClass(_) => None,
+        });
+        let labels = labels.collect::<Option<Vec<_>>>()?;
+        let values =
+            columns.iter().try_fold(1usize, |all, column| all.checked_mul(column.column.distinct()))?;
+        let regions = labels.iter().try_fold(1usize, |all, (_, regions)| all.checked_mul(*regions))?;
+        if values.max(regions) > 4 * self.rows.len() + 1024 {
+            return None;
+        }
+        let (mut kept, mut suppressed) = (vec![0u64; values], vec![0u64; values]);
+        let mut in_region = vec![0u64; regions];
+        for (class, (rows, is_kept)) in self.rows.iter().zip(&self.is_kept).enumerate() {
+            let (mut value, mut region) = (0, 0);
+            for (column, (labels, regions)) in columns.iter().zip(&labels) {
+                let code = column.code_of[class] as usize;
+                value = value * column.column.distinct() + code;
+                region = region * regions + labels[code] as usize;
+            }
+            match is_kept {
+                true => {
+                    kept[value] += rows;
+                    in_region[region] += rows;
+                }
+                false => suppressed[value] += rows,
+            }
+        }
+        let sum = |counts: &[u64]| counts.iter().map(|rows| log_of(*rows)).sum::<f64>();
+        let lost = sum(&in_region) - sum(&kept) + bits(suppressed.iter().copied());
+        let all = kept.iter().zip(&suppressed).map(|(kept, suppressed)| kept + suppressed);
+        Some((bits(all), lost))
+    }
+
+    /// Returns the same from sorted base classes.
+    fn sorted(&self, columns: &[&ShownColumn<'_>]) -> (f64, f64) {
+        let region = |column: &ShownColumn<'_>, class: usize| match &column.shows {
+            Shows::OfClass(regions) => regions[class],
+            Shows::OfValue(_) if !self.is_kept[class] => NOTHING,
+            Shows::OfValue(labels) => labels[column.code_of[class] as usize],
+        };
+        let key = |of: &dyn Fn(&ShownColumn<'_>) -> u32| {
+            columns.iter().fold(0u64, |key, column| key << 32 | u64::from(of(column)))
+        };
+        let classes = self.rows.iter().enumerate().map(|(class, rows)| {
+            (key(&|column| region(column, class)), key(&|column| column.code_of[class]), *rows)
+        });
+        let mut classes: Vec<(u64, u64, u64)> = classes.collect();
+        classes.sort_unstable();
+        let of_region = |region: &[(u64, u64, u64)]| bits(region.chunk_by(|a, b| a.1 == b.1).map(rows_of));
+        let lost = classes.chunk_by(|a, b| a.0 == b.0).map(of_region).sum();
+        classes.sort_unstable_by_key(|(_, value, _)| *value);
+        (of_region(&classes), lost)
+    }
+
+    /// Returns the change of the correlation of two columns of numbers or dates.
+    fn correlation_change(&self, one: usize, other: usize) -> Option<f64> {
+        let [a, b] = [&self.columns[one], &self.columns[other]];
+        let (x, y) = (a.places.as_deref()?, b.places.as_deref()?);
+        let moments = |spread: &Spread, places: &[Option<f64>]| {
+            let mut sums = [0.0; 3];
+            for place in spread.codes().filter_map(|code| places[code as usize]) {
+                [1.0, place, place * place].iter().zip(&mut sums).for_each(|(add, sum)| *sum += add);
+            }
+            sums.map(|sum| sum / ratio(spread.count() as u128, 1))
+        };
+        let of_regions = |column: &ShownColumn<'_>, places: &[Option<f64>]| -> Vec<[f64; 3]> {
+            column.regions.iter().map(|spread| moments(spread, places)).collect()
+        };
+        let (of_x, of_y) = (of_regions(a, x), of_regions(b, y));
+        let (mut input, mut released) = (Joint::default(), Joint::default());
+        for (class, rows) in self.rows.iter().enumerate() {
+            if let (Some(x), Some(y)) = (x[a.code_of[class] as usize], y[b.code_of[class] as usize]) {
+                input.add(ratio((*rows).into(), 1), [1.0, x, x * x], [1.0, y, y * y]);
+            }
+        }
+        for (regions, rows) in &self.classes {
+            let [x, y] = [of_x[regions[one] as usize], of_y[regions[other] as usize]];
+            released.add(ratio((*rows).into(), 1), x, y);
+        }
+        Some(released.correlation()? - input.correlation()?)
+    }
+}
+
+/// The sums over rows of which a correlation is made.
+#[derive(Default)]
+struct Joint {
+    rows: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    yy: f64,
+    xy: f64,
+}
+
+impl Joint {
+    /// Adds rows whose columns are independent, each with its share that is no NULL, its sum and its sum of squares.
+    fn add(&mut self, rows: f64, [x0, x1, x2]: [f64; 3], [y0, y1, y2]: [f64; 3]) {
+        self.rows += rows * x0 * y0;
+        self.x += rows * x1 * y0;
+        self.y += rows * x0 * y1;
+        self.xx += rows * x2 * y0;
+        self.yy += rows * x0 * y2;
+        self.xy += rows * x1 * y1;
+    }
+
+    /// Returns the correlation; `None` without rows or for a constant.
+    fn correlation(&self) -> Option<f64> {
+        let mean = |sum: f64| sum / self.rows;
+        let (x, y) = (mean(self.x), mean(self.y));
+        let (xx, yy) = (mean(self.xx) - x * x, mean(self.yy) - y * y);
+        let is_spread = self.rows > 0.0 && xx > 1e-12 && yy > 1e-12;
+        is_spread.then(|| ((mean(self.xy) - x * y) / (xx * yy).sqrt()).clamp(-1.0, 1.0))
+    }
+}
+
+/// Returns the rows of base classes.
+fn rows_of(classes: &[(u64, u64, u64)]) -> u64 {
+    classes.iter().map(|(_, _, rows)| rows).sum()
+}
+
+/// Returns a figure with six decimals, so that a record reads as it was written.
+pub(super) fn rounded(figure: f64) -> f64 {
+    (figure * 1e6).round() / 1e6
+}
+
+/// Returns `n log2(n)`.
+fn log_of(rows: u64) -> f64 {
+    if rows < 2 { 0.0 } else { ratio(rows.into(), 1) * ratio(rows.into(), 1).log2() }
+}
+
+/// Returns the entropy of values with these rows, in bits times rows.
+fn bits(values: impl Iterator<Item = u64>) -> f64 {
+    let (mut all, mut logs) = (0, 0.0);
+    for rows in values {
+        all += rows;
+        logs += log_of(rows);
+    }
+    log_of(all) - logs
+}
+
+/// Returns the shares of the values that are no NULL among themselves.
+fn among_values(places: &[Option<f64>], shares: &[f64]) -> Option<Vec<(f64, f64)>> {
+    let values = places.iter().zip(shares).filter_map(|(place, share)| Some(((*place)?, *share)));
+    let values: Vec<(f64, f64)> = values.collect();
+    let all: f64 = values.iter().map(|(_, share)| share).sum();
+    (all > 1e-12).then(|| values.into_iter().map(|(place, share)| (place, share / all)).collect())
+}
+
+fn wasserstein(places: &[Option<f64>], p: &[f64], q: &[f64]) -> Option<f64> {
+    let (p, q) = (among_values(places, p)?, among_values(places, q)?);
+    let (mut below, mut area) = (0.0, 0.0);
+    for ((one, next), q) in p.iter().zip(p.iter().skip(1)).zip(&q) {
+        below += one.1 - q.1;
+        area += f64::abs(below) * (next.0 - one.0);
+    }
+    Some(area)
+}
+
+fn mean_change(places: &[Option<f64>], p: &[f64], q: &[f64]) -> Option<f64> {
+    let (p, q) = (among_values(places, p)?, among_values(places, q)?);
+    let mean = |of: &[(f64, f64)]| of.iter().map(|(place, share)| place * share).sum::<f64>();
+    let (before, after) = (mean(&p), mean(&q));
+    let variance = p.iter().map(|(place, share)| (place - before).powi(2) * share).sum::<f64>();
+    (variance > 1e-12).then(|| (after - before) / variance.sqrt())
+}
