@@ -103,10 +103,13 @@ impl Utility {
         let suppressed: HashSet<Vec<u32>> = node.suppressed().map(|(class, _)| codes(class)).collect();
         let labels = columns.iter().zip(node.levels()).map(|(column, level)| column.map(0, *level));
         let labels = labels.collect::<Result<Vec<_>>>()?;
+        let mut codes_of_base = Vec::with_capacity(columns.len());
         let is_kept = |base: usize| {
             let codes = labels.iter().enumerate();
-            let codes = codes.map(|(at, labels)| labels[table.code(table.base(), base, at) as usize]);
-            suppressed.is_empty() || !suppressed.contains(&codes.collect::<Vec<u32>>())
+            codes_of_base.clear();
+            codes_of_base
+                .extend(codes.map(|(at, labels)| labels[table.code(table.base(), base, at) as usize]));
+            !suppressed.contains(codes_of_base.as_slice())
         };
         let shown = columns.iter().zip(node.levels()).zip(&labels).map(|((column, level), labels)| {
             let mut values = vec![Vec::new(); column.level(*level).leaves().len()];

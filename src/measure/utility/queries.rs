@@ -5,7 +5,7 @@ use super::shown::{Shown, rounded};
 use crate::decimal::ratio;
 
 /// The steps that the queries may take; at least [`FEWEST_SCANS`] scans are made.
-const QUERY_STEPS: usize = 4_000_000;
+const QUERY_STEPS: usize = 3_000_000;
 const FEWEST_SCANS: usize = 100;
 /// The most queries.
 const QUERIES: usize = 500;
@@ -19,10 +19,12 @@ pub(super) fn ask(shown: &Shown<'_>) -> Option<QueryUtility> {
     let mut errors = Vec::new();
     for _ in 0..(QUERY_STEPS / shown.rows.len().max(1)).max(FEWEST_SCANS) {
         let asked = query(shown, &mut draw);
+        let Some((first, others)) = asked.split_first() else { break };
         let mut truly = 0u64;
-        for (class, rows) in shown.rows.iter().enumerate() {
-            let holds = |asked: &Asked<'_>| (asked.first..=asked.last).contains(&asked.code_of[class]);
-            truly += if asked.iter().all(holds) { *rows } else { 0 };
+        for (class, (code, rows)) in first.code_of.iter().zip(&shown.rows).enumerate() {
+            if first.holds(*code) && others.iter().all(|other| other.holds(other.code_of[class])) {
+                truly += rows;
+            }
         }
         let of_class = |(regions, rows): &(Vec<u32>, u64)| {
             let share = |asked: &Asked<'_>| asked.shares[regions[asked.column] as usize];
@@ -79,6 +81,12 @@ struct Asked<'a> {
     last: u32,
     /// The share of each region that satisfies it.
     shares: Vec<f64>,
+}
+
+impl Asked<'_> {
+    fn holds(&self, code: u32) -> bool {
+        (self.first..=self.last).contains(&code)
+    }
 }
 
 /// Random numbers by a fixed seed (splitmix64).

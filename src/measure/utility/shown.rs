@@ -50,7 +50,7 @@ impl<'a> Shown<'a> {
     /// A data error when memory runs out.
     pub(super) fn new(
         table: &'a ClassTable,
-        is_kept: impl Fn(usize) -> bool,
+        is_kept: impl FnMut(usize) -> bool,
         shown: Vec<(Vec<Spread>, Shows<'a>)>,
         classes: Vec<(Vec<u32>, u64)>,
     ) -> Result<Self> {
