@@ -19,7 +19,7 @@ use datafusion_kanon::class::ClassTable;
 use datafusion_kanon::engine::{Resources, Run};
 use datafusion_kanon::generalize::Ends;
 use datafusion_kanon::input::{Input, open};
-use datafusion_kanon::method::lattice::{Effort, Options};
+use datafusion_kanon::method::lattice::Options;
 use datafusion_kanon::method::{self, MethodSpec, Problem};
 use datafusion_kanon::policy::{Folder, Policy, PolicySpec};
 use datafusion_kanon::progress::{CancelToken, Silent};
@@ -156,7 +156,7 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         progress: &Silent,
         stop: &CancelToken::default(),
     };
-    let options = Options { ranges: policy.ranges(), top: 1, effort: Effort::default() };
+    let options = Options { ranges: policy.ranges(), top: 1, effort: None };
     let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0 };
     for _ in 0..TIMES {
         let begun = Instant::now();

@@ -318,7 +318,7 @@ impl GroupHolders {
     }
 }
 
-/// Returns the groups ordered by the two highest words of their keys.
+/// Returns the groups ordered by their keys, the highest word first.
 fn in_order(entries: &[u64], words: usize) -> Result<Vec<u32>> {
     let key = |entry: &[u64]| {
         let below = if words > 1 { entry[words - 2] } else { 0 };
@@ -328,7 +328,9 @@ fn in_order(entries: &[u64], words: usize) -> Result<Vec<u32>> {
         return Err(too_many_classes());
     }
     let mut order: Vec<(u128, u32)> = entries.chunks_exact(words + 1).map(key).zip(0u32..).collect();
-    order.sort_unstable();
+    // The words below the two that were compared.
+    let rest = |group: u32| entries[group as usize * (words + 1)..][..words.saturating_sub(2)].iter().rev();
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1))));
     Ok(order.into_iter().map(|(_, group)| group).collect())
 }
 

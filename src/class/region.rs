@@ -7,7 +7,7 @@ use arrow::array::Array;
 use super::EncodedColumn;
 use crate::error::{Error, Result};
 use crate::generalize::region_label::Values;
-use crate::generalize::{Ends, RegionLabel, Value, text_forms};
+use crate::generalize::{RegionLabel, Value, text_forms};
 
 /// The values of a column that a released class shows, by their level-0 codes, which are in the
 /// order of the values.
@@ -66,20 +66,16 @@ impl Region {
         }
     }
 
-    /// Returns the label of a region in its canonical form, as those of released classes are; `ends` says what intervals show.
+    /// Returns the label of a region in its canonical form, as those of released classes are.
     ///
     /// # Errors
     /// An internal error for other regions, for codes that are not the column's, and for a set with values beyond a bound
     /// of a clipped column.
-    pub fn label(&self, column: &EncodedColumn, ends: Ends) -> Result<RegionLabel> {
-        let interval = |first: u32, last: u32| match ends {
-            Ends::Cuts if first < last => column.cut_label(first, last),
-            Ends::Values | Ends::Closed | Ends::Cuts => column.interval_label(first, last),
-        };
+    pub fn label(&self, column: &EncodedColumn) -> Result<RegionLabel> {
         match self {
             Self::Everything => Ok(RegionLabel::Everything),
-            Self::Interval { first, last } => interval(*first, *last),
-            Self::OrMissing { first, last } => Ok(interval(*first, *last)?.or_missing()),
+            Self::Interval { first, last } => column.interval_label(*first, *last),
+            Self::OrMissing { first, last } => Ok(column.interval_label(*first, *last)?.or_missing()),
             Self::Set(codes) => column.set_label(codes),
             Self::Label { level: 0, code } => column.leaf_label(*code),
             Self::Label { level, code } => {
@@ -88,6 +84,28 @@ impl Region {
                     _ => Err(Error::internal("region: a label that reads as a value")),
                 }
             }
+        }
+    }
+
+    /// Returns the label of what the cuts leave to a class, among the `kept` codes, which are in order: those of suppressed rows
+    /// must not show.
+    ///
+    /// # Errors
+    /// The errors of [`label`](Self::label).
+    pub fn label_of_cuts(&self, column: &EncodedColumn, kept: &[u32]) -> Result<RegionLabel> {
+        match self {
+            Self::Interval { first, last } if first < last => column.cut_label(*first, *last, kept),
+            Self::OrMissing { first, last } if first < last => {
+                Ok(column.cut_label(*first, *last, kept)?.or_missing())
+            }
+            Self::Set(codes) => {
+                let held = codes.iter().copied().filter(|code| kept.binary_search(code).is_ok());
+                match *held.collect::<Vec<u32>>() {
+                    [code] if column.has_intervals() => column.leaf_label(code),
+                    ref held => column.set_label(held),
+                }
+            }
+            region => region.label(column),
         }
     }
 
@@ -283,12 +301,16 @@ impl EncodedColumn {
     }
 
     /// Returns the label of the values above those below the first code and up to the last one's, without an end at the least
-    /// or the greatest value of the column.
-    fn cut_label(&self, first: u32, last: u32) -> Result<RegionLabel> {
-        let least = u32::from(self.has_null());
-        let below = (first > least).then(|| self.leaf_label(first - 1)).transpose()?;
-        let is_last = last as usize + 1 == self.distinct();
-        let label = RegionLabel::between_cuts(below.as_ref(), &self.leaf_label(last)?, is_last);
+    /// or the greatest of the kept ones.
+    fn cut_label(&self, first: u32, last: u32, kept: &[u32]) -> Result<RegionLabel> {
+        let kept = kept.strip_prefix(&[0]).filter(|_| self.has_null()).unwrap_or(kept);
+        let (below, up_to) =
+            (kept.partition_point(|code| *code < first), kept.partition_point(|code| *code <= last));
+        let greatest = kept.get(up_to.wrapping_sub(1)).filter(|code| **code >= first);
+        let greatest = greatest.ok_or_else(|| Error::internal("region: a class without a kept value"))?;
+        let below = below.checked_sub(1).map(|at| self.leaf_label(kept[at])).transpose()?;
+        let label =
+            RegionLabel::between_cuts(below.as_ref(), &self.leaf_label(*greatest)?, up_to == kept.len());
         label.ok_or_else(|| Error::internal("region: a cut between values without order"))
     }
 

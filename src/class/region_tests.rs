@@ -14,7 +14,7 @@ use crate::class::tests::{quasi, table};
 use crate::class::{ClassTable, GrowingRegion, QuasiColumn};
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, Ends, GENERALIZERS, Hierarchy, date, hierarchy};
+use crate::generalize::{Argument, GENERALIZERS, Hierarchy, date, hierarchy};
 
 /// Returns the canonical form of a region.
 pub(in crate::class) fn canonical(column: &EncodedColumn, region: Region) -> Region {
@@ -77,7 +77,7 @@ pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
     for region in all_regions(column) {
         let region = canonical(column, region);
         assert_eq!(canonical(column, region.clone()), region);
-        let Ok(label) = region.label(column, Ends::Closed) else {
+        let Ok(label) = region.label(column) else {
             let stands_for_more = |code: u32| {
                 matches!(
                     column.leaf_label(code).unwrap(),
@@ -102,7 +102,8 @@ pub(in crate::class) fn labels_cover(column: &EncodedColumn) {
 
 /// Without the ends of its values a region shows the same values, or everything.
 fn cut_labels_cover(column: &EncodedColumn, region: &Region) {
-    let label = region.label(column, Ends::Cuts).unwrap();
+    let all: Vec<u32> = (0u32..).take(column.distinct()).collect();
+    let label = region.label_of_cuts(column, &all).unwrap();
     let data_type = column.hierarchy().input_type();
     let read = RegionLabel::parse(label.write(data_type).as_deref(), data_type);
     assert_eq!(read.write(data_type), label.write(data_type));

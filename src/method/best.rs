@@ -1,8 +1,8 @@
 //! The method `best`: tries every other method and takes the recoding that loses least.
 //!
-//! The lattice is searched first: to its end if it has at most 100,000 nodes, else by `anytime` within the policy's `effort`
-//! (1,000 nodes if it gives none). Each class of the nodes found then shows the finest regions around its own values, as the
-//! classes of other methods do, rather than the labels of its levels. After that come the methods that make classes of their
+//! The lattice is searched first: by `anytime` if the policy gives an `effort` or there are more than 100,000 nodes (then within
+//! 1,000 nodes), else to its end. Each class of the node found then shows the finest regions around its own values, as the
+//! classes of other methods do, rather than the labels of its levels (under `ends = "cuts"` these labels). After that come the methods that make classes of their
 //! own, with every choice that their parameters allow. Candidates of equal loss stay in this order.
 //!
 //! # Contract
@@ -20,7 +20,7 @@ use super::lattice::{Effort, Options};
 use super::partition::cuts::Finished;
 use super::partition::{candidate, released};
 use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, shows_regions, variants};
-use crate::class::{ClassTable, Held, Region, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, Held, Region, ReleasedClasses};
 use crate::doc::Doc;
 use crate::error::{Error, Kind, Result};
 use crate::generalize::Ends;
@@ -35,7 +35,7 @@ pub const DOC: &Doc = &Doc {
 };
 
 /// The effort for a lattice that is too large to be searched to its end.
-pub const EFFORT: Effort = Effort::Nodes(1_000);
+const EFFORT: Effort = Effort::Nodes(1_000);
 
 /// A lattice of more nodes is searched by `anytime`.
 const MANY: u64 = 100_000;
@@ -76,7 +76,10 @@ pub enum Attempt {
 /// A data error when memory runs out, an interruption.
 pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&MethodSpec>) -> Result<Vec<Tried>> {
     let methods = methods(options, lattice).into_iter();
-    let mut all = methods.map(|method| attempt(problem, options, method)).collect::<Result<Vec<_>>>()?;
+    // A method that is named keeps its own effort.
+    let effort = if lattice.is_some() { options.effort } else { Some(options.effort.unwrap_or(EFFORT)) };
+    let within = &Options { effort, ..options.clone() };
+    let mut all = methods.map(|method| attempt(problem, within, method)).collect::<Result<Vec<_>>>()?;
     let loss = |tried: &Tried| match &tried.result {
         Attempt::Found { best, .. } => best.loss,
         Attempt::Nothing | Attempt::DoesNotApply(_) => f64::INFINITY,
@@ -102,8 +105,8 @@ fn attempt(problem: &Problem<'_>, options: &Options, method: MethodSpec) -> Resu
 
 /// Returns every method with every choice of its parameters; one method stands for all that search the lattice.
 fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
-    let cheapest = || match options.nodes() {
-        ..=MANY => MethodSpec::default(),
+    let cheapest = || match options.effort {
+        None if options.nodes() <= MANY => MethodSpec::default(),
         _ => MethodSpec::named("anytime"),
     };
     let lattice = lattice.cloned().unwrap_or_else(cheapest);
@@ -113,10 +116,10 @@ fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
 
 /// Tries every method and returns the best recoding of each, which shows regions, best first.
 pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome> {
-    let options = &Options { top: 1, ..options.clone() };
+    let within = &Options { top: 1, effort: Some(options.effort.unwrap_or(EFFORT)), ..options.clone() };
     let (mut best, mut evaluated) = (Vec::new(), 0);
     for method in methods(options, None) {
-        let tried = attempt(problem, options, method)?;
+        let tried = attempt(problem, within, method)?;
         evaluated += tried.steps;
         let Attempt::Found { best: found, .. } = tried.result else { continue };
         let found = match &found.recoding {
@@ -142,20 +145,34 @@ fn as_regions(problem: &Problem<'_>, levels: &[usize]) -> Result<ReleasedClasses
 
 /// Returns the classes of a node, which show the labels of the levels.
 pub(crate) fn as_labels(table: &ClassTable, levels: &[usize]) -> Result<ReleasedClasses> {
-    let labels_of = |class: &[u32]| -> Result<Box<[Region]>> {
-        let first = class.first().ok_or_else(|| Error::internal("best: a class without a base class"))?;
-        let columns = table.columns().iter().zip(levels).enumerate();
-        let labels = columns.map(|(at, (column, level))| {
-            let value = table.code(table.base(), *first as usize, at);
-            Ok(Region::Label { level: *level, code: column.map(0, *level)?[value as usize] })
-        });
-        labels.collect()
-    };
+    let columns = table.columns().iter().zip(levels);
+    let labels = columns.map(|(column, level)| Ok((column.map(0, *level)?, labels(column, *level)?)));
+    let labels = labels.collect::<Result<Vec<_>>>()?;
     let parts = classes_of(table, levels)?.into_iter().map(|classes| {
-        let shown = Some(labels_of(&classes)?);
+        let first = classes.first().ok_or_else(|| Error::internal("best: a class without a base class"))?;
+        let regions = labels.iter().enumerate().map(|(at, (label_of, regions))| {
+            let value = table.code(table.base(), *first as usize, at);
+            regions[label_of[value as usize] as usize].clone()
+        });
+        let shown = Some(regions.collect());
         Ok(Finished { classes, shown })
     });
     released(table, parts.collect::<Result<_>>()?)
+}
+
+/// Returns the region of each label of a level.
+fn labels(column: &EncodedColumn, level: usize) -> Result<Vec<Region>> {
+    let all = (0u32..).take(column.level(level).leaves().len());
+    if level == 0 || level == column.height() || !column.has_intervals() {
+        return Ok(all.map(|code| Region::Label { level, code }).collect());
+    }
+    let mut values: Vec<Vec<u32>> = all.map(|_| Vec::new()).collect();
+    (0u32..).zip(column.map(0, level)?).for_each(|(value, label)| values[*label as usize].push(value));
+    let region = |values: Vec<u32>| match *values.as_slice() {
+        [first, .., last] if (last - first) as usize + 1 == values.len() => Region::Interval { first, last },
+        _ => Region::Set(values.into()),
+    };
+    Ok(values.into_iter().map(region).collect())
 }
 
 /// Returns the classes of a node as sets of base classes.
@@ -206,7 +223,7 @@ mod tests {
             if !top_is_allowed {
                 ranges[1] = 0..=0;
             }
-            let options = Options { ranges, top: 1, effort: EFFORT };
+            let options = Options { ranges, top: 1, effort: None };
             let outcome = search(&problem, &options).unwrap();
             let tried = compare(&problem, &options, None).unwrap();
             prop_assert_eq!(tried.len(), variants().len());

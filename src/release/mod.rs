@@ -99,7 +99,7 @@ pub async fn release(
 
     let (method, mut outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 1))?;
     let searched = search_record(policy, method, &outcome);
-    // Those of the other methods take memory.
+    // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain);
     let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);

@@ -86,12 +86,17 @@ fn labels(
     let mut is_kept = vec![false; released.regions().len()];
     kept.iter().for_each(|(class, _)| is_kept[*class] = true);
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
+        let codes = kept_codes(table, released, &is_kept, at);
         let extremes = match ends {
-            Ends::Values | Ends::Cuts => extremes(table, released, &is_kept, at)?,
+            Ends::Values | Ends::Cuts => extremes(column, &codes)?,
             Ends::Closed => None,
         };
         let labels = kept.iter().map(|(class, _)| {
-            let label = released.regions()[*class][at].label(column, ends)?;
+            let region = &released.regions()[*class][at];
+            let label = match ends {
+                Ends::Values | Ends::Closed => region.label(column)?,
+                Ends::Cuts => region.label_of_cuts(column, &codes)?,
+            };
             let label = match &extremes {
                 Some((least, greatest)) => label.without_ends_at(least, greatest),
                 None => label,
@@ -103,14 +108,19 @@ fn labels(
     columns.collect()
 }
 
+/// Returns the codes of the kept rows in one column, in order.
+fn kept_codes(table: &ClassTable, released: &ReleasedClasses, is_kept: &[bool], at: usize) -> Vec<u32> {
+    let mut occurs = vec![false; table.columns()[at].distinct()];
+    for (base, class) in released.class_of_base().iter().enumerate() {
+        if class.is_some_and(|class| is_kept[class as usize]) {
+            occurs[table.code(table.base(), base, at) as usize] = true;
+        }
+    }
+    (0u32..).zip(occurs).filter(|(_, occurs)| *occurs).map(|(code, _)| code).collect()
+}
+
 /// Returns the least and the greatest value of the kept rows, NULL and NaN aside.
-fn extremes(
-    table: &ClassTable,
-    released: &ReleasedClasses,
-    is_kept: &[bool],
-    at: usize,
-) -> Result<Option<(Value, Value)>> {
-    let column: &EncodedColumn = &table.columns()[at];
+fn extremes(column: &EncodedColumn, kept: &[u32]) -> Result<Option<(Value, Value)>> {
     // Codes are in the order of the values, and several values may share a label of level 0.
     let value = |code: u32| {
         let place = column.level(0).of_value().iter().position(|label| *label == code);
@@ -118,19 +128,12 @@ fn extremes(
         Value::read(column.values(), place)
     };
     // NULL has the first code, NaN the last.
-    let first = u32::from(column.level(0).labels().is_null(0));
-    let last = u32::try_from(column.distinct()).map_err(Error::internal)?;
-    let is_nan = matches!(value(last - 1)?, Value::Float(last) if last.is_nan());
-    let last = last - u32::from(is_nan);
-    let kept = released.class_of_base().iter().enumerate();
-    let kept = kept.filter(|(_, class)| class.is_some_and(|class| is_kept[class as usize]));
-    let codes =
-        kept.map(|(base, _)| table.code(table.base(), base, at)).filter(|code| (first..last).contains(code));
-    let ends = codes.fold(None, |ends: Option<(u32, u32)>, code| {
-        Some(ends.map_or((code, code), |(least, most)| (least.min(code), most.max(code))))
-    });
-    let Some((least, most)) = ends else { return Ok(None) };
-    Ok(Some((value(least)?, value(most)?)))
+    let kept = kept.strip_prefix(&[0]).filter(|_| column.has_null()).unwrap_or(kept);
+    let Some((greatest, below)) = kept.split_last() else { return Ok(None) };
+    let is_nan = matches!(value(*greatest)?, Value::Float(greatest) if greatest.is_nan());
+    let kept = if is_nan { below } else { kept };
+    let (Some(least), Some(greatest)) = (kept.first(), kept.last()) else { return Ok(None) };
+    Ok(Some((value(*least)?, value(*greatest)?)))
 }
 
 /// Writes the assignment, in the order of the released columns.

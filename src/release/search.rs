@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
-use crate::method::lattice::{Effort, Found, Lattice, Options, exhaustive, optimal};
+use crate::method::lattice::{Found, Lattice, Options, exhaustive, optimal};
 use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
@@ -94,7 +94,7 @@ pub fn search(
         "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
          policy; it may not be proven best",
     );
-    let options = Options { ranges: policy.ranges(), top, effort: effort(policy) };
+    let options = Options { ranges: policy.ranges(), top, effort: policy.effort };
     let progress = SearchProgress::new(run, options.nodes(), advice);
     method::search(&policy.method, &problem(run, policy, classes, &progress), &options)
 }
@@ -106,15 +106,8 @@ pub fn search(
 pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
     let chooses_levels = !shows_regions(&policy.method.name);
     let lattice = (chooses_levels && policy.method.name != AUTO).then_some(&policy.method);
-    let effort = if lattice.is_some() { effort(policy) } else { policy.effort.unwrap_or(best::EFFORT) };
-    let options = Options { ranges: policy.ranges(), top: 1, effort };
+    let options = Options { ranges: policy.ranges(), top: 1, effort: policy.effort };
     best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
-}
-
-/// Returns the policy's effort, or that of its method.
-fn effort(policy: &Policy) -> Effort {
-    let of_method = || if policy.method.name == best::DOC.name { best::EFFORT } else { Effort::default() };
-    policy.effort.unwrap_or_else(of_method)
 }
 
 fn problem<'a>(
@@ -153,7 +146,7 @@ pub(crate) fn ask<T>(
     advice: Option<&'static str>,
     answer: impl FnOnce(Lattice<'_>) -> Result<T>,
 ) -> Result<T> {
-    let options = Options { ranges: policy.ranges(), top, effort: effort(policy) };
+    let options = Options { ranges: policy.ranges(), top, effort: policy.effort };
     let nodes = options.nodes();
     let progress = SearchProgress::new(run, nodes, advice);
     let problem = problem(run, policy, classes, &progress);

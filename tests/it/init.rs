@@ -223,8 +223,8 @@ fn adult() {
     assert!(policy.contains("# rows_are_individuals = true"), "{policy}");
     assert!(policy.contains("\nmethod = \"best\"\n"), "{policy}");
     let flowing = policy.replace("\n# ", " ");
-    let why = "with one level per column, those of the 10 quasi-identifiers that have no hierarchy (7) would be kept or \
-               suppressed as a whole";
+    let why = "with one level per column, 7 of 10 quasi-identifiers have no hierarchy and would be kept or suppressed as a \
+               whole";
     assert!(flowing.contains(why), "{policy}");
     releases_with(&place, &adult, &policy, |policy| policy.replace("\"?\" }", "\"text\" }"));
 }

@@ -1,7 +1,7 @@
 //! Releases whose classes show regions of their own: forgeries of rows, of the assignment in the private record and of
 //! both together, by somebody who writes files and records as kanon does. `kanon verify` must refuse them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use datafusion_kanon::generalize::{Ends, RegionLabel, Value};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 
+use crate::command::Place;
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
 use crate::releases::{
@@ -176,6 +177,30 @@ fn the_forger_is_good() {
         assert!(all.iter().flatten().any(|text| text.contains(part)), "no `{part}`");
     }
     assert!(all.contains(&None), "no NULL");
+}
+
+/// What a level leaves to a class ends at values of kept rows: 57 and 69 are suppressed, alone in their tens.
+#[test]
+fn cuts_show_no_value_of_a_suppressed_row() {
+    let place = Place::new();
+    let ages = [24, 25, 26, 40, 41, 42, 57, 61, 62, 63, 64, 65, 79];
+    let rows: String = ages.iter().map(|age| format!("{age}\n")).collect();
+    place.write("in.csv", format!("age\n{rows}"));
+    for (ends, shown) in [("cuts", ["(26,42]", "<=26", ">42"]), ("values", ["<=26", ">=61", "[40,42]"])] {
+        place.write(
+            "policy.toml",
+            format!(
+                "k = 3\nsuppression_limit = 0.2\nmethod = \"best\"\nrows_are_individuals = true\n[output]\nends = \"{ends}\"\n\
+                 [columns]\nage = {{ role = \"quasi\", hierarchy = {{ range = [10, 100] }}, max_level = 1 }}\n"
+            ),
+        );
+        let released = place.run("release in.csv --policy policy.toml --to out --overwrite").exit(0);
+        assert!(released.out.contains("2 rows (15 %, limit 15 %)"), "{}", released.out);
+        let labels: BTreeSet<String> =
+            texts(&read_parquet(&place.path("out").join(PART)), "age").into_iter().flatten().collect();
+        assert_eq!(labels.iter().map(String::as_str).collect::<Vec<_>>(), shown, "{ends}");
+        place.run("verify out --input in.csv").exit(0);
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Asked {
     }
 
     fn options(&self, top: usize) -> LatticeOptions {
-        LatticeOptions { ranges: self.ranges.clone(), top, effort: Effort::Nodes(1_000) }
+        LatticeOptions { ranges: self.ranges.clone(), top, effort: Some(Effort::Nodes(1_000)) }
     }
 
     fn problem<'a>(&'a self, objective: &'a dyn LossMeasure, limit: u64) -> Problem<'a> {
@@ -510,7 +510,7 @@ fn anytime_is_right(
     top: usize,
 ) -> Result<(), TestCaseError> {
     let search = |row: &LatticeRow, effort, threads| -> Outcome {
-        let method = (row.make)(LatticeOptions { effort: Effort::Nodes(effort), ..asked.options(top) });
+        let method = (row.make)(LatticeOptions { effort: Some(Effort::Nodes(effort)), ..asked.options(top) });
         method.search(&Problem { threads, ..asked.problem(objective, limit) }).unwrap()
     };
     let truth = search(&exhaustive::ROW, 0, 1);
@@ -563,7 +563,7 @@ fn threads_change_nothing_in_a_large_table() {
     builder.add(&values, &(0..CLASSES).map(|at| 1 + (at % 3) as u64).collect::<Vec<_>>()).unwrap();
     let table = builder.finish().unwrap();
     let ranges = table.heights().into_iter().map(|height| 0..=height).collect();
-    let options = LatticeOptions { ranges, top: 5, effort: Effort::Nodes(12) };
+    let options = LatticeOptions { ranges, top: 5, effort: Some(Effort::Nodes(12)) };
     let names = ["granularity", "discernibility", "non_uniform_entropy"];
     for objective in LOSSES.iter().filter(|loss| names.contains(&loss.doc().name)) {
         for (requirements, limit) in [([Rule::Size(5)], 3_000), ([Rule::Odd], 40_000)] {

@@ -16,7 +16,7 @@ use datafusion_kanon::generalize::Ends;
 use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::lattice::{Effort, Found, Lattice, Options};
+use datafusion_kanon::method::lattice::{Found, Lattice, Options};
 use datafusion_kanon::method::{Outcome, Problem};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, PolicySpec};
@@ -118,7 +118,7 @@ impl Opened {
             progress: &Silent,
             stop: &CancelToken::default(),
         };
-        let options = Options { ranges: self.policy.ranges(), top: 1, effort: Effort::default() };
+        let options = Options { ranges: self.policy.ranges(), top: 1, effort: None };
         for_every_node(Lattice { problem: &problem, options: &options }, see).unwrap()
     }
 

@@ -168,8 +168,9 @@ impl PolicyText {
             let reason = match without_levels {
                 0 => format!("with {columns} one level per column would be coarse"),
                 _ => format!(
-                    "with one level per column, those of the {columns} that have no hierarchy ({without_levels}) \
-                     would be kept or suppressed as a whole"
+                    "with one level per column, {without_levels} of {columns} {} no hierarchy and would be kept or \
+                     suppressed as a whole",
+                    if without_levels == 1 { "has" } else { "have" }
                 ),
             };
             match proposal.rows {

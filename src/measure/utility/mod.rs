@@ -1,14 +1,14 @@
 //! Utility: what a recoding keeps of the distributions of the quasi-identifiers.
 //!
 //! A released row shows a region in each column. It is read as if its value were any of the input's values in that region with
-//! equal probability, independently of the other columns; NULL is a value. Suppressed rows are gone. Compared are, with the
-//! input:
+//! equal probability, independently of the other columns; NULL is a value. Suppressed rows are left out. The release is compared
+//! with the input by:
 //!
 //! - `information_kept`, per column and per pair of columns: `I(X; R) / H(X)`, the mutual information of the value X of a
 //!   row and what it shows R (suppressed rows show one thing), divided by the entropy of X. 1 where nothing is lost, also of
 //!   a constant column.
 //! - `total_variation`, per column: half the sum of `|p(x) - q(x)|` over the values x, where p is the distribution of the
-//!   input and q that of the release.
+//!   input and q that of the release; 1 if no row is kept.
 //! - `wasserstein`, per column of numbers or dates: the area between the two distribution functions, as a share of the
 //!   column's span; NULL aside.
 //! - `mean_change`, per column of numbers or dates: the mean of the release less that of the input, in standard deviations of

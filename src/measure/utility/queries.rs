@@ -2,6 +2,7 @@
 
 use super::QueryUtility;
 use super::shown::{Shown, rounded};
+use super::spread::Spread;
 use crate::decimal::ratio;
 
 /// The steps that the queries may take; at least [`FEWEST_SCANS`] scans are made.
@@ -13,27 +14,31 @@ const QUERIES: usize = 500;
 const ONE_OF: u64 = 1_000;
 
 /// Counts the rows of random queries in the input and in the release.
-pub(super) fn ask(shown: &Shown<'_>) -> Option<QueryUtility> {
+pub(super) fn errors(shown: &Shown<'_>) -> Option<QueryUtility> {
     let all = shown.table.total_rows();
     let mut draw = Draw(1);
     let mut errors = Vec::new();
     for _ in 0..(QUERY_STEPS / shown.rows.len().max(1)).max(FEWEST_SCANS) {
-        let asked = query(shown, &mut draw);
-        let Some((first, others)) = asked.split_first() else { break };
-        let mut truly = 0u64;
+        let conditions = query(shown, &mut draw);
+        let Some((first, others)) = conditions.split_first() else { break };
+        let mut true_count = 0u64;
         for (class, (code, rows)) in first.code_of.iter().zip(&shown.rows).enumerate() {
             if first.holds(*code) && others.iter().all(|other| other.holds(other.code_of[class])) {
-                truly += rows;
+                true_count += rows;
             }
         }
-        let of_class = |(regions, rows): &(Vec<u32>, u64)| {
-            let share = |asked: &Asked<'_>| asked.shares[regions[asked.column] as usize];
-            ratio((*rows).into(), 1) * asked.iter().map(share).product::<f64>()
-        };
-        if truly.saturating_mul(ONE_OF) >= all && truly > 0 {
-            let truly = ratio(truly.into(), 1);
+        if true_count.saturating_mul(ONE_OF) >= all && true_count > 0 {
+            let true_count = ratio(true_count.into(), 1);
+            let shares: Vec<(usize, Vec<f64>)> = conditions
+                .iter()
+                .map(|one| (one.column, one.shares(&shown.columns[one.column].regions)))
+                .collect();
+            let of_class = |(regions, rows): &(Vec<u32>, u64)| {
+                let share = |(column, shares): &(usize, Vec<f64>)| shares[regions[*column] as usize];
+                ratio((*rows).into(), 1) * shares.iter().map(share).product::<f64>()
+            };
             let read = shown.classes.iter().map(of_class).sum::<f64>();
-            errors.push((read - truly).abs() / truly);
+            errors.push((read - true_count).abs() / true_count);
         }
         if errors.len() == QUERIES {
             break;
@@ -45,7 +50,7 @@ pub(super) fn ask(shown: &Shown<'_>) -> Option<QueryUtility> {
 }
 
 /// Draws a query around a row of the input.
-fn query<'a>(shown: &'a Shown<'_>, draw: &mut Draw) -> Vec<Asked<'a>> {
+fn query<'a>(shown: &'a Shown<'_>, draw: &mut Draw) -> Vec<Condition<'a>> {
     let mut row = draw.below(shown.table.total_rows());
     let class = shown.rows.iter().position(|rows| {
         let is_here = row < *rows;
@@ -55,7 +60,7 @@ fn query<'a>(shown: &'a Shown<'_>, draw: &mut Draw) -> Vec<Asked<'a>> {
     let class = class.unwrap_or(0);
     let mut open: Vec<usize> = (0..shown.columns.len()).collect();
     let count = 1 + draw.below(3.min(open.len() as u64));
-    let asked = (0..count).map(|_| {
+    let conditions = (0..count).map(|_| {
         let column = open.swap_remove(usize::try_from(draw.below(open.len() as u64)).unwrap_or(0));
         let of = &shown.columns[column];
         let code = of.code_of[class];
@@ -66,26 +71,28 @@ fn query<'a>(shown: &'a Shown<'_>, draw: &mut Draw) -> Vec<Asked<'a>> {
             }
             false => (code, code),
         };
-        let shares = of.regions.iter().map(|region| region.share_between(first, last)).collect();
-        Asked { column, code_of: &of.code_of, first, last, shares }
+        Condition { column, code_of: &of.code_of, first, last }
     });
-    asked.collect()
+    conditions.collect()
 }
 
 /// A condition of a query.
-struct Asked<'a> {
+struct Condition<'a> {
     column: usize,
     code_of: &'a [u32],
     /// The least and the greatest code.
     first: u32,
     last: u32,
-    /// The share of each region that satisfies it.
-    shares: Vec<f64>,
 }
 
-impl Asked<'_> {
+impl Condition<'_> {
     fn holds(&self, code: u32) -> bool {
         (self.first..=self.last).contains(&code)
+    }
+
+    /// Returns the share of each region that satisfies the condition.
+    fn shares(&self, regions: &[Spread]) -> Vec<f64> {
+        regions.iter().map(|region| region.share_between(self.first, self.last)).collect()
     }
 }
 

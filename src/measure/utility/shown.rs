@@ -56,8 +56,10 @@ impl<'a> Shown<'a> {
     ) -> Result<Self> {
         let (base, count) = (table.base(), table.columns().len());
         let mut held = Held::new(table.budget());
-        // A code and a region in each column; then the keys and the rows of a pair.
-        held.at_least(base.len() * (count * 2 * size_of::<u32>() + 2 * size_of::<(u64, u64, u64)>()))?;
+        // A code and a region in each column; then the keys and the rows of a pair, or counts of combinations; the classes.
+        let of_class = count * size_of::<u32>() + size_of::<(Vec<u32>, u64)>();
+        let of_base = count * 2 * size_of::<u32>() + 4 * size_of::<(u64, u64, u64)>();
+        held.at_least(base.len() * of_base + classes.len() * of_class)?;
         let columns =
             table.columns().iter().zip(shown).enumerate().map(|(at, (column, (regions, shows)))| {
                 let code_of = (0..base.len()).map(|class| table.code(base, class, at)).collect();
@@ -74,7 +76,7 @@ impl<'a> Shown<'a> {
             ColumnUtility {
                 column: column.column.name().to_owned(),
                 information_kept: rounded(self.information_kept(&[column])),
-                total_variation: rounded(p.iter().zip(&q).map(|(p, q)| (p - q).abs()).sum::<f64>() / 2.0),
+                total_variation: rounded(self.total_variation(&p, &q)),
                 wasserstein: column
                     .places
                     .as_deref()
@@ -101,7 +103,15 @@ impl<'a> Shown<'a> {
                 }
             }
         }
-        Ok(Utility { columns, pairs, queries: queries::ask(self) })
+        Ok(Utility { columns, pairs, queries: queries::errors(self) })
+    }
+
+    /// Returns the distance of two distributions; 1 if no row is kept.
+    fn total_variation(&self, p: &[f64], q: &[f64]) -> f64 {
+        match self.classes.is_empty() {
+            true => 1.0,
+            false => p.iter().zip(q).map(|(p, q)| (p - q).abs()).sum::<f64>() / 2.0,
+        }
     }
 
     /// Returns the share of the rows that have each value.
@@ -210,15 +220,9 @@ impl<'a> Shown<'a> {
     fn correlation_change(&self, one: usize, other: usize) -> Option<f64> {
         let [a, b] = [&self.columns[one], &self.columns[other]];
         let (x, y) = (a.places.as_deref()?, b.places.as_deref()?);
-        let moments = |spread: &Spread, places: &[Option<f64>]| {
-            let mut sums = [0.0; 3];
-            for place in spread.codes().filter_map(|code| places[code as usize]) {
-                [1.0, place, place * place].iter().zip(&mut sums).for_each(|(add, sum)| *sum += add);
-            }
-            sums.map(|sum| sum / ratio(spread.count() as u128, 1))
-        };
         let of_regions = |column: &ShownColumn<'_>, places: &[Option<f64>]| -> Vec<[f64; 3]> {
-            column.regions.iter().map(|spread| moments(spread, places)).collect()
+            let sums = Sums::of(places);
+            column.regions.iter().map(|spread| sums.mean(spread)).collect()
         };
         let (of_x, of_y) = (of_regions(a, x), of_regions(b, y));
         let (mut input, mut released) = (Joint::default(), Joint::default());
@@ -235,7 +239,40 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The sums over rows of which a correlation is made.
+/// The count, the sum and the sum of squares of the places below each code, NULL aside.
+struct Sums(Vec<[f64; 3]>);
+
+impl Sums {
+    fn of(places: &[Option<f64>]) -> Self {
+        let mut sums = vec![[0.0; 3]];
+        let mut sum = [0.0; 3];
+        for place in places {
+            if let Some(place) = place {
+                sum = [sum[0] + 1.0, sum[1] + place, sum[2] + place * place];
+            }
+            sums.push(sum);
+        }
+        Self(sums)
+    }
+
+    /// Returns the means over the values of a region: the share that is not NULL, the place and its square.
+    fn mean(&self, spread: &Spread) -> [f64; 3] {
+        let between = |first: u32, last: u32| {
+            let (below, up_to) = (self.0[first as usize], self.0[last as usize + 1]);
+            [up_to[0] - below[0], up_to[1] - below[1], up_to[2] - below[2]]
+        };
+        let sum = match spread {
+            Spread::Between(first, last) => between(*first, *last),
+            Spread::Each(codes) => codes.iter().fold([0.0; 3], |sum, code| {
+                let one = between(*code, *code);
+                [sum[0] + one[0], sum[1] + one[1], sum[2] + one[2]]
+            }),
+        };
+        sum.map(|sum| sum / ratio(spread.count() as u128, 1))
+    }
+}
+
+/// The sums from which a correlation is computed.
 #[derive(Default)]
 struct Joint {
     rows: f64,
@@ -247,7 +284,7 @@ struct Joint {
 }
 
 impl Joint {
-    /// Adds rows whose columns are independent, each with its share that is no NULL, its sum and its sum of squares.
+    /// Adds rows whose columns are independent, each with the share that is not NULL, the place and its square.
     fn add(&mut self, rows: f64, [x0, x1, x2]: [f64; 3], [y0, y1, y2]: [f64; 3]) {
         self.rows += rows * x0 * y0;
         self.x += rows * x1 * y0;
@@ -292,7 +329,7 @@ fn bits(values: impl Iterator<Item = u64>) -> f64 {
     log_of(all) - logs
 }
 
-/// Returns the shares of the values that are no NULL among themselves.
+/// Returns the values that are not NULL, their shares scaled to sum to 1.
 fn among_values(places: &[Option<f64>], shares: &[f64]) -> Option<Vec<(f64, f64)>> {
     let values = places.iter().zip(shares).filter_map(|(place, share)| Some(((*place)?, *share)));
     let values: Vec<(f64, f64)> = values.collect();

@@ -36,13 +36,6 @@ impl Spread {
         }
     }
 
-    pub(super) fn codes(&self) -> Box<dyn Iterator<Item = u32> + '_> {
-        match self {
-            Self::Between(first, last) => Box::new(*first..=*last),
-            Self::Each(codes) => Box::new(codes.iter().copied()),
-        }
-    }
-
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Between(first, last) => (last - first) as usize + 1,

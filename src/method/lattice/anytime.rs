@@ -44,7 +44,7 @@ pub struct Anytime {
 impl Method for Anytime {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
         let begun = Instant::now();
-        let mut enough = |evaluated: u64| match self.options.effort {
+        let mut enough = |evaluated: u64| match self.options.effort.unwrap_or_default() {
             Effort::Seconds(seconds) => begun.elapsed() >= Duration::from_secs(seconds),
             Effort::Nodes(nodes) => evaluated >= nodes,
         };

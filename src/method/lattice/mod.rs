@@ -28,8 +28,8 @@ pub struct Options {
     pub ranges: Vec<RangeInclusive<usize>>,
     /// How many of the best nodes to return, at least 1.
     pub top: usize,
-    /// The effort after which a method that need not finish gives up.
-    pub effort: Effort,
+    /// The effort after which a method that need not finish gives up, if one is given.
+    pub effort: Option<Effort>,
 }
 
 impl Options {
@@ -199,7 +199,7 @@ mod tests {
         let table = samarati();
         let requirements = [Requirement::of_sizes(KAnonymity::new(k).unwrap())];
         let ranges = table.heights().into_iter().map(|h| 0..=h).collect();
-        let options = Options { ranges, top, effort: Effort::Nodes(1_000) };
+        let options = Options { ranges, top, effort: Some(Effort::Nodes(1_000)) };
         LOSSES
             .iter()
             .filter(|objective| objective.needs() == Needs::Size)

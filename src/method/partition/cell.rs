@@ -1,5 +1,7 @@
 //! Cells: the values that the cuts leave to a part, whether or not its base classes have them.
 
+use std::sync::Arc;
+
 use crate::class::{ClassTable, EncodedColumn, GrowingRegion, Region};
 use crate::error::Result;
 
@@ -13,7 +15,7 @@ enum Codes {
     /// Those from one to another one, both included.
     Between(u32, u32),
     /// These, in order.
-    Each(Vec<u32>),
+    Each(Arc<[u32]>),
 }
 
 /// How many leaves a column shows before a cut and on both sides of it.
@@ -39,7 +41,7 @@ impl Cell {
             }
             Codes::Each(codes) => {
                 let (left, right) = codes.split_at(codes.partition_point(|one| *one <= code));
-                (Codes::Each(left.to_vec()), Codes::Each(right.to_vec()))
+                (Codes::Each(left.into()), Codes::Each(right.into()))
             }
         };
         self.parted(column, left, right)
@@ -47,8 +49,8 @@ impl Cell {
 
     /// Cuts a column into the codes that go left, and the others.
     pub(super) fn cut_off(self, column: usize, goes_left: impl Fn(u32) -> bool) -> (Self, Self) {
-        let (left, right) = self.0[column].iter().partition(|code| goes_left(*code));
-        self.parted(column, Codes::Each(left), Codes::Each(right))
+        let (left, right): (Vec<u32>, Vec<u32>) = self.0[column].iter().partition(|code| goes_left(*code));
+        self.parted(column, Codes::Each(left.into()), Codes::Each(right.into()))
     }
 
     fn parted(self, column: usize, left: Codes, right: Codes) -> (Self, Self) {
@@ -147,12 +149,12 @@ impl Codes {
         }
     }
 
-    /// Returns the region of the codes. All values without NULL are everything: both show no end.
+    /// Returns the region of the codes. All numbers without NULL are everything: neither shows an end.
     fn region(&self, column: &EncodedColumn) -> Result<Region> {
         let least = u32::from(column.has_null());
         match *self {
             Self::Between(first, last)
-                if first <= least
+                if (first == 0 || (first <= least && column.has_intervals()))
                     && last as usize + 1 == column.distinct()
                     && (first < last || column.distinct() == 1) =>
             {

@@ -25,7 +25,8 @@ fn cells_by_loss(table: &ClassTable, requirements: &[Requirement]) -> BTreeMap<V
         let values = codes.iter().filter(|code| **code > 0 || !column.has_null()).count();
         let all = column.distinct() - usize::from(column.has_null());
         // No end is shown, so that NULL makes no difference.
-        match values == all && (codes.len() > 1 || column.distinct() == 1) {
+        let is_all = codes.len() == column.distinct() || (values == all && column.has_intervals());
+        match is_all && (codes.len() > 1 || column.distinct() == 1) {
             true => column.leaves(),
             false => Region::around(column, codes.iter().copied().collect()).unwrap().leaves(column),
         }

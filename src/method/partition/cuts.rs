@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::cell::Cell;
-use crate::class::{Region, Union};
+use crate::class::{Held, Region, Union};
 use crate::error::{Error, Result};
 use crate::method::Problem;
 use crate::progress::CancelToken;
@@ -86,6 +86,12 @@ pub(in crate::method) struct Finished {
     pub(in crate::method) shown: Option<Box<[Region]>>,
 }
 
+/// Returns the bytes of what a class shows.
+fn bytes(shown: &[Region]) -> usize {
+    let of_set = |region: &Region| if let Region::Set(codes) = region { size_of_val(&**codes) } else { 0 };
+    size_of_val(shown) + shown.iter().map(of_set).sum::<usize>()
+}
+
 /// The parts that wait to be cut.
 struct Waiting<P> {
     parts: Vec<P>,
@@ -110,10 +116,10 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<F
     }
     let waiting = Mutex::new(Waiting { parts: vec![whole], busy: 0, finished: 0, has_failed: false });
     let changed = Condvar::new();
-    let cut_parts = || -> Result<(Vec<Finished>, u64)> {
+    let cut_parts = || -> Result<(Vec<Finished>, u64, Held)> {
         let (mut judge, mut scratch) =
             (Judge { union: union()?, stop: problem.stop, tried: 0 }, cuts.scratch()?);
-        let mut finished = Vec::new();
+        let (mut finished, mut held, mut shown_bytes) = (Vec::new(), Held::new(problem.table.budget()), 0);
         while let Some((part, _busy)) = next(&waiting, &changed) {
             problem.stop.check()?;
             match cuts.cut(part, &mut judge, &mut scratch)? {
@@ -121,6 +127,8 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<F
                 Cut::Final(part) => {
                     let classes = C::classes(&part).to_vec();
                     let shown = C::cell(&part).map(|cell| cell.regions(problem.table)).transpose()?;
+                    shown_bytes += shown.as_deref().map_or(0, bytes);
+                    held.at_least(shown_bytes)?;
                     let mut waiting = lock(&waiting);
                     waiting.finished += classes.len() as u64;
                     problem.progress.done(waiting.finished);
@@ -128,7 +136,7 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<F
                 }
             }
         }
-        Ok((finished, judge.tried))
+        Ok((finished, judge.tried, held))
     };
     let work = || {
         let result = cut_parts();
@@ -139,14 +147,15 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<F
         result
     };
     let work = &work;
-    let all: Vec<Result<(Vec<Finished>, u64)>> = std::thread::scope(|scope| {
+    let all: Vec<Result<(Vec<Finished>, u64, Held)>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..problem.threads.max(1)).map(|_| scope.spawn(work)).collect();
         let failed = || Err(Error::internal("partition: a thread panicked"));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
     });
     let (mut parts, mut tried) = (Vec::new(), 0);
     for result in all {
-        let (finished, cuts) = result?;
+        // Their memory is taken again when they become released classes.
+        let (finished, cuts, _held) = result?;
         parts.extend(finished);
         tried += cuts;
     }

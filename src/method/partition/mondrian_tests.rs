@@ -370,7 +370,7 @@ proptest! {
                 };
                 let class = class.unwrap();
                 let shown = |(at, column): (usize, &EncodedColumn)| {
-                    let label = released.regions()[class as usize][at].label(column, Ends::Closed).unwrap();
+                    let label = released.regions()[class as usize][at].label(column).unwrap();
                     label.write(column.hierarchy().input_type())
                 };
                 let (all, _) = found.entry(class).or_insert_with(|| (vec![], columns().map(shown).collect()));
