@@ -95,6 +95,12 @@ impl Region {
     pub fn label_of_cuts(&self, column: &EncodedColumn, kept: &[u32]) -> Result<RegionLabel> {
         match self {
             Self::Interval { first, last } if first < last => column.cut_label(*first, *last, kept),
+            // The rows of all its values may be suppressed.
+            Self::OrMissing { first, last }
+                if kept.get(kept.partition_point(|code| code < first)).is_none_or(|code| code > last) =>
+            {
+                Ok(RegionLabel::Missing)
+            }
             Self::OrMissing { first, last } if first < last => {
                 Ok(column.cut_label(*first, *last, kept)?.or_missing())
             }

@@ -107,6 +107,9 @@ fn cut_labels_cover(column: &EncodedColumn, region: &Region) {
     let data_type = column.hierarchy().input_type();
     let read = RegionLabel::parse(label.write(data_type).as_deref(), data_type);
     assert_eq!(read.write(data_type), label.write(data_type));
+    if let Region::OrMissing { .. } = region {
+        assert_eq!(region.label_of_cuts(column, &[0]).unwrap(), RegionLabel::Missing);
+    }
     for (value, code) in column.level(0).of_value().iter().enumerate() {
         let value = Value::read(column.values(), value).unwrap();
         let covers = read.covers(column.hierarchy(), &value).unwrap();
