@@ -61,6 +61,8 @@ def main():
                 for row in compare(table, policy, folder, k, ends):
                     method = " ".join([row["method"], *row["settings"].values()])
                     found = row.get("found")
+                    if not found and row["does_not_apply"]:
+                        continue
                     if not found:
                         raise SystemExit(f"{name}, k = {k}: {method} found nothing")
                     measures, utility = found["measures"], found["utility"]

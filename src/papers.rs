@@ -39,6 +39,17 @@ pub const LEFEVRE_2006: &str = "LeFevre et al. 2006";
 /// A. Gionis, T. Tassa: "k-anonymization with minimal loss of information", IEEE TKDE 21(2), 2009
 /// (non-uniform entropy).
 pub const GIONIS_TASSA_2009: &str = "Gionis & Tassa 2009";
+/// F. Prasser et al.: "Flexible data anonymization using ARX: current status and challenges ahead", Software: Practice and
+/// Experience 50(7), 2020 (local recoding by repeated searches).
+pub const PRASSER_2020: &str = "Prasser et al. 2020";
+/// M. Templ, A. Kowarik, B. Meindl: "Statistical disclosure control for micro-data using the R package sdcMicro", J. Statistical
+/// Software 67(4), 2015 (local suppression by the importance of columns).
+pub const TEMPL_2015: &str = "Templ et al. 2015";
+/// B. Fung, K. Wang, P. Yu: "Top-down specialization for information and privacy preservation", ICDE 2005.
+pub const FUNG_2005: &str = "Fung et al. 2005";
+/// J.-W. Byun, A. Kamra, E. Bertino, N. Li: "Efficient k-anonymization using clustering techniques", DASFAA 2007 (k-member
+/// clustering).
+pub const BYUN_2007: &str = "Byun et al. 2007";
 /// R. Motwani, Y. Xu: "Efficient algorithms for masking and finding quasi-identifiers", VLDB 2007
 /// workshop on secure data management (distinct and separation ratios, greedy search).
 pub const MOTWANI_XU_2007: &str = "Motwani & Xu 2007";

@@ -2,7 +2,7 @@
 
 use super::Held;
 use super::histograms::Histograms;
-use super::individuals::{ClassIndividuals, IndividualsByValue};
+use super::individuals::{ClassIndividuals, IndividualsByValue, Marked};
 use super::packing::Packing;
 use crate::model::{Counted, Distribution, ValueCount};
 
@@ -49,6 +49,16 @@ impl Classes {
     /// counted.
     pub fn size(&self, class: usize, rows: u64) -> u64 {
         self.members.as_ref().map_or(rows, |members| members.individuals.of(class).len() as u64)
+    }
+
+    /// Returns the individuals of several classes together, or their rows if no individuals are counted.
+    pub(crate) fn size_of(&self, classes: &[u32]) -> u64 {
+        let Some(members) = &self.members else {
+            return classes.iter().map(|class| self.rows_of(*class as usize)).sum();
+        };
+        let mut marked = Marked::none(members.individuals.all() as u64);
+        classes.iter().for_each(|class| marked.mark(members.individuals.of(*class as usize)));
+        marked.count()
     }
 
     /// Returns the numbers of the individuals of a class, each once, in arbitrary order; `None` if

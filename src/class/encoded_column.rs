@@ -229,6 +229,45 @@ impl EncodedColumn {
         let map = self.levels.get(from).and_then(|level| level.to_coarser.get(at));
         map.map(Vec::as_slice).ok_or_else(|| Error::internal("roll-up: no such level"))
     }
+
+    /// Returns the same column where each level-0 code has these rows. Its `of_value` and `values` stay those of all rows.
+    pub(super) fn among(&self, leaf_rows: &[u64]) -> Self {
+        let levels = self.levels.iter().zip(&self.levels[0].to_coarser).map(|(level, of_leaf)| {
+            let mut rows = vec![0u64; level.labels.len()];
+            of_leaf.iter().zip(leaf_rows).for_each(|(label, n)| rows[*label as usize] += n);
+            let there = || rows.iter().zip(&level.leaves).filter(|(rows, _)| **rows > 0);
+            EncodedLevel {
+                labels: ArrayRef::clone(&level.labels),
+                of_value: level.of_value.clone(),
+                leaves: level.leaves.clone(),
+                most_leaves: there().map(|(_, leaves)| *leaves).max().unwrap_or(0),
+                covered: there().map(|(rows, leaves)| u128::from(*rows) * u128::from(*leaves)).sum(),
+                entropy: entropy(of_leaf, &rows, leaf_rows),
+                to_coarser: level.to_coarser.clone(),
+                rows,
+            }
+        });
+        Self {
+            name: self.name.clone(),
+            hierarchy: self.hierarchy.clone(),
+            weight: self.weight,
+            values: ArrayRef::clone(&self.values),
+            levels: levels.collect(),
+            leaves: self.leaves,
+            places: self.places.clone(),
+        }
+    }
+
+    /// Returns the level-0 codes below each label of a level, in order, by the label's code.
+    ///
+    /// # Errors
+    /// An internal error for an unknown level.
+    pub(crate) fn values_by_label(&self, level: usize) -> Result<Vec<Vec<u32>>> {
+        let mut values = vec![Vec::new(); self.level(level).labels.len()];
+        let labels = (0u32..).zip(self.map(0, level)?);
+        labels.for_each(|(value, label)| values[*label as usize].push(value));
+        Ok(values)
+    }
 }
 
 /// Returns the distinct labels in the order of their first appearance, and the code of each given label.

@@ -86,6 +86,15 @@ impl MemberLists {
         }
     }
 
+    fn only(&self, classes: &[u32]) -> Self {
+        let (mut starts, mut items) = (vec![0], Vec::new());
+        for class in classes {
+            items.extend_from_slice(self.of(*class as usize));
+            starts.push(items.len());
+        }
+        Self { starts, items, all: self.all }
+    }
+
     /// Returns an upper bound of the member numbers.
     pub(super) fn all(&self) -> usize {
         self.all as usize
@@ -193,6 +202,16 @@ impl ClassIndividuals {
             IndividualsByValue { pairs, value_of: Arc::clone(&by_value.value_of), counts }.counted()
         });
         Self { by_value: by_value.collect(), individuals: self.individuals.regrouped(groups, seen) }
+    }
+
+    /// Returns those of some classes.
+    pub(super) fn only(&self, classes: &[u32]) -> Self {
+        let by_value = self.by_value.iter().map(|by_value| IndividualsByValue {
+            pairs: by_value.pairs.only(classes),
+            value_of: Arc::clone(&by_value.value_of),
+            counts: by_value.counts.only(classes),
+        });
+        Self { by_value: by_value.collect(), individuals: self.individuals.only(classes) }
     }
 
     /// Returns an upper bound of the member numbers in any of the lists.

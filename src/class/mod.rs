@@ -20,8 +20,10 @@ mod individuals;
 mod packing;
 mod places;
 mod region;
+mod region_growth;
 mod released_classes;
 mod roll_up;
+mod subset;
 mod union;
 
 use std::collections::BTreeMap;
@@ -149,6 +151,7 @@ pub struct ClassTable {
 }
 
 /// The rows per individual in a table.
+#[derive(Clone)]
 struct Individuals {
     count: u64,
     /// The number of individuals by their number of rows.

@@ -3,7 +3,7 @@
 /// The position of each column's code in a key, the column with the most values lowest. A code
 /// never straddles two words. Levels above 0 have at most as many labels as level 0, so one layout
 /// serves every node.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Packing {
     fields: Vec<Field>,
     words: usize,

@@ -66,6 +66,12 @@ impl Region {
         }
     }
 
+    /// Returns the bytes that what a class shows takes.
+    pub(crate) fn bytes_of(shown: &[Self]) -> usize {
+        let of_set = |region: &Self| if let Self::Set(codes) = region { size_of_val(&**codes) } else { 0 };
+        size_of_val(shown) + shown.iter().map(of_set).sum::<usize>()
+    }
+
     /// Returns the label of a region in its canonical form, as those of released classes are.
     ///
     /// # Errors
@@ -104,14 +110,21 @@ impl Region {
             Self::OrMissing { first, last } if first < last => {
                 Ok(column.cut_label(*first, *last, kept)?.or_missing())
             }
-            Self::Set(codes) => {
-                let held = codes.iter().copied().filter(|code| kept.binary_search(code).is_ok());
-                match *held.collect::<Vec<u32>>() {
-                    [code] if column.has_intervals() => column.leaf_label(code),
-                    ref held => column.set_label(held),
-                }
-            }
-            region => region.label(column),
+            region => region.label_among(column, kept),
+        }
+    }
+
+    /// Returns the label of the region among the `kept` codes, which are in order: a set names no value of suppressed rows alone.
+    /// The set of a label whose text means something else names all values that have the label.
+    ///
+    /// # Errors
+    /// The errors of [`label`](Self::label).
+    pub fn label_among(&self, column: &EncodedColumn, kept: &[u32]) -> Result<RegionLabel> {
+        let Self::Set(codes) = self else { return self.label(column) };
+        let held = codes.iter().copied().filter(|code| kept.binary_search(code).is_ok());
+        match *held.collect::<Vec<u32>>() {
+            [code] if column.has_intervals() => column.leaf_label(code),
+            ref held => column.set_label(held),
         }
     }
 
@@ -258,8 +271,8 @@ impl<'a> LabelTexts<'a> {
     fn label(&self, level: usize, code: u32) -> Result<Region> {
         let column = self.column;
         let with_label = || -> Result<Vec<u32>> {
-            let labels = column.map(0, level)?;
-            Ok((0u32..).zip(labels).filter(|(_, label)| **label == code).map(|(value, _)| value).collect())
+            let labels = (0u32..).zip(column.map(0, level)?);
+            Ok(labels.filter(|(_, label)| **label == code).map(|(value, _)| value).collect())
         };
         let label = Value::read(column.level(level).labels(), code as usize)?;
         if column.has_intervals() {
@@ -296,6 +309,11 @@ impl EncodedColumn {
         self.level(0).labels().is_null(0)
     }
 
+    /// Returns codes in order without that of NULL.
+    pub(crate) fn without_null<'a>(&self, codes: &'a [u32]) -> &'a [u32] {
+        codes.strip_prefix(&[0]).filter(|_| self.has_null()).unwrap_or(codes)
+    }
+
     pub(crate) fn has_intervals(&self) -> bool {
         self.hierarchy().has_intervals()
     }
@@ -309,7 +327,7 @@ impl EncodedColumn {
     /// Returns the label of the values above those below the first code and up to the last one's, without an end at the least
     /// or the greatest of the kept ones.
     fn cut_label(&self, first: u32, last: u32, kept: &[u32]) -> Result<RegionLabel> {
-        let kept = kept.strip_prefix(&[0]).filter(|_| self.has_null()).unwrap_or(kept);
+        let kept = self.without_null(kept);
         let (below, up_to) =
             (kept.partition_point(|code| *code < first), kept.partition_point(|code| *code <= last));
         let greatest = kept.get(up_to.wrapping_sub(1)).filter(|code| **code >= first);

@@ -3,6 +3,7 @@
 use super::region::{LabelTexts, Region};
 use super::{ClassTable, Held};
 use crate::error::{Error, Result};
+use crate::generalize::RegionLabel;
 
 /// Maps each base class to a released class or to none, and holds for each released class one region
 /// per column.
@@ -14,12 +15,16 @@ use crate::error::{Error, Result};
 pub struct ReleasedClasses {
     class_of_base: Vec<Option<u32>>,
     regions: Vec<Box<[Region]>>,
+    /// What each class shows, where that is not the label of its regions among the values of this table.
+    labels: Option<Vec<Box<[RegionLabel]>>>,
     _held: Held,
 }
 
 impl PartialEq for ReleasedClasses {
     fn eq(&self, other: &Self) -> bool {
-        self.class_of_base == other.class_of_base && self.regions == other.regions
+        self.class_of_base == other.class_of_base
+            && self.regions == other.regions
+            && self.labels == other.labels
     }
 }
 
@@ -84,7 +89,39 @@ impl ReleasedClasses {
             return broken("a class without a base class");
         }
         let (class_of_base, regions) = without_repeats(class_of_base, regions)?;
-        Ok(Self { class_of_base, regions, _held: held })
+        Ok(Self { class_of_base, regions, labels: None, _held: held })
+    }
+
+    /// Checks classes that show `labels` of another table, each of which covers the same values of this table as its region.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_labels(
+        table: &ClassTable,
+        class_of_base: Vec<Option<u32>>,
+        regions: Vec<Box<[Region]>>,
+        labels: Vec<Box<[RegionLabel]>>,
+    ) -> Result<Self> {
+        let mut held = Held::new(table.budget());
+        held.at_least(size_of_val(&*class_of_base))?;
+        let earlier = class_of_base.clone();
+        let mut released = Self::new(table, class_of_base, regions)?;
+        // Of classes that show the same here, the labels of the first base class's.
+        let mut number_of: Vec<Option<u32>> = vec![None; released.regions.len()];
+        for (class, earlier) in released.class_of_base.iter().zip(earlier) {
+            let Some(class) = class else { continue };
+            number_of[*class as usize] = number_of[*class as usize].or(earlier);
+        }
+        let label = |number: Option<u32>| number.and_then(|number| labels.get(number as usize)).cloned();
+        let labels: Option<Vec<_>> = number_of.into_iter().map(label).collect();
+        released.labels =
+            Some(labels.ok_or_else(|| Error::internal("released classes: a class without labels"))?);
+        Ok(released)
+    }
+
+    /// Returns what a class shows in a column in place of the label of its region, if that is given.
+    pub(crate) fn label(&self, class: usize, column: usize) -> Option<&RegionLabel> {
+        self.labels.as_ref()?.get(class)?.get(column)
     }
 
     /// Returns the released class of each base class; `None` for a suppressed one.
@@ -123,9 +160,7 @@ fn without_repeats(mut class_of_base: Vec<Option<u32>>, regions: Vec<Box<[Region
 
 /// Returns the bytes that regions take.
 fn bytes(regions: &[Box<[Region]>]) -> usize {
-    let of_set = |region: &Region| if let Region::Set(codes) = region { size_of_val(&**codes) } else { 0 };
-    let of_class = |shown: &[Region]| size_of_val(shown) + shown.iter().map(of_set).sum::<usize>();
-    size_of_val(regions) + regions.iter().map(|shown| of_class(shown)).sum::<usize>()
+    size_of_val(regions) + regions.iter().map(|shown| Region::bytes_of(shown)).sum::<usize>()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::generalize::Descriptor;
-use crate::method::best;
+use crate::method::partition::mondrian;
 pub(crate) use crate::plural::{grouped, plural};
 pub(crate) use crate::release::nodes_of;
 use crate::release::publish::record::ModelRecord;
@@ -33,9 +33,9 @@ pub(crate) fn model_text(model: &ModelRecord, in_input: Option<f64>) -> String {
 
 /// Describes a search without a lattice.
 pub(crate) fn steps_by(method: &str, steps: u64) -> String {
-    let steps = match method == best::DOC.name {
-        true => plural(steps, "step", "steps"),
-        false => plural(steps, "cut tried", "cuts tried"),
+    let steps = match method == mondrian::ROW.doc.name {
+        true => plural(steps, "cut tried", "cuts tried"),
+        false => plural(steps, "step", "steps"),
     };
     format!("{steps} by {method}")
 }

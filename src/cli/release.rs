@@ -17,16 +17,19 @@ use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
-use crate::release::publish::record::{FileRecord, LevelRecord, ModelRecord, RecodingRecord, RegionsRecord};
+use crate::release::publish::record::{
+    FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord, RegionsRecord,
+};
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
-use crate::release::{Released, release};
+use crate::release::{Released, release, release_again};
 
 /// Write a verified anonymized copy of a table, or refuse and explain why.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   kanon release patients.parquet --policy patients.toml --to patients_safe
+  kanon release tonight.parquet --recoding patients_safe.private.json --to tonight_safe
 
 Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
 patients_safe.private.json beside it, which may not. Nothing appears under --to before it is verified.")]
@@ -34,8 +37,12 @@ pub(crate) struct Release {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,
     /// The policy: roles, hierarchies and requirements.
-    #[arg(long, value_name = "FILE")]
-    policy: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
+    policy: Option<PathBuf>,
+    /// The private record of an earlier release: apply its policy and its recoding to this input, or refuse if they do
+    /// not hold for it. The schema stays, and a class shows what it showed.
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    recoding: Option<PathBuf>,
     /// The folder to create; must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
@@ -49,13 +56,20 @@ pub(crate) struct Release {
 
 impl Release {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = PolicyFile::open(&self.policy)?;
+        let earlier = self.recoding.as_deref().map(earlier).transpose()?;
+        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
         let input = Input::find(&self.input)?;
         if let Some(path) = &self.report {
             check_report(path, &self.to, self.overwrite)?;
         }
-        let source = PolicySource { spec: &policy.spec, text: &policy.text, files: &policy.folder };
-        let mut released = release(run, &input, &source, &self.to, self.overwrite).await?;
+        let mut released = match (&policy, &earlier) {
+            (Some(policy), _) => {
+                let source = PolicySource { spec: &policy.spec, text: &policy.text, files: &policy.folder };
+                release(run, &input, &source, &self.to, self.overwrite).await?
+            }
+            (None, Some(earlier)) => release_again(run, &input, earlier, &self.to, self.overwrite).await?,
+            (None, None) => return Err(Error::policy("give the policy with --policy")),
+        };
         if let Some(path) = &self.report {
             let report = json!({ "public": &released.public, "private": &released.private });
             let written =
@@ -137,6 +151,9 @@ impl Release {
         line(
             "search",
             match search.nodes {
+                None if self.recoding.is_some() => {
+                    "none: the recoding of the earlier release again".to_owned()
+                }
                 None => {
                     let steps = steps_by(&search.method, search.evaluated);
                     let by = search.best.first().and_then(|best| best.by.as_ref());
@@ -152,8 +169,8 @@ impl Release {
         );
         line("chosen", chosen);
         line("costs", costs);
-        if is_coarse {
-            let (input, policy) = (in_shell(&self.input), in_shell(&self.policy.display().to_string()));
+        if let (true, Some(policy)) = (is_coarse, &self.policy) {
+            let (input, policy) = (in_shell(&self.input), in_shell(&policy.display().to_string()));
             line(
                 "compare",
                 format!("kanon search {input} --policy {policy} --compare: what other methods keep"),
@@ -202,6 +219,18 @@ impl Release {
         );
         Ok(text)
     }
+}
+
+/// Reads the private record of an earlier release.
+fn earlier(path: &Path) -> Result<PrivateRecord> {
+    let place = format!("--recoding {}", path.display());
+    if !path.exists() {
+        return Err(Error::policy("no such file").at(place));
+    }
+    PrivateRecord::read(path)?.ok_or_else(|| {
+        let expected = "expected the private record of a release, such as patients_safe.private.json";
+        Error::policy(expected).at(place)
+    })
 }
 
 /// Above this mean of the columns' losses a release points to other methods.

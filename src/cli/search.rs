@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Done;
 use super::numbers::{grouped, integer, nodes_of, percent, percent_of, plural, rows, steps_by, warning_line};
@@ -182,12 +182,12 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
                 let of_its_kind = if proven { ", proven best of its kind" } else { "" };
                 text += &format!("          {}", describe(policy, classes, &best));
                 text += &format!("          {took}{of_its_kind}\n");
-                let (mut one, utility) = (node(policy, classes, &best)?, utility(policy, classes, &best)?);
+                let (mut node, utility) = node_and_utility(policy, classes, &best)?;
                 text += &format!("          {}\n", utility_text(&utility));
                 let utility = serde_json::to_value(utility);
-                one["utility"] =
+                node["utility"] =
                     utility.map_err(|_| Error::internal("search: the utility cannot be serialized"))?;
-                found = Some(one);
+                found = Some(node);
             }
             Attempt::Nothing => {
                 text += &format!("          found nothing that satisfies the policy\n          {took}\n");
@@ -209,20 +209,6 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
     }
     let json = json!({ "objective": objective, "warning": warning, "methods": rows });
     Ok(Done { text, json, holds })
-}
-
-/// Returns what a recoding keeps.
-fn utility(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<Utility> {
-    match &found.recoding {
-        Recoding::Levels(levels) => {
-            let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-            Utility::of_node(&EvaluatedNode::new(classes, levels, &rolled, &policy.requirements))
-        }
-        Recoding::Classes(released) => {
-            let merged = classes.merge(released)?;
-            Utility::of_regions(&EvaluatedRegions::new(classes, released, &merged, &policy.requirements))
-        }
-    }
 }
 
 /// Describes what a recoding keeps: `keeps 71 % of the information in a column, 55 % in two; half of random counts within 12 %`.
@@ -288,29 +274,45 @@ fn levels_text(policy: &Policy, levels: &[usize]) -> String {
 }
 
 /// Returns a recoding with every loss measure that applies to it.
-fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<serde_json::Value> {
+fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<Value> {
+    Ok(judged(policy, classes, found, |_| Ok(()), |_| Ok(()))?.0)
+}
+
+/// Returns a recoding with every loss measure that applies to it, and what it keeps.
+fn node_and_utility(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<(Value, Utility)> {
+    judged(policy, classes, found, Utility::of_node, Utility::of_regions)
+}
+
+/// Evaluates a recoding; returns it with every loss measure that applies to it, and another figure.
+fn judged<T>(
+    policy: &Policy,
+    classes: &ClassTable,
+    found: &Candidate,
+    of_node: impl Fn(&EvaluatedNode<'_>) -> Result<T>,
+    of_regions: impl Fn(&EvaluatedRegions<'_>) -> Result<T>,
+) -> Result<(Value, T)> {
     let sensitive = policy.columns.iter().filter(|(_, role)| *role == Role::Sensitive).count();
     let one_column = sensitive == 1 && classes.sensitive().len() == 1;
     let known = LOSSES.iter().filter(|loss| loss.needs() == Needs::Size || one_column);
-    let (name, recoding, losses): (_, _, Vec<(&str, f64)>) = match &found.recoding {
+    let (name, recoding, losses, figure): (_, _, Vec<(&str, f64)>, _) = match &found.recoding {
         Recoding::Levels(levels) => {
             let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
             let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
             let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
             let levels: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
             let losses = known.map(|loss| (loss.doc().name, loss.value(&judged)));
-            ("levels", json!(levels), losses.collect())
+            ("levels", json!(levels), losses.collect(), of_node(&judged)?)
         }
         Recoding::Classes(released) => {
             let merged = classes.merge(released)?;
             let judged = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
             let losses =
                 known.filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&judged))));
-            ("regions", json!(released.regions().len()), losses.collect())
+            ("regions", json!(released.regions().len()), losses.collect(), of_regions(&judged)?)
         }
     };
     let measures = losses.into_iter().map(|(name, loss)| (name.to_owned(), plain_number(loss)));
-    Ok(json!({
+    let node = json!({
         name: recoding,
         "value": found.loss,
         "suppressed_rows": found.suppressed_rows,
@@ -319,5 +321,6 @@ fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<serd
         "min_class": found.min_class,
         "by": found.by.as_ref().map(ToString::to_string),
         "measures": measures.collect::<serde_json::Map<_, _>>(),
-    }))
+    });
+    Ok((node, figure))
 }

@@ -1,26 +1,25 @@
 //! The method `best`: tries every other method and takes the recoding that loses least.
 //!
-//! The lattice is searched first: by `anytime` if the policy gives an `effort` or there are more than 100,000 nodes (then within
-//! 1,000 nodes), else to its end. Each class of the node found then shows the finest regions around its own values, as the
-//! classes of other methods do, rather than the labels of its levels (under `ends = "cuts"` these labels). After that come the methods that make classes of their
-//! own, with every choice that their parameters allow. Candidates of equal loss stay in this order.
+//! The lattice is searched first: by `anytime` if the policy gives an `effort` or there are more than 100,000 nodes (then
+//! within 1,000 nodes), else to its end. Each class of the node found then shows the finest regions around its own values
+//! rather than the labels of its levels; under `ends = "cuts"` it shows these labels. After that come the methods that make
+//! classes of their own, with every choice that their parameters allow. Candidates of equal loss stay in this order.
 //!
 //! # Contract
-//! The loss is at most that of any method tried that makes classes of its own. A node of the lattice loses at most as much by
-//! regions as by its labels, but for columns in which a value has the same text as a label above it: the region must then be
-//! read as the label. The loss is not proven best. Methods that cannot do what the policy says are left
-//! out, such as those that choose no levels where a column has a `max_level`; a `min_level` is refused, because a class may
-//! show values finer than its labels. The schema is the same whichever method
-//! wins: every quasi-identifier shows regions as text. The same bytes for any number of threads, unless the effort is given
-//! in seconds.
+//! The loss is at most that of any method tried that makes classes of its own, and is not proven best. A node of the lattice
+//! loses at most as much by regions as by its labels, but for columns in which a value has the same text as a label above it:
+//! the region must then be read as the label. Methods that cannot do what the policy says are left out, such as those that
+//! choose no levels where a column has a `max_level`; a `min_level` is refused, because a class may show values finer than
+//! its labels. The schema is the same whichever method wins: every quasi-identifier shows regions as text. The same bytes for
+//! any number of threads, unless the effort is given in seconds. A method that runs out of memory is left out.
 
 use std::time::{Duration, Instant};
 
 use super::lattice::{Effort, Options};
-use super::partition::cuts::Finished;
+use super::partition::nodes::Node;
 use super::partition::{candidate, released};
 use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, shows_regions, variants};
-use crate::class::{ClassTable, EncodedColumn, Held, Region, ReleasedClasses};
+use crate::class::{ClassTable, ReleasedClasses};
 use crate::doc::Doc;
 use crate::error::{Error, Kind, Result};
 use crate::generalize::Ends;
@@ -65,7 +64,7 @@ pub enum Attempt {
     },
     /// It found nothing within the policy.
     Nothing,
-    /// The policy says something that the method cannot do: the reason.
+    /// The policy says something that the method cannot do, or memory ran out: the reason.
     DoesNotApply(String),
 }
 
@@ -73,12 +72,11 @@ pub enum Attempt {
 /// those that found nothing or do not apply.
 ///
 /// # Errors
-/// A data error when memory runs out, an interruption.
+/// An interruption.
 pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&MethodSpec>) -> Result<Vec<Tried>> {
     let methods = methods(options, lattice).into_iter();
     // A method that is named keeps its own effort.
-    let effort = if lattice.is_some() { options.effort } else { Some(options.effort.unwrap_or(EFFORT)) };
-    let within = &Options { effort, ..options.clone() };
+    let within = &if lattice.is_some() { options.clone() } else { within_effort(options) };
     let mut all = methods.map(|method| attempt(problem, within, method)).collect::<Result<Vec<_>>>()?;
     let loss = |tried: &Tried| match &tried.result {
         Attempt::Found { best, .. } => best.loss,
@@ -89,6 +87,10 @@ pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&Method
     Ok(all)
 }
 
+fn within_effort(options: &Options) -> Options {
+    Options { effort: Some(options.effort.unwrap_or(EFFORT)), ..options.clone() }
+}
+
 /// Searches by one method.
 fn attempt(problem: &Problem<'_>, options: &Options, method: MethodSpec) -> Result<Tried> {
     let begin = Instant::now();
@@ -97,7 +99,10 @@ fn attempt(problem: &Problem<'_>, options: &Options, method: MethodSpec) -> Resu
             let found = best.into_iter().next().map(|best| Attempt::Found { best, proven });
             (found.unwrap_or(Attempt::Nothing), evaluated)
         }
-        Err(error) if error.kind() == Kind::Policy => (Attempt::DoesNotApply(error.to_string()), 0),
+        // What is refused for its data here is out of memory; another method may need less.
+        Err(error) if matches!(error.kind(), Kind::Policy | Kind::Data) => {
+            (Attempt::DoesNotApply(error.to_string()), 0)
+        }
         Err(error) => return Err(error),
     };
     Ok(Tried { method, result, steps, time: begin.elapsed() })
@@ -116,83 +121,39 @@ fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
 
 /// Tries every method and returns the best recoding of each, which shows regions, best first.
 pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome> {
-    let within = &Options { top: 1, effort: Some(options.effort.unwrap_or(EFFORT)), ..options.clone() };
-    let (mut best, mut evaluated) = (Vec::new(), 0);
+    let within = &Options { top: 1, ..within_effort(options) };
+    let (mut best, mut evaluated, mut does_not_apply) = (Vec::new(), 0, None);
     for method in methods(options, None) {
         let tried = attempt(problem, within, method)?;
         evaluated += tried.steps;
-        let Attempt::Found { best: found, .. } = tried.result else { continue };
+        let found = match tried.result {
+            Attempt::Found { best, .. } => best,
+            Attempt::Nothing => continue,
+            Attempt::DoesNotApply(why) => {
+                does_not_apply = Some(why);
+                continue;
+            }
+        };
         let found = match &found.recoding {
             Recoding::Classes(_) => Some(found),
-            Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels)?)?,
+            Recoding::Levels(levels) => candidate(problem, as_regions(problem.table, levels, problem.ends)?)?,
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));
+    }
+    if let (true, Some(why)) = (best.is_empty() && evaluated == 0, does_not_apply) {
+        return Err(Error::data(why));
     }
     // Stable: equal losses stay in the order of the methods.
     best.sort_by(|a, b| a.loss.total_cmp(&b.loss));
     Ok(Outcome { best, nodes: None, evaluated, proven: false, bound: None })
 }
 
-/// Returns the classes of a node. They show the finest regions around their values, or the labels of the levels where they
-/// show cuts.
-fn as_regions(problem: &Problem<'_>, levels: &[usize]) -> Result<ReleasedClasses> {
-    if problem.ends == Ends::Cuts {
-        return as_labels(problem.table, levels);
-    }
-    let sets = classes_of(problem.table, levels)?.into_iter();
-    released(problem.table, sets.map(|classes| Finished { classes, shown: None }).collect())
-}
-
-/// Returns the classes of a node, which show the labels of the levels.
-pub(crate) fn as_labels(table: &ClassTable, levels: &[usize]) -> Result<ReleasedClasses> {
-    let columns = table.columns().iter().zip(levels);
-    let labels = columns.map(|(column, level)| Ok((column.map(0, *level)?, labels(column, *level)?)));
-    let labels = labels.collect::<Result<Vec<_>>>()?;
-    let parts = classes_of(table, levels)?.into_iter().map(|classes| {
-        let first = classes.first().ok_or_else(|| Error::internal("best: a class without a base class"))?;
-        let regions = labels.iter().enumerate().map(|(at, (label_of, regions))| {
-            let value = table.code(table.base(), *first as usize, at);
-            regions[label_of[value as usize] as usize].clone()
-        });
-        let shown = Some(regions.collect());
-        Ok(Finished { classes, shown })
-    });
-    released(table, parts.collect::<Result<_>>()?)
-}
-
-/// Returns the region of each label of a level.
-fn labels(column: &EncodedColumn, level: usize) -> Result<Vec<Region>> {
-    let all = (0u32..).take(column.level(level).leaves().len());
-    if level == 0 || level == column.height() || !column.has_intervals() {
-        return Ok(all.map(|code| Region::Label { level, code }).collect());
-    }
-    let mut values: Vec<Vec<u32>> = all.map(|_| Vec::new()).collect();
-    (0u32..).zip(column.map(0, level)?).for_each(|(value, label)| values[*label as usize].push(value));
-    let region = |values: Vec<u32>| match *values.as_slice() {
-        [first, .., last] if (last - first) as usize + 1 == values.len() => Region::Interval { first, last },
-        _ => Region::Set(values.into()),
-    };
-    Ok(values.into_iter().map(region).collect())
-}
-
-/// Returns the classes of a node as sets of base classes.
-///
-/// # Errors
-/// A data error when memory runs out.
-fn classes_of(table: &ClassTable, levels: &[usize]) -> Result<Vec<Vec<u32>>> {
-    let base = table.base();
-    let mut held = Held::new(table.budget());
-    // Its place in the order and in its class, which may be one of its own.
-    held.at_least(base.len() * (2 * size_of::<u32>() + size_of::<Vec<u32>>()))?;
-    let columns = table.columns().iter().zip(levels);
-    let labels = columns.map(|(column, level)| column.map(0, *level)).collect::<Result<Vec<_>>>()?;
-    let compare = |a: &u32, b: &u32| {
-        let label = |class: u32, at: usize| labels[at][table.code(base, class as usize, at) as usize];
-        (0..labels.len()).map(|at| label(*a, at)).cmp((0..labels.len()).map(|at| label(*b, at)))
-    };
-    let mut order: Vec<u32> = (0u32..).take(base.len()).collect();
-    order.sort_unstable_by(compare);
-    Ok(order.chunk_by(|a, b| compare(a, b).is_eq()).map(<[u32]>::to_vec).collect())
+/// Returns the classes of a node. They show the finest regions around their values; under `ends = "cuts"` the labels of the
+/// levels.
+pub(crate) fn as_regions(table: &ClassTable, levels: &[usize], ends: Ends) -> Result<ReleasedClasses> {
+    let node = Node::new(table, levels, ends)?;
+    let classes = node.classes((0u32..).take(table.base().len()).collect())?;
+    released(table, classes.into_iter().map(|class| node.part(class)).collect::<Result<_>>()?)
 }
 
 #[cfg(test)]
@@ -231,7 +192,8 @@ mod tests {
                 Attempt::Found { best, .. } => Some((&tried.method, best)),
                 Attempt::Nothing => None,
                 Attempt::DoesNotApply(why) => {
-                    assert!(!top_is_allowed && why.starts_with("columns.b: "), "{}: {why}", tried.method);
+                    let place = if tried.method.name == "clusters" && shows_cuts && top_is_allowed { "output.ends: " } else { "columns.b: " };
+                    assert!((shows_cuts || !top_is_allowed) && why.starts_with(place), "{}: {why}", tried.method);
                     None
                 }
             });

@@ -162,6 +162,22 @@ impl MethodRow {
         }
     }
 
+    /// Returns whether no class shows anything coarser than a label of a level that the policy allows.
+    pub(crate) fn keeps_max_level(&self) -> bool {
+        match self {
+            Self::Lattice(_) | Self::Best(_) => true,
+            Self::Partition(row) => row.keeps_max_level,
+        }
+    }
+
+    /// Returns whether classes can show what a choice that does not look at single values leaves to them.
+    pub(crate) fn shows_cuts(&self) -> bool {
+        match self {
+            Self::Lattice(_) | Self::Best(_) => true,
+            Self::Partition(row) => row.shows_cuts,
+        }
+    }
+
     /// Returns the method's parameters.
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
@@ -176,7 +192,11 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Lattice(lattice::exhaustive::ROW),
     MethodRow::Lattice(lattice::optimal::ROW),
     MethodRow::Lattice(lattice::anytime::ROW),
+    MethodRow::Partition(partition::local::ROW),
+    MethodRow::Partition(partition::subtree::ROW),
+    MethodRow::Partition(partition::cells::ROW),
     MethodRow::Partition(partition::mondrian::ROW),
+    MethodRow::Partition(partition::clusters::ROW),
     MethodRow::Best(best::DOC),
 ];
 
@@ -213,6 +233,13 @@ pub(crate) fn chooses_no_levels(method: &str) -> String {
     )
 }
 
+/// Returns why a method whose classes are made by no cuts refuses to show cuts.
+pub(crate) fn makes_no_cuts(method: &str) -> String {
+    format!(
+        "`{method}` makes no cuts that a class could show; use \"values\" or \"closed\", or another method"
+    )
+}
+
 /// In a lattice of fewer nodes, visiting all of them is faster than making a bound.
 const FEW: u64 = 64;
 
@@ -246,32 +273,29 @@ pub fn search(
             problem.progress.begin(Phase::Search, options.nodes());
             (row.make)(options.clone()).search(problem)
         }
-        MethodRow::Partition(row) => {
-            let is_limited =
-                |column: &EncodedColumn, allowed: &RangeInclusive<usize>| *allowed != (0..=column.height());
-            refuse_limits(row.doc.name, problem, options, is_limited)?;
-            row.with(&method.settings)?.search(problem)
+        MethodRow::Partition(of_partition) => {
+            refuse_limits(row, problem, options)?;
+            if problem.ends == Ends::Cuts && !row.shows_cuts() {
+                return Err(Error::policy(makes_no_cuts(row.doc().name)).at("output.ends"));
+            }
+            of_partition.with(&method.settings, options)?.search(problem)
         }
-        MethodRow::Best(doc) => {
-            // A class shows nothing coarser than the labels of its levels, but maybe something finer.
-            refuse_limits(doc.name, problem, options, |_, allowed| *allowed.start() > 0)?;
+        MethodRow::Best(_) => {
+            refuse_limits(row, problem, options)?;
             best::search(problem, options)
         }
     };
     Ok((row.doc().name, outcome?))
 }
 
-/// Refuses columns whose levels are limited.
-fn refuse_limits(
-    method: &str,
-    problem: &Problem<'_>,
-    options: &lattice::Options,
-    is_limited: impl Fn(&EncodedColumn, &RangeInclusive<usize>) -> bool,
-) -> Result<()> {
-    let mut columns = problem.table.columns().iter().zip(&options.ranges);
-    match columns.find(|(column, allowed)| is_limited(column, allowed)) {
+/// Refuses limits of levels that a method whose classes show regions of their own cannot keep.
+fn refuse_limits(row: &MethodRow, problem: &Problem<'_>, options: &lattice::Options) -> Result<()> {
+    let is_limited = |(column, allowed): &(&EncodedColumn, &RangeInclusive<usize>)| {
+        *allowed.start() > 0 || (*allowed.end() < column.height() && !row.keeps_max_level())
+    };
+    match problem.table.columns().iter().zip(&options.ranges).find(is_limited) {
         Some((column, _)) => {
-            Err(Error::policy(chooses_no_levels(method)).at(format!("columns.{}", column.name())))
+            Err(Error::policy(chooses_no_levels(row.doc().name)).at(format!("columns.{}", column.name())))
         }
         None => Ok(()),
     }

@@ -8,7 +8,9 @@ use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{Effort, anytime};
-use crate::method::{AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, shows_regions};
+use crate::method::{
+    AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, shows_regions,
+};
 use crate::parameter::{Parameter, Setting};
 
 /// The key of the method.
@@ -123,12 +125,15 @@ impl PolicySpec {
             let why = format!("`{name}` measures levels, and `{method}` shows none; use one of {others}");
             return Err(Error::policy(why).at("objective"));
         }
-        // Of the methods that `best` tries, some choose levels; a class shows nothing coarser than its labels.
-        let tries_levels = method == best::DOC.name;
+        let row = METHODS.iter().find(|row| row.doc().name == method);
+        if self.ends == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
+            return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
+        }
+        let keeps_max_level = row.is_none_or(MethodRow::keeps_max_level);
         for column in &self.columns {
             let limits = [
                 ("min_level", column.min_level > 0),
-                ("max_level", column.max_level.is_some() && !tries_levels),
+                ("max_level", column.max_level.is_some() && !keeps_max_level),
             ];
             if let Some((key, _)) = limits.into_iter().find(|(_, is_broken)| *is_broken) {
                 return Err(Error::policy(chooses_no_levels(method)).at(join(&column.path(), key)));

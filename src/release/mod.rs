@@ -5,6 +5,7 @@
 //! sink, the other the engine's spill file (`verified_rows.rs`). The other entry points stop earlier:
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
+mod again;
 pub mod apply;
 mod check_record;
 mod concrete_recoding;
@@ -35,6 +36,7 @@ use crate::engine::{Resources, Run};
 use crate::error::Result;
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
+use crate::policy::PolicySpec;
 use crate::progress::Phase;
 use crate::release::pipeline::{Passed, recode_and_verify};
 use crate::release::publish::make_record::{
@@ -80,6 +82,33 @@ pub async fn release(
     out: &Path,
     overwrite: bool,
 ) -> Result<Released> {
+    release_by(run, input, source, None, out, overwrite).await
+}
+
+/// Releases `input` to the folder `out` under the policy and by the recoding of an earlier release; nothing is searched.
+///
+/// # Errors
+/// An unmet error if the recoding does not hold for the input; any other failure. `out` then stays as it was.
+pub async fn release_again(
+    run: &Run<'_>,
+    input: &Input,
+    earlier: &PrivateRecord,
+    out: &Path,
+    overwrite: bool,
+) -> Result<Released> {
+    let spec = PolicySpec::parse(&earlier.policy)?;
+    let source = PolicySource { spec: &spec, text: &earlier.policy, files: &earlier.hierarchies };
+    release_by(run, input, &source, Some(earlier), out, overwrite).await
+}
+
+async fn release_by(
+    run: &Run<'_>,
+    input: &Input,
+    source: &PolicySource<'_>,
+    earlier: Option<&PrivateRecord>,
+    out: &Path,
+    overwrite: bool,
+) -> Result<Released> {
     let staging = Staging::begin(out, overwrite, input)?;
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
 
@@ -97,8 +126,11 @@ pub async fn release(
         duplicates,
     };
 
-    let (method, mut outcome) = tokio::task::block_in_place(|| search(run, policy, &classes, 1))?;
-    let searched = search_record(policy, method, &outcome);
+    let (method, mut outcome) = tokio::task::block_in_place(|| match earlier {
+        None => search(run, policy, &classes, 1).map(|(method, outcome)| (method.to_owned(), outcome)),
+        Some(record) => Ok((record.search.method.clone(), again::again(run, &loaded, &classes, record)?)),
+    })?;
+    let searched = search_record(policy, &method, &outcome);
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain);
@@ -121,6 +153,7 @@ pub async fn release(
         &chosen.shown,
         searched,
         utility,
+        earlier.map(|record| record.release.clone()),
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);

@@ -93,9 +93,10 @@ fn labels(
         };
         let labels = kept.iter().map(|(class, _)| {
             let region = &released.regions()[*class][at];
-            let label = match ends {
-                Ends::Values | Ends::Closed => region.label(column)?,
-                Ends::Cuts => region.label_of_cuts(column, &codes)?,
+            let label = match (released.label(*class, at), ends) {
+                (Some(label), _) => label.clone(),
+                (None, Ends::Values | Ends::Closed) => region.label_among(column, &codes)?,
+                (None, Ends::Cuts) => region.label_of_cuts(column, &codes)?,
             };
             let label = match &extremes {
                 Some((least, greatest)) => label.without_ends_at(least, greatest),
@@ -128,7 +129,7 @@ fn extremes(column: &EncodedColumn, kept: &[u32]) -> Result<Option<(Value, Value
         Value::read(column.values(), place)
     };
     // NULL has the first code, NaN the last.
-    let kept = kept.strip_prefix(&[0]).filter(|_| column.has_null()).unwrap_or(kept);
+    let kept = column.without_null(kept);
     let Some((greatest, below)) = kept.split_last() else { return Ok(None) };
     let is_nan = matches!(value(*greatest)?, Value::Float(greatest) if greatest.is_nan());
     let kept = if is_nan { below } else { kept };

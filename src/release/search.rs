@@ -7,7 +7,7 @@ use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice, Options, exhaustive, optimal};
-use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
+use crate::method::{self, AUTO, METHODS, Outcome, Problem, shows_regions};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
@@ -110,7 +110,7 @@ pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<V
     best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
 }
 
-fn problem<'a>(
+pub(super) fn problem<'a>(
     run: &'a Run<'_>,
     policy: &'a Policy,
     classes: &'a ClassTable,
@@ -174,8 +174,10 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
             ));
         }
     };
+    let row = METHODS.iter().find(|row| row.doc().name == policy.method.name);
     let advice = match outcome.nodes {
-        None if policy.method.name != best::DOC.name => {
+        // Those that choose labels can suppress rows.
+        None if row.is_some_and(|row| !row.keeps_max_level()) => {
             "require less, or try a method that can suppress rows, such as \"auto\""
         }
         _ => "raise suppression_limit, add coarser levels, or make a quasi-identifier an identifier",

@@ -25,7 +25,7 @@ pub struct RecodedRows<'a> {
     pub memory: &'a Arc<dyn Budget>,
 }
 
-/// Where the recoded rows of a run go. Nobody reads them there before they are verified.
+/// Where a run puts its recoded rows; nobody can read them there until they are verified.
 pub(crate) trait Sink {
     /// Whether a record tells what was found out about the released columns.
     const IS_RECORDED: bool;

@@ -79,6 +79,25 @@ impl Assignment {
         Ok(Self { columns, ends, lines, class_of_line, _held: held })
     }
 
+    /// Returns the number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.shown_by_class.len())
+    }
+
+    /// Returns the different texts that a quasi-identifier shows, with their regions, and the index of what each class shows.
+    pub(crate) fn shown(&self, column: usize) -> (&[(Option<String>, RegionLabel)], &[u32]) {
+        let Column { shown, shown_by_class, .. } = &self.columns[column];
+        (shown, shown_by_class)
+    }
+
+    /// Returns the class of the rows with these level-0 labels, or that they are suppressed; `None` if there is no such row.
+    pub(crate) fn class_of<'a>(&self, values: impl Iterator<Item = Option<&'a str>>) -> Option<Option<u32>> {
+        let numbers = self.columns.iter().zip(values).map(|(column, value)| column.values.find(value));
+        let key: Vec<u32> = numbers.collect::<Option<_>>()?;
+        let line = *self.lines.get(&key[..])?;
+        Some(Some(self.class_of_line[line as usize]).filter(|class| *class != SUPPRESSED))
+    }
+
     /// Returns for each quasi-identifier the number of the label of every class among `labels`.
     pub(crate) fn label_numbers(&self, labels: &[&Labels]) -> Result<Vec<Arc<Vec<u32>>>> {
         let numbers = self.columns.iter().zip(labels).map(|(column, labels)| {

@@ -189,7 +189,10 @@ fn tables() -> Vec<Table> {
                 "cuts",
                 "least_loss",
                 "medians",
+                "methods_tests",
                 "mondrian_tests",
+                "near",
+                "nodes",
             ],
         },
     ]

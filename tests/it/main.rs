@@ -38,6 +38,7 @@ mod mutants_sensitive;
 mod papers;
 mod pruning;
 mod pycanon;
+mod recoding_again;
 mod reference;
 mod regions;
 mod releases;

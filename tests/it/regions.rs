@@ -203,6 +203,35 @@ fn cuts_show_no_value_of_a_suppressed_row() {
     }
 }
 
+/// The text `Other` is a label of jobs and a job itself, so the label becomes the set of its jobs: without that of the one row
+/// that is suppressed.
+#[test]
+fn sets_show_no_value_of_a_suppressed_row() {
+    let place = Place::new();
+    let jobs =
+        ["nurse,f", "doctor,f"].repeat(3).join("\n") + "\n" + &["Other,f", "none,f"].repeat(3).join("\n");
+    place.write("in.csv", format!("job,sex\n{jobs}\nspy,m\n"));
+    place.write("h.csv", "nurse,Other,*\ndoctor,Other,*\nspy,Other,*\nOther,Unknown,*\nnone,Unknown,*\n");
+    for method in ["best", "local", "subtree"] {
+        for ends in ["values", "closed", "cuts"] {
+            place.write(
+                "policy.toml",
+                format!(
+                    "k = 4\nsuppression_limit = 0.1\nmethod = \"{method}\"\nrows_are_individuals = true\n[output]\n\
+                     ends = \"{ends}\"\n[columns]\njob = {{ role = \"quasi\", hierarchy = {{ file = \"h.csv\" }} }}\n\
+                     sex = {{ role = \"quasi\", max_level = 0 }}\n"
+                ),
+            );
+            place.run("release in.csv --policy policy.toml --to out --overwrite").exit(0);
+            let jobs = texts(&read_parquet(&place.path("out").join(PART)), "job");
+            let jobs: BTreeSet<String> = jobs.into_iter().flatten().collect();
+            let jobs: Vec<&str> = jobs.iter().map(String::as_str).collect();
+            assert_eq!(jobs, ["Unknown", "{nurse; doctor}"], "{method}, {ends}");
+            place.run("verify out --input in.csv").exit(0);
+        }
+    }
+}
+
 #[test]
 fn rows_that_are_not_those_of_their_classes() {
     const NO_CLASS: &str = "that no input row generalizes to";

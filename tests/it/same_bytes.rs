@@ -340,14 +340,15 @@ fn regions_of_rows_in_any_order_and_files() {
     place.parquet("lake/a.parquet", &whole.slice(0, 700));
     place.parquet("lake/b.parquet", &whole.slice(700, ROWS - 700));
     place.write("in.csv", csv(&shuffled, ',', true, "\n"));
-    let methods = variants().into_iter().filter(|method| !method.settings.is_empty());
+    let methods = variants().into_iter().filter(|method| method.name != "auto");
     let methods = methods.chain([MethodSpec::named("best")]);
     let mut all = Vec::new();
     for method in methods {
         place.write("policy.toml", format!("method = {method}\n{POLICY}"));
         let expected = release(&place, "in.parquet", "--threads 1");
         assert!(String::from_utf8_lossy(&expected["_kanon.json"]).contains("\"regions\""), "{method}");
-        assert_eq!(record_rows(&expected), ROWS as u64);
+        // Levels may suppress some.
+        assert!(record_rows(&expected) >= ROWS as u64 * 9 / 10, "{method}");
         same(&expected, &release(&place, "lake", "--threads 7"));
         same(&expected, &release(&place, "in.csv", "--threads 2"));
         all.push(expected);

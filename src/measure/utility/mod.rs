@@ -19,10 +19,11 @@
 //!   left out. `median_relative_error` is the median of `|released - true| / true`.
 //!
 //! # Contract
-//! Shares are in 0..=1, changes in the units above, all with six decimals; a figure that does not exist is absent: those of numbers for columns that
-//! hold an infinity or NaN, means without a value, correlations of a constant column. It depends on the multiset of rows alone:
-//! the queries are drawn by a fixed seed. It is computed from the input, so it is for the publisher only: a change of a mean can
-//! give a suppressed row away. Pairs are left out where they would take more than 50 million steps.
+//! Shares are in 0..=1, changes in the units above, all with six decimals. A figure that does not exist is absent: those of
+//! numbers for columns that hold an infinity or NaN, means without a value, correlations of a constant column. The figures
+//! depend on the multiset of rows alone: the queries are drawn by a fixed seed. They are computed from the input, so they are
+//! for the publisher only: a change of a mean can give a suppressed row away. Pairs are left out where they would take more
+//! than 50 million steps.
 
 mod queries;
 mod shown;
@@ -112,12 +113,11 @@ impl Utility {
             !suppressed.contains(codes_of_base.as_slice())
         };
         let shown = columns.iter().zip(node.levels()).zip(&labels).map(|((column, level), labels)| {
-            let mut values = vec![Vec::new(); column.level(*level).leaves().len()];
-            (0u32..).zip(labels.iter()).for_each(|(value, label)| values[*label as usize].push(value));
-            (values.into_iter().map(Spread::over).collect(), Shows::OfValue(labels))
+            let spreads = column.values_by_label(*level)?.into_iter().map(Spread::over).collect();
+            Ok((spreads, Shows::OfValue(labels)))
         });
         let classes = node.kept().map(|(class, rows)| (codes(class), rows)).collect();
-        Shown::new(table, is_kept, shown.collect(), classes)?.utility()
+        Shown::new(table, is_kept, shown.collect::<Result<_>>()?, classes)?.utility()
     }
 
     /// Computes the utility of released classes.

@@ -28,8 +28,23 @@ pub(super) struct ShownColumn<'a> {
     pub(super) code_of: Vec<u32>,
     pub(super) regions: Vec<Spread>,
     shows: Shows<'a>,
-    /// The place of each value between the least, 0, and the greatest, 1; `None` for NULL.
-    places: Option<Vec<Option<f64>>>,
+    /// In a column of numbers or dates.
+    line: Option<Line>,
+}
+
+/// Where values and regions are between the least value, 0, and the greatest, 1.
+struct Line {
+    /// The place of each value; `None` for NULL.
+    places: Vec<Option<f64>>,
+    /// For each region the share of its values that are not NULL, their mean place and its square.
+    moments: Vec<[f64; 3]>,
+}
+
+impl Line {
+    fn new(places: Vec<Option<f64>>, regions: &[Spread]) -> Self {
+        let sums = Sums::of(&places);
+        Self { moments: regions.iter().map(|spread| sums.mean(spread)).collect(), places }
+    }
 }
 
 /// The numbers of the regions that are shown.
@@ -63,7 +78,8 @@ impl<'a> Shown<'a> {
         let columns =
             table.columns().iter().zip(shown).enumerate().map(|(at, (column, (regions, shows)))| {
                 let code_of = (0..base.len()).map(|class| table.code(base, class, at)).collect();
-                Ok(ShownColumn { column, code_of, regions, shows, places: column.places()? })
+                let line = column.places()?.map(|places| Line::new(places, &regions));
+                Ok(ShownColumn { column, code_of, regions, shows, line })
             });
         let columns = columns.collect::<Result<_>>()?;
         let is_kept = (0..base.len()).map(is_kept).collect();
@@ -73,20 +89,16 @@ impl<'a> Shown<'a> {
     pub(super) fn utility(&self) -> Result<Utility> {
         let columns = self.columns.iter().enumerate().map(|(at, column)| {
             let (p, q) = (self.input(column), self.released(at));
+            let on_line = column
+                .line
+                .as_ref()
+                .and_then(|line| Some((among_values(&line.places, &p)?, among_values(&line.places, &q)?)));
             ColumnUtility {
                 column: column.column.name().to_owned(),
                 information_kept: rounded(self.information_kept(&[column])),
                 total_variation: rounded(self.total_variation(&p, &q)),
-                wasserstein: column
-                    .places
-                    .as_deref()
-                    .and_then(|places| wasserstein(places, &p, &q))
-                    .map(rounded),
-                mean_change: column
-                    .places
-                    .as_deref()
-                    .and_then(|places| mean_change(places, &p, &q))
-                    .map(rounded),
+                wasserstein: on_line.as_ref().map(|(p, q)| rounded(wasserstein(p, q))),
+                mean_change: on_line.as_ref().and_then(|(p, q)| mean_change(p, q)).map(rounded),
             }
         });
         let columns: Vec<ColumnUtility> = columns.collect();
@@ -219,20 +231,16 @@ impl<'a> Shown<'a> {
     /// Returns the change of the correlation of two columns of numbers or dates.
     fn correlation_change(&self, one: usize, other: usize) -> Option<f64> {
         let [a, b] = [&self.columns[one], &self.columns[other]];
-        let (x, y) = (a.places.as_deref()?, b.places.as_deref()?);
-        let of_regions = |column: &ShownColumn<'_>, places: &[Option<f64>]| -> Vec<[f64; 3]> {
-            let sums = Sums::of(places);
-            column.regions.iter().map(|spread| sums.mean(spread)).collect()
-        };
-        let (of_x, of_y) = (of_regions(a, x), of_regions(b, y));
+        let (x, y) = (a.line.as_ref()?, b.line.as_ref()?);
         let (mut input, mut released) = (Joint::default(), Joint::default());
         for (class, rows) in self.rows.iter().enumerate() {
-            if let (Some(x), Some(y)) = (x[a.code_of[class] as usize], y[b.code_of[class] as usize]) {
+            let place = |line: &Line, column: &ShownColumn<'_>| line.places[column.code_of[class] as usize];
+            if let (Some(x), Some(y)) = (place(x, a), place(y, b)) {
                 input.add(ratio((*rows).into(), 1), [1.0, x, x * x], [1.0, y, y * y]);
             }
         }
         for (regions, rows) in &self.classes {
-            let [x, y] = [of_x[regions[one] as usize], of_y[regions[other] as usize]];
+            let [x, y] = [x.moments[regions[one] as usize], y.moments[regions[other] as usize]];
             released.add(ratio((*rows).into(), 1), x, y);
         }
         Some(released.correlation()? - input.correlation()?)
@@ -329,7 +337,7 @@ fn bits(values: impl Iterator<Item = u64>) -> f64 {
     log_of(all) - logs
 }
 
-/// Returns the values that are not NULL, their shares scaled to sum to 1.
+/// Returns the places of the values that are not NULL, with their shares scaled to sum to 1; `None` without such values.
 fn among_values(places: &[Option<f64>], shares: &[f64]) -> Option<Vec<(f64, f64)>> {
     let values = places.iter().zip(shares).filter_map(|(place, share)| Some(((*place)?, *share)));
     let values: Vec<(f64, f64)> = values.collect();
@@ -337,20 +345,19 @@ fn among_values(places: &[Option<f64>], shares: &[f64]) -> Option<Vec<(f64, f64)
     (all > 1e-12).then(|| values.into_iter().map(|(place, share)| (place, share / all)).collect())
 }
 
-fn wasserstein(places: &[Option<f64>], p: &[f64], q: &[f64]) -> Option<f64> {
-    let (p, q) = (among_values(places, p)?, among_values(places, q)?);
+fn wasserstein(p: &[(f64, f64)], q: &[(f64, f64)]) -> f64 {
     let (mut below, mut area) = (0.0, 0.0);
-    for ((one, next), q) in p.iter().zip(p.iter().skip(1)).zip(&q) {
+    for ((one, next), q) in p.iter().zip(p.iter().skip(1)).zip(q) {
         below += one.1 - q.1;
         area += f64::abs(below) * (next.0 - one.0);
     }
-    Some(area)
+    area
 }
 
-fn mean_change(places: &[Option<f64>], p: &[f64], q: &[f64]) -> Option<f64> {
-    let (p, q) = (among_values(places, p)?, among_values(places, q)?);
+/// Returns the change of the mean in standard deviations of the first distribution; `None` for a constant.
+fn mean_change(p: &[(f64, f64)], q: &[(f64, f64)]) -> Option<f64> {
     let mean = |of: &[(f64, f64)]| of.iter().map(|(place, share)| place * share).sum::<f64>();
-    let (before, after) = (mean(&p), mean(&q));
+    let (before, after) = (mean(p), mean(q));
     let variance = p.iter().map(|(place, share)| (place - before).powi(2) * share).sum::<f64>();
     (variance > 1e-12).then(|| (after - before) / variance.sqrt())
 }

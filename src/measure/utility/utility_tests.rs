@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::class::ClassTable;
-use crate::generalize::Value;
+use crate::generalize::{Ends, Value};
 use crate::method::Problem;
 use crate::method::Recoding;
 use crate::method::best;
@@ -16,7 +16,7 @@ use crate::method::partition::mondrian::tests::{problem, requirements, rows, tab
 /// A row of the input: its codes, and the values that its region may stand for, by column; `None` for a suppressed row.
 type NaiveRow = (Vec<u32>, Option<Vec<Vec<u32>>>);
 
-/// The rows of a table under released classes, of which those that fail are suppressed.
+/// Returns every row of a table with what it shows under released classes; the rows of failing ones are suppressed.
 fn naive_rows(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Vec<NaiveRow> {
     let released = evaluated.released();
     let kept: Vec<usize> = evaluated.kept().map(|(class, _)| class).collect();
@@ -201,7 +201,7 @@ proptest! {
                     // The same, said as classes.
                     let rolled = table.roll_up(table.base(), &vec![0; levels.len()], levels).unwrap();
                     let of_levels = Utility::of_node(&EvaluatedNode::new(&table, levels, &rolled, &requirements)).unwrap();
-                    let released = best::as_labels(&table, levels).unwrap();
+                    let released = best::as_regions(&table, levels, Ends::Cuts).unwrap();
                     let merged = table.merge(&released).unwrap();
                     let evaluated = EvaluatedRegions::new(&table, &released, &merged, &requirements);
                     let of_classes = agrees(&table, &evaluated);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::class::{ClassTable, EncodedColumn, GrowingRegion, Region};
 use crate::error::Result;
+use crate::generalize::Ends;
 
 /// The level-0 codes that a part may have, by column.
 #[derive(Debug, Clone)]
@@ -27,10 +28,11 @@ pub(super) struct Leaves {
 }
 
 impl Cell {
-    /// Returns the cell of all values of a table.
-    pub(super) fn whole(table: &ClassTable) -> Self {
+    /// Returns the cell of all values of a table; `None` unless classes show what the cuts leave to them.
+    pub(super) fn whole(table: &ClassTable, ends: Ends) -> Option<Self> {
         let last = |column: &EncodedColumn| (0u32..).take(column.distinct()).last().unwrap_or(0);
-        Self(table.columns().iter().map(|column| Codes::Between(0, last(column))).collect())
+        let whole = || Self(table.columns().iter().map(|column| Codes::Between(0, last(column))).collect());
+        (ends == Ends::Cuts).then(whole)
     }
 
     /// Cuts a column above a code that is not its last.

@@ -1,8 +1,7 @@
-//! Parts of the base classes that are cut in two, again and again, on several threads.
+//! Parts of the base classes that are cut, again and again, on several threads.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::cell::Cell;
 use crate::class::{Held, Region, Union};
 use crate::error::{Error, Result};
 use crate::method::Problem;
@@ -21,8 +20,11 @@ pub(super) trait Cuts: Sync {
     /// Returns the base classes of a part.
     fn classes(part: &Self::Part) -> &[u32];
 
-    /// Returns what the cuts leave to a part, where that is what its class shows.
-    fn cell(part: &Self::Part) -> Option<&Cell>;
+    /// Returns what the class of a part shows; `None` for the finest regions around its values.
+    ///
+    /// # Errors
+    /// An internal error if that holds no value.
+    fn shown(&self, part: &Self::Part) -> Result<Option<Box<[Region]>>>;
 
     /// Allocates the memory that one thread reuses.
     ///
@@ -30,7 +32,7 @@ pub(super) trait Cuts: Sync {
     /// A data error when memory runs out.
     fn scratch(&self) -> Result<Self::Scratch>;
 
-    /// Cuts a part in two that both satisfy every requirement, if such a cut is found.
+    /// Cuts a part into some that all satisfy every requirement, if such a cut is found.
     ///
     /// # Errors
     /// An interruption.
@@ -45,7 +47,7 @@ pub(super) trait Cuts: Sync {
 /// The result of cutting a part.
 pub(super) enum Cut<P> {
     /// It was cut.
-    InTwo(P, P),
+    Into(Vec<P>),
     /// It cannot be cut.
     Final(P),
 }
@@ -71,9 +73,17 @@ impl Judge<'_> {
     /// # Errors
     /// An interruption.
     pub(super) fn both_hold(&mut self, left: &[u32], right: &[u32]) -> Result<bool> {
-        self.stop.check()?;
+        Ok(self.holds(left)? && self.union.holds(right))
+    }
+
+    /// Returns whether base classes satisfy every requirement together.
+    ///
+    /// # Errors
+    /// An interruption.
+    pub(super) fn holds(&mut self, classes: &[u32]) -> Result<bool> {
+        self.go_on()?;
         self.tried += 1;
-        Ok(self.union.holds(left) && self.union.holds(right))
+        Ok(self.union.holds(classes))
     }
 }
 
@@ -84,12 +94,6 @@ pub(in crate::method) struct Finished {
     pub(in crate::method) classes: Vec<u32>,
     /// What its class shows, if the cuts say it; otherwise the finest regions around its values.
     pub(in crate::method) shown: Option<Box<[Region]>>,
-}
-
-/// Returns the bytes of what a class shows.
-fn bytes(shown: &[Region]) -> usize {
-    let of_set = |region: &Region| if let Region::Set(codes) = region { size_of_val(&**codes) } else { 0 };
-    size_of_val(shown) + shown.iter().map(of_set).sum::<usize>()
 }
 
 /// The parts that wait to be cut.
@@ -123,11 +127,11 @@ pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<F
         while let Some((part, _busy)) = next(&waiting, &changed) {
             problem.stop.check()?;
             match cuts.cut(part, &mut judge, &mut scratch)? {
-                Cut::InTwo(left, right) => lock(&waiting).parts.extend([right, left]),
+                Cut::Into(parts) => lock(&waiting).parts.extend(parts.into_iter().rev()),
                 Cut::Final(part) => {
                     let classes = C::classes(&part).to_vec();
-                    let shown = C::cell(&part).map(|cell| cell.regions(problem.table)).transpose()?;
-                    shown_bytes += shown.as_deref().map_or(0, bytes);
+                    let shown = cuts.shown(&part)?;
+                    shown_bytes += shown.as_deref().map_or(0, Region::bytes_of);
                     held.at_least(shown_bytes)?;
                     let mut waiting = lock(&waiting);
                     waiting.finished += classes.len() as u64;

@@ -17,11 +17,22 @@ use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 
 use super::cell::{Cell, Leaves};
-use super::cuts::{Cut, Cuts, Judge};
-use crate::class::{ClassTable, EncodedColumn, GrowingRegion, Held};
+use super::cuts::{self, Cut, Cuts, Finished, Judge};
+use super::of_leaf;
+use crate::class::{ClassTable, EncodedColumn, GrowingRegion, Held, Region};
 use crate::decimal::ratio;
 use crate::error::Result;
 use crate::generalize::Ends;
+use crate::method::Problem;
+
+/// Cuts all base classes of a problem's table by least loss, and counts the cuts that were tried.
+///
+/// # Errors
+/// A data error when memory runs out, an interruption.
+pub(super) fn cut_all(problem: &Problem<'_>) -> Result<(Vec<Finished>, u64)> {
+    let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
+    cuts::cut_all(problem, &LeastLoss::new(problem.table, least.unwrap_or(0), problem.ends)?)
+}
 
 /// One label against the rest is tried only where a part has at most this many labels.
 const MOST_LABELS: usize = 64;
@@ -126,9 +137,6 @@ impl<'a> LeastLoss<'a> {
         // Its codes, its place in the orders of a part before and after a cut, and its values in that part.
         held.at_least(classes * 4 * columns.len() * size_of::<u32>())?;
         let codes = (0..classes).flat_map(|class| (0..columns.len()).map(move |column| (class, column)));
-        let of_leaf = |column: &EncodedColumn| {
-            column.weight() * ratio(1, u128::from(column.leaves().saturating_sub(1).max(1)))
-        };
         Ok(Self {
             table,
             codes: codes.map(|(class, column)| table.code(table.base(), class, column)).collect(),
@@ -392,12 +400,12 @@ impl<'a> Cuts for LeastLoss<'a> {
         };
         Part {
             orders: (0..self.of_leaf.len()).map(ordered).collect(),
-            cell: (self.ends == Ends::Cuts).then(|| Cell::whole(self.table)),
+            cell: Cell::whole(self.table, self.ends),
         }
     }
 
-    fn cell(part: &Part) -> Option<&Cell> {
-        part.cell.as_ref()
+    fn shown(&self, part: &Part) -> Result<Option<Box<[Region]>>> {
+        part.cell.as_ref().map(|cell| cell.regions(self.table)).transpose()
     }
 
     fn classes(part: &Part) -> &[u32] {
@@ -451,7 +459,8 @@ impl<'a> Cuts for LeastLoss<'a> {
             let (left, right): (Vec<Vec<u32>>, Vec<Vec<u32>>) = sides.unzip();
             order[first..end].iter().for_each(|class| goes_left[*class as usize] = false);
             let (one, other) = self.cut_cell(&mut part, &cut).unzip();
-            return Ok(Cut::InTwo(Part { orders: left, cell: one }, Part { orders: right, cell: other }));
+            let parts = [Part { orders: left, cell: one }, Part { orders: right, cell: other }];
+            return Ok(Cut::Into(parts.into()));
         }
         Ok(Cut::Final(part))
     }

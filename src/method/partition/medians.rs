@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::cuts::{Cut, Cuts, Judge};
-use crate::class::{ClassTable, EncodedColumn, Held};
+use crate::class::{ClassTable, EncodedColumn, Held, Region};
 use crate::decimal::ratio;
 use crate::error::Result;
 use crate::generalize::Ends;
@@ -127,7 +127,7 @@ impl Cuts for Medians<'_> {
     fn whole(&self) -> Part {
         Part {
             classes: (0u32..).take(self.table.base().len()).collect(),
-            cell: (self.ends == Ends::Cuts).then(|| Cell::whole(self.table)),
+            cell: Cell::whole(self.table, self.ends),
         }
     }
 
@@ -135,8 +135,8 @@ impl Cuts for Medians<'_> {
         &part.classes
     }
 
-    fn cell(part: &Part) -> Option<&Cell> {
-        part.cell.as_ref()
+    fn shown(&self, part: &Part) -> Result<Option<Box<[Region]>>> {
+        part.cell.as_ref().map(|cell| cell.regions(self.table)).transpose()
     }
 
     fn scratch(&self) -> Result<()> {
@@ -153,10 +153,8 @@ impl Cuts for Medians<'_> {
             right.shrink_to_fit();
             if judge.both_hold(&left, &right)? {
                 let (one, other) = part.cell.map(|cell| cell.cut_above(column, last_on_the_left)).unzip();
-                return Ok(Cut::InTwo(
-                    Part { classes: left, cell: one },
-                    Part { classes: right, cell: other },
-                ));
+                let parts = [Part { classes: left, cell: one }, Part { classes: right, cell: other }];
+                return Ok(Cut::Into(parts.into()));
             }
         }
         Ok(Cut::Final(part))

@@ -1,16 +1,25 @@
 //! Methods that partition the base classes into classes of their own, so that values of a column need not share a level.
 
 mod cell;
-pub(super) mod cuts;
+pub mod cells;
+pub mod clusters;
+mod cuts;
 mod least_loss;
+pub mod local;
 mod medians;
 pub mod mondrian;
+mod near;
+pub(super) mod nodes;
+pub mod subtree;
 
 use std::sync::Arc;
 
+use self::cell::Cell;
 use self::cuts::Finished;
-use super::{Candidate, Method, Problem, Recoding};
-use crate::class::{ClassTable, EvaluatedRegions, Held, Region, ReleasedClasses};
+use super::lattice::Options;
+use super::{Candidate, Method, Outcome, Problem, Recoding};
+use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, Held, Region, ReleasedClasses};
+use crate::decimal::ratio;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::parameter::{Parameter, Setting, Settings};
@@ -21,8 +30,12 @@ pub struct Row {
     pub doc: &'static Doc,
     /// Its parameters; each has a default.
     pub parameters: &'static [Parameter],
+    /// Whether no class shows anything coarser than a label of a level that the policy allows.
+    pub keeps_max_level: bool,
+    /// Whether classes can show what a choice that does not look at single values leaves to them: cuts, or labels.
+    pub shows_cuts: bool,
     /// Makes the method.
-    pub make: fn(&Settings) -> Result<Box<dyn Method>>,
+    pub make: fn(&Settings, &Options) -> Result<Box<dyn Method>>,
 }
 
 impl Row {
@@ -30,13 +43,13 @@ impl Row {
     ///
     /// # Errors
     /// A policy error for a wrong or an unknown parameter.
-    pub fn with(&self, given: &[(String, Setting)]) -> Result<Box<dyn Method>> {
-        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?)
+    pub fn with(&self, given: &[(String, Setting)], options: &Options) -> Result<Box<dyn Method>> {
+        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?, options)
     }
 }
 
 /// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows.
-pub(super) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<Candidate>> {
+pub(crate) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<Candidate>> {
     let Some(loss) = problem.objective.for_any_recoding() else {
         let name = problem.objective.doc().name;
         return Err(Error::policy(format!(
@@ -58,6 +71,33 @@ pub(super) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Res
         by: None,
     };
     Ok(Some(candidate))
+}
+
+/// Returns what each leaf beyond the first that a row shows in a column costs it, by `granularity_mean` of one row and column.
+fn of_leaf(column: &EncodedColumn) -> f64 {
+    column.weight() / ratio(u128::from(column.leaves()).saturating_sub(1).max(1), 1)
+}
+
+/// Returns the classes of the parts. If there are none, or too many of them fail once those that show the same are one, all rows
+/// are one class, where `options` allow every column to be suppressed.
+fn found(problem: &Problem<'_>, options: &Options, parts: Vec<Finished>, evaluated: u64) -> Result<Outcome> {
+    let table = problem.table;
+    let mut best = None;
+    if !parts.is_empty() {
+        best = candidate(problem, released(table, parts)?)?;
+    }
+    let can_be_one = table
+        .columns()
+        .iter()
+        .zip(&options.ranges)
+        .all(|(column, allowed)| *allowed.end() == column.height());
+    if best.is_none() && can_be_one && !table.base().is_empty() {
+        let classes = (0u32..).take(table.base().len()).collect();
+        let shown = Cell::whole(table, problem.ends).map(|cell| cell.regions(table)).transpose()?;
+        let all = candidate(problem, released(table, vec![Finished { classes, shown }])?)?;
+        best = all.filter(|all| all.classes > 0);
+    }
+    Ok(Outcome { best: best.into_iter().collect(), nodes: None, evaluated, proven: false, bound: None })
 }
 
 /// Makes a released class of each part: it shows what the cuts left to it, or the finest regions around its values.
@@ -89,3 +129,6 @@ fn around(table: &ClassTable, classes: &[u32]) -> Result<Box<[Region]>> {
     });
     shown.collect()
 }
+
+#[cfg(test)]
+mod methods_tests;

@@ -31,15 +31,13 @@
 
 use std::borrow::Cow;
 
-use super::cell::Cell;
 use super::cuts::{Finished, cut_all};
-use super::least_loss::LeastLoss;
 use super::medians::{ColumnRank, Medians};
-use super::{Row, candidate, released};
+use super::{Row, found, least_loss};
 use crate::class::Held;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
-use crate::generalize::Ends;
+use crate::method::lattice::Options;
 use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 use crate::parameter::{Absent, Kind, Parameter, Setting};
@@ -55,11 +53,13 @@ pub const ROW: Row = Row {
         paper: Some(papers::LEFEVRE_2006),
     },
     parameters: &[SPLIT],
-    make: |settings| {
+    keeps_max_level: false,
+    shows_cuts: true,
+    make: |settings, options| {
         let name = settings.word(SPLIT.name)?;
         let split = SPLITS.iter().find(|(word, _)| *word == name);
         let (_, cut) = split.ok_or_else(|| Error::internal("mondrian: a split that is not in the table"))?;
-        Ok(Box::new(Mondrian { cut: *cut }))
+        Ok(Box::new(Mondrian { cut: *cut, options: options.clone() }))
     },
 };
 
@@ -72,10 +72,7 @@ type CutAll = fn(&Problem<'_>) -> Result<(Vec<Finished>, u64)>;
 const SPLITS: [(&str, CutAll); 3] = [
     (SPAN, |problem| cut_all(problem, &Medians::new(problem.table, ColumnRank::Span, problem.ends)?)),
     ("entropy", |problem| cut_all(problem, &Medians::new(problem.table, ColumnRank::Entropy, problem.ends)?)),
-    ("loss", |problem| {
-        let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
-        cut_all(problem, &LeastLoss::new(problem.table, least.unwrap_or(0), problem.ends)?)
-    }),
+    ("loss", least_loss::cut_all),
 ];
 
 /// How cuts are chosen.
@@ -89,35 +86,19 @@ const SPLIT: Parameter = Parameter {
 /// The method that the [module](self) describes.
 struct Mondrian {
     cut: CutAll,
+    options: Options,
 }
 
 impl Method for Mondrian {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
         let table = problem.table;
         let mut held = Held::new(table.budget());
-        // The class of each base class, and the finished parts, of which each may have one.
+        // The number of each base class and its class; at most every one is a finished part of its own.
         let of_class = size_of::<Option<u32>>() + size_of::<Finished>() + size_of::<u32>();
         held.at_least(table.base().len() * of_class)?;
         problem.progress.begin(Phase::Search, table.base().len() as u64);
         let (parts, tried) = (self.cut)(problem)?;
-        let mut best = None;
-        if !parts.is_empty() {
-            best = candidate(problem, released(table, parts)?)?;
-            if best.is_none() {
-                // Too many of the merged classes fail. All rows together do not.
-                let classes = (0u32..).take(table.base().len()).collect();
-                let shown = (problem.ends == Ends::Cuts).then(|| Cell::whole(table).regions(table));
-                let all = Finished { classes, shown: shown.transpose()? };
-                best = candidate(problem, released(table, vec![all])?)?;
-            }
-        }
-        Ok(Outcome {
-            best: best.into_iter().collect(),
-            nodes: None,
-            evaluated: tried,
-            proven: false,
-            bound: None,
-        })
+        found(problem, &self.options, parts, tried)
     }
 }
 

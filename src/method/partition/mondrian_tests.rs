@@ -14,8 +14,9 @@ use crate::class::{
 use crate::error::Kind;
 use crate::generalize::{Ends, Value};
 use crate::measure::granularity::Granularity;
-use crate::method::partition::cell::Cell;
 use crate::method::partition::cuts::{Cut, Cuts, Judge};
+use crate::method::partition::least_loss::LeastLoss;
+use crate::method::partition::released;
 use crate::model::{Requirement, k_anonymity::KAnonymity, l_diversity::LDiversity};
 use crate::progress::{CancelToken, Silent};
 
@@ -159,6 +160,14 @@ pub(crate) fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]
     Problem { table, requirements, objective, ends: Ends::Closed, limit: 0, threads: 1, progress, stop }
 }
 
+pub(crate) fn options(table: &ClassTable) -> Options {
+    Options { ranges: table.heights().into_iter().map(|height| 0..=height).collect(), top: 1, effort: None }
+}
+
+fn mondrian(table: &ClassTable, cut: CutAll) -> Mondrian {
+    Mondrian { cut, options: options(table) }
+}
+
 type Texts = Vec<Option<String>>;
 
 /// The quasi-identifiers of a row as text.
@@ -242,8 +251,8 @@ impl Cuts for Failing {
     type Part = Vec<u32>;
     type Scratch = ();
 
-    fn cell(_: &Vec<u32>) -> Option<&Cell> {
-        None
+    fn shown(&self, _: &Vec<u32>) -> Result<Option<Box<[Region]>>> {
+        Ok(None)
     }
 
     fn whole(&self) -> Vec<u32> {
@@ -286,7 +295,7 @@ fn all_rows_are_one_class_where_joined_parts_fail() {
     let table = builder.finish().unwrap();
     let requirements = requirements(2, 2);
     for (split, cut) in SPLITS {
-        let outcome = Mondrian { cut }.search(&problem(&table, &requirements)).unwrap();
+        let outcome = mondrian(&table, cut).search(&problem(&table, &requirements)).unwrap();
         let [best] = outcome.best.as_slice() else { panic!("{split:?} found {:?}", outcome.best) };
         assert_eq!((best.classes, best.suppressed_rows, best.min_class), (1, 0, Some(4)), "{split:?}");
     }
@@ -304,7 +313,7 @@ fn a_requirement_that_vetoes_every_cut_is_not_tried_at_all_of_them() {
     let mut builder = ClassTableBuilder::new(columns, vec!["value".into()], &budget).unwrap();
     builder.add(&[numbers, value], &vec![1; usize::from(many)]).unwrap();
     let (table, requirements) = (builder.finish().unwrap(), requirements(2, 2));
-    let outcome = Mondrian { cut: SPLITS[2].1 }.search(&problem(&table, &requirements)).unwrap();
+    let outcome = mondrian(&table, SPLITS[2].1).search(&problem(&table, &requirements)).unwrap();
     assert_eq!((outcome.evaluated, outcome.best[0].classes), (256, 1));
 }
 
@@ -326,7 +335,7 @@ fn vetoes_in_one_column_leave_cuts_of_others() {
     builder.add(&[numbers, sexes, value], &vec![1; usize::from(many) + 1]).unwrap();
     let (table, requirements) = (builder.finish().unwrap(), requirements(2, 2));
     for (split, cut) in SPLITS {
-        let outcome = Mondrian { cut }.search(&problem(&table, &requirements)).unwrap();
+        let outcome = mondrian(&table, cut).search(&problem(&table, &requirements)).unwrap();
         assert_eq!(outcome.best[0].classes, 2, "{split}");
     }
 }
@@ -339,7 +348,7 @@ fn a_stop_ends_the_search() {
     let requirements = requirements(1, 1);
     let problem = Problem { stop: &stop, ..problem(&table, &requirements) };
     for (split, cut) in SPLITS {
-        let error = Mondrian { cut }.search(&problem).unwrap_err();
+        let error = mondrian(&table, cut).search(&problem).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted, "{split:?}");
     }
 }

@@ -167,6 +167,7 @@ pub(crate) fn private_record(
     shown: &Shown,
     search: SearchRecord,
     utility: Option<Utility>,
+    recoding_of: Option<String>,
 ) -> Result<PrivateRecord> {
     let mut key = [0u8; 32];
     rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
@@ -201,5 +202,6 @@ pub(crate) fn private_record(
         },
         search,
         utility,
+        recoding_of,
     })
 }

@@ -351,6 +351,9 @@ pub struct PrivateRecord {
     /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub utility: Option<Utility>,
+    /// The digest of the release whose recoding was applied again, without a search.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recoding_of: Option<String>,
 }
 
 /// An input file in the private record.
@@ -422,9 +425,17 @@ impl PrivateRecord {
     /// # Errors
     /// A data error if it cannot be read.
     pub fn read_for(out: &Path, public: &PublicRecord) -> Result<Option<Self>> {
-        let path = Self::path(out)?;
+        let record = Self::read(&Self::path(out)?)?;
+        Ok(record.filter(|record| record.release == public.digest))
+    }
+
+    /// Reads a private record; `None` if there is no such file, or if it is none.
+    ///
+    /// # Errors
+    /// A data error if it cannot be read.
+    pub fn read(path: &Path) -> Result<Option<Self>> {
         let place = format!("private record {}", path.display());
-        match fs::metadata(&path) {
+        match fs::metadata(path) {
             Err(_) => return Ok(None),
             // Opening a pipe would block forever.
             Ok(facts) if !facts.is_file() => {
@@ -433,9 +444,8 @@ impl PrivateRecord {
             }
             Ok(_) => {}
         }
-        let text = fs::read_to_string(&path).context(&place)?;
-        let record: Option<Self> = serde_json::from_str(&text).ok();
-        Ok(record.filter(|record| record.release == public.digest))
+        let text = fs::read_to_string(path).context(&place)?;
+        Ok(serde_json::from_str(&text).ok())
     }
 
     /// Returns the record's text as it is written.

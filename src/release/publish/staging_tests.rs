@@ -37,6 +37,7 @@ fn private(release: &str) -> PrivateRecord {
         compared_with_input: Vec::new(),
         as_is: Vec::new(),
         utility: None,
+        recoding_of: None,
         search: SearchRecord {
             method: String::new(),
             objective: String::new(),
