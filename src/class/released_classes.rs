@@ -120,7 +120,7 @@ impl ReleasedClasses {
     }
 
     /// Returns what a class shows in a column in place of the label of its region, if that is given.
-    pub(crate) fn label(&self, class: usize, column: usize) -> Option<&RegionLabel> {
+    pub fn label(&self, class: usize, column: usize) -> Option<&RegionLabel> {
         self.labels.as_ref()?.get(class)?.get(column)
     }
 

@@ -11,6 +11,7 @@ use super::risk::{bar, bins};
 use super::source::PolicyFile;
 use crate::engine::Run;
 use crate::error::Result;
+use crate::generalize::Descriptor;
 use crate::input::Input;
 use crate::linkage::{Attack, Linked, link};
 use crate::measure::ratio;
@@ -148,6 +149,11 @@ impl Link {
         }
         if let Some(suppressed) = linked.suppressed_rows {
             text += &format!("suppressed {} in B: any match of these people is wrong\n", rows(suppressed));
+        }
+        let region = Some(Descriptor::region().to_string());
+        if linked.on.iter().any(|(_, recoding)| *recoding == region) {
+            text += "note      a person matches every class whose regions hold the person's values; where regions overlap, that is \
+                     more than the person's own class\n";
         }
         text + "note      people who are missing from B or suppressed in it may match the rows of others\n"
     }

@@ -40,7 +40,8 @@ pub(crate) struct Release {
     #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
     policy: Option<PathBuf>,
     /// The private record of an earlier release: apply its policy and its recoding to this input, or refuse if they do
-    /// not hold for it. The schema stays, and a class shows what it showed.
+    /// not hold for it. The schema stays, and a class shows what it showed: sets and ends may be values of the earlier
+    /// release, so use it for readers who may see that one, too.
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     recoding: Option<PathBuf>,
     /// The folder to create; must be new or empty.

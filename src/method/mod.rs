@@ -41,6 +41,13 @@ pub struct Problem<'a> {
     pub stop: &'a CancelToken,
 }
 
+impl Problem<'_> {
+    /// Returns the fewest rows or individuals that a class may have.
+    pub(crate) fn least_rows(&self) -> u64 {
+        self.requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
+    }
+}
+
 /// Which released class each base class goes to, and what that class shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recoding {

@@ -160,7 +160,7 @@ mod tests {
         for (method, why) in [
             (
                 "{ mondrian = { split = \"lost\" } }",
-                "method.mondrian.split: expected \"span\", \"entropy\" or \"loss\", found \"lost\"",
+                "method.mondrian.split: expected \"span\", \"entropy\", \"relaxed\" or \"loss\", found \"lost\"",
             ),
             ("{ mondrian = { split = 1 } }", "method.mondrian.split: expected a text, found 1"),
             ("{ mondrian = { cut = 1 } }", "method.mondrian.cut: unknown key; valid: split"),

@@ -5,10 +5,10 @@
 //! sink, the other the engine's spill file (`verified_rows.rs`). The other entry points stop earlier:
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
-mod again;
 pub mod apply;
 mod check_record;
 mod concrete_recoding;
+mod earlier_recoding;
 mod pipeline;
 pub mod profile;
 pub mod publish;
@@ -128,7 +128,9 @@ async fn release_by(
 
     let (method, mut outcome) = tokio::task::block_in_place(|| match earlier {
         None => search(run, policy, &classes, 1).map(|(method, outcome)| (method.to_owned(), outcome)),
-        Some(record) => Ok((record.search.method.clone(), again::again(run, &loaded, &classes, record)?)),
+        Some(record) => {
+            Ok((record.search.method.clone(), earlier_recoding::apply_again(run, &loaded, &classes, record)?))
+        }
     })?;
     let searched = search_record(policy, &method, &outcome);
     // Frees the other methods' recodings.

@@ -37,12 +37,19 @@ impl Cell {
 
     /// Cuts a column above a code that is not its last.
     pub(super) fn cut_above(self, column: usize, code: u32) -> (Self, Self) {
+        self.cut_between(column, code, code + 1)
+    }
+
+    /// Cuts a column so that one part has the codes up to `last_of_left`, the other those from `first_of_right`, which may be
+    /// the same.
+    pub(super) fn cut_between(self, column: usize, last_of_left: u32, first_of_right: u32) -> (Self, Self) {
         let (left, right) = match &self.0[column] {
             Codes::Between(first, last) => {
-                (Codes::Between(*first, code), Codes::Between((code + 1).min(*last), *last))
+                (Codes::Between(*first, last_of_left), Codes::Between(first_of_right.min(*last), *last))
             }
             Codes::Each(codes) => {
-                let (left, right) = codes.split_at(codes.partition_point(|one| *one <= code));
+                let left = &codes[..codes.partition_point(|one| *one <= last_of_left)];
+                let right = &codes[codes.partition_point(|one| *one < first_of_right)..];
                 (Codes::Each(left.into()), Codes::Each(right.into()))
             }
         };

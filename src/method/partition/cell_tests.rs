@@ -132,7 +132,7 @@ proptest! {
         let requirements = requirements(k, 1);
         let problem = Problem { ends: Ends::Cuts, ..problem(&table, &requirements) };
         let rank = if by_entropy { ColumnRank::Entropy } else { ColumnRank::Span };
-        let parts = cut_all(&problem, &Medians::new(&table, rank, Ends::Cuts).unwrap()).unwrap().0;
+        let parts = cut_all(&problem, &Medians::new(&table, rank, false, Ends::Cuts).unwrap()).unwrap().0;
         let cells: Vec<NaiveCell> = parts.iter().map(|part| held(&table, part.shown.as_ref().unwrap())).collect();
         for (at, one) in cells.iter().enumerate() {
             for other in &cells[..at] {

@@ -1,18 +1,18 @@
 //! `cells`: suppresses single cells until every class holds; all other values stay as they are (local suppression, as in
 //! sdcMicro).
 //!
-//! At first all cells are suppressed, and all rows are one class. Then a class reveals one column: rows whose value is held by
-//! rows enough to be a class of their own become that class, and the others stay together with the column suppressed. If those
-//! do not hold, the smallest of the new classes stay with them. A class reveals the column for which the most rows get a class
-//! of their own, times the column's `weight`, divided by the entropy of its values (in nats, and 0.05 more): columns that split
-//! a class little leave it large enough to reveal others. It ends when no class can reveal a column.
+//! At first all cells are suppressed, and all rows are one class. Then a class reveals one column: rows that share a value and
+//! satisfy the policy become a class of their own, and the others stay together with the column suppressed. If those fail, the
+//! smallest of the new classes stay with them. The columns of a class are tried by the number of rows whose value enough rows
+//! share, times the column's `weight`, divided by the entropy of its values (in nats, and 0.05 more): a column that splits a
+//! class little leaves it large enough to reveal others. It ends when no class can reveal a column.
 //!
 //! # Contract
 //! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. A class shows in
 //! each column one value or `*`, which is everything and matches nothing but itself; nothing else is suppressed. The hierarchy of
 //! a column does not matter, and `min_level` and `max_level` are refused. Regions overlap: a row that shows `*` may hold the
-//! values of another class, so that a person's values can fit several classes. Columns are chosen by the quasi-identifiers;
-//! sensitive values can only veto. Greedy: not proven best. The same bytes for any number of threads.
+//! values of another class, so that a person's values can fit several classes. Columns are rated by the quasi-identifiers alone;
+//! sensitive values can only veto what is rated best. Greedy: not proven best. The same bytes for any number of threads.
 
 use super::cuts::{Cut, Cuts, Judge, cut_all};
 use super::{Row, found};
@@ -65,10 +65,8 @@ enum Shows {
     Nothing,
 }
 
-/// A way to reveal a column.
+/// A column revealed.
 struct Revealed {
-    rating: f64,
-    column: usize,
     /// The rows that get a class of their own, by value.
     apart: Vec<Vec<u32>>,
     /// The others.
@@ -78,6 +76,8 @@ struct Revealed {
 /// The cells of a class table.
 struct Revealing<'a> {
     table: &'a ClassTable,
+    /// No class of fewer rows holds.
+    least: u64,
     _held: Held,
 }
 
@@ -90,18 +90,43 @@ impl Revealing<'_> {
         classes.iter().map(|class| self.table.base().rows_of(*class as usize)).sum()
     }
 
-    /// Parts the rows by the values of a column; `None` if none get a class of their own.
-    fn reveal(&self, part: &Part, column: usize, judge: &mut Judge<'_>) -> Result<Option<Revealed>> {
+    /// Returns the base classes of a part in the order of their values in a column.
+    fn sorted(&self, part: &Part, column: usize) -> Vec<u32> {
         let mut sorted = part.classes.clone();
         sorted.sort_by_key(|class| self.code(*class, column));
-        let (mut apart, mut rest, mut entropy) = (Vec::new(), Vec::new(), 0.0);
-        let all = self.rows(&sorted);
-        for same in sorted.chunk_by(|a, b| self.code(*a, column) == self.code(*b, column)) {
-            let rows = self.rows(same);
-            let share = ratio(rows.into(), all.max(1).into());
-            entropy -= if rows > 0 { share * share.ln() } else { 0.0 };
+        sorted
+    }
+
+    /// Rates a column of a part by the numbers of rows that share its values; `None` if no value has enough rows.
+    fn rating(&self, part: &Part, column: usize) -> Option<f64> {
+        let sorted = self.sorted(part, column);
+        let of_values = sorted.chunk_by(|a, b| self.code(*a, column) == self.code(*b, column));
+        let of_values: Vec<u64> = of_values.map(|same| self.rows(same)).collect();
+        let all: u64 = of_values.iter().sum();
+        let bits = of_values.iter().filter(|rows| **rows > 0).map(|rows| {
+            let share = ratio((*rows).into(), all.into());
+            -share * share.ln()
+        });
+        let entropy = bits.sum::<f64>().max(0.0);
+        let (mut enough, few): (Vec<u64>, Vec<u64>) =
+            of_values.into_iter().partition(|rows| *rows >= self.least);
+        let mut rest: u64 = few.iter().sum();
+        enough.sort_unstable_by_key(|rows| std::cmp::Reverse(*rows));
+        while rest > 0 && rest < self.least {
+            rest += enough.pop()?;
+        }
+        let revealed: u64 = enough.iter().sum();
+        let weight = self.table.columns()[column].weight();
+        (revealed > 0).then(|| weight * ratio(revealed.into(), 1) / (entropy + LEAST_ENTROPY))
+    }
+
+    /// Parts the rows by the values of a column; `None` if none get a class of their own.
+    fn reveal(&self, part: &Part, column: usize, judge: &mut Judge<'_>) -> Result<Option<Revealed>> {
+        let (mut apart, mut rest) = (Vec::new(), Vec::new());
+        for same in self.sorted(part, column).chunk_by(|a, b| self.code(*a, column) == self.code(*b, column))
+        {
             match judge.holds(same)? {
-                true => apart.push((rows, same.to_vec())),
+                true => apart.push((self.rows(same), same.to_vec())),
                 false => rest.extend_from_slice(same),
             }
         }
@@ -111,11 +136,8 @@ impl Revealing<'_> {
             let Some((_, smallest)) = apart.pop() else { return Ok(None) };
             rest.extend(smallest);
         }
-        let revealed: u64 = apart.iter().map(|(rows, _)| rows).sum();
-        let weight = self.table.columns()[column].weight();
-        let rating = weight * ratio(revealed.into(), 1) / (entropy.max(0.0) + LEAST_ENTROPY);
         let apart: Vec<Vec<u32>> = apart.into_iter().map(|(_, classes)| classes).collect();
-        Ok((!apart.is_empty()).then_some(Revealed { rating, column, apart, rest }))
+        Ok((!apart.is_empty()).then_some(Revealed { apart, rest }))
     }
 }
 
@@ -145,15 +167,19 @@ impl Cuts for Revealing<'_> {
     }
 
     fn cut(&self, part: Part, judge: &mut Judge<'_>, (): &mut ()) -> Result<Cut<Part>> {
-        let mut best: Option<Revealed> = None;
-        for column in (0..part.columns.len()).filter(|at| part.columns[*at] == Shows::Maybe) {
-            if let Some(revealed) = self.reveal(&part, column, judge)?
-                && best.as_ref().is_none_or(|best| revealed.rating > best.rating)
-            {
-                best = Some(revealed);
+        let columns = (0..part.columns.len()).filter(|at| part.columns[*at] == Shows::Maybe);
+        let mut rated: Vec<(f64, usize)> =
+            columns.filter_map(|column| Some((self.rating(&part, column)?, column))).collect();
+        // Stable: columns of the same rating stay in policy order.
+        rated.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut revealed = None;
+        for (_, column) in rated {
+            revealed = self.reveal(&part, column, judge)?.map(|revealed| (column, revealed));
+            if revealed.is_some() {
+                break;
             }
         }
-        let Some(Revealed { column, apart, rest, .. }) = best else { return Ok(Cut::Final(part)) };
+        let Some((column, Revealed { apart, rest })) = revealed else { return Ok(Cut::Final(part)) };
         let showing = |shows: Shows| {
             let mut columns = part.columns.clone();
             columns[column] = shows;
@@ -169,12 +195,13 @@ impl Method for Cells {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
         let table = problem.table;
         let mut held = Held::new(table.budget());
-        // A base class in its part, which may be one of its own, before and after a cut, and what that shows.
+        // A base class in its part, which may be one of its own, before and after a cut.
         let of_class =
             3 * (size_of::<u32>() + size_of::<Part>()) + table.columns().len() * size_of::<Region>();
         held.at_least(table.base().len() * of_class)?;
         problem.progress.begin(Phase::Search, table.base().len() as u64);
-        let (parts, tried) = cut_all(problem, &Revealing { table, _held: held })?;
+        let (parts, tried) =
+            cut_all(problem, &Revealing { table, least: problem.least_rows(), _held: held })?;
         found(problem, &self.options, parts, tried)
     }
 }

@@ -22,7 +22,7 @@
 use std::borrow::Cow;
 
 use super::cuts::Finished;
-use super::near::{Left, NEAR, Orders};
+use super::near::{NEAR, Orders, Remaining};
 use super::{Row, found, least_loss, of_leaf};
 use crate::class::{ClassTable, Held, Region, Union};
 use crate::decimal::ratio;
@@ -30,6 +30,7 @@ use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::lattice::Options;
 use crate::method::{Method, Outcome, Problem};
+use crate::model::Merge;
 use crate::papers;
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::progress::Phase;
@@ -78,7 +79,10 @@ const FAR: usize = 64;
 /// The rounds of moves.
 const ROUNDS: usize = 8;
 
-/// Less is no gain: sums of losses are rounded.
+/// Base classes of a larger class stay: to know what it shows without one of them, all others are looked at.
+const MOST_MEMBERS: usize = 4_096;
+
+/// A smaller gain may come from rounding alone.
 pub(super) const ROUNDING: f64 = 1e-9;
 
 /// The method that the [module](self) describes.
@@ -87,7 +91,7 @@ struct Clusters {
     options: Options,
 }
 
-/// A class that grows and shrinks; without members it is none.
+/// A class that grows and shrinks; one that has lost all members stays empty.
 #[derive(Default)]
 struct Cluster {
     members: Vec<u32>,
@@ -114,6 +118,8 @@ struct Clustering<'a> {
     /// What a leaf more costs a row, by column.
     of_leaf: Vec<f64>,
     union: Union<'a>,
+    /// Whether a class that holds keeps holding, whatever is added.
+    survives_any_merging: bool,
     clusters: Vec<Cluster>,
     /// The class of each base class.
     cluster_of: Vec<Option<u32>>,
@@ -242,32 +248,31 @@ impl<'a> Clustering<'a> {
 
     /// Gathers classes; returns the base classes that are left over.
     fn gather(&mut self) -> Result<Vec<u32>> {
-        let mut free = Left::all(self.table(), self.orders)?;
+        let mut remaining = Remaining::all(self.table(), self.orders)?;
         let mut is_taken = vec![false; self.cluster_of.len()];
         // The class for which each base class was last looked at.
         let mut seen_for = vec![u32::MAX; self.cluster_of.len()];
-        let least = self.problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
-        let least = least.unwrap_or(0);
+        let least = self.problem.least_rows();
         let most = usize::try_from(least.max(LEAST)).unwrap_or(usize::MAX).saturating_mul(MOST_TIMES);
-        let mut left_over = Vec::new();
+        let (mut left_over, mut gathered) = (Vec::new(), 0);
         for (number, seed) in (0u32..).zip(self.seeds()) {
             if is_taken[seed as usize] {
                 continue;
             }
-            self.problem.stop.check()?;
             let mut cluster = self.alone(seed);
             let mut near: Vec<(f64, u32)> = Vec::new();
             let mut last = seed;
             let holds = loop {
                 is_taken[last as usize] = true;
-                free.take(last);
+                remaining.take(last);
+                self.problem.stop.check()?;
                 if cluster.rows >= least && self.holds(&cluster.members) {
                     break true;
                 }
                 if cluster.members.len() >= most {
                     break false;
                 }
-                free.near(last, |class| {
+                remaining.near(last, |class| {
                     if seen_for[class as usize] != number {
                         seen_for[class as usize] = number;
                         near.push((0.0, class));
@@ -287,6 +292,8 @@ impl<'a> Clustering<'a> {
                 last = near.swap_remove(best).1;
                 self.add(&mut cluster, last);
             };
+            gathered += cluster.members.len() as u64;
+            self.problem.progress.done(gathered);
             match holds {
                 true => self.keep(cluster)?,
                 false => left_over.extend(cluster.members),
@@ -323,23 +330,32 @@ impl<'a> Clustering<'a> {
             let mut near: Vec<(f64, u32)> =
                 near.into_iter().map(|number| (added(number).unwrap_or(f64::INFINITY), number)).collect();
             near.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let fits = near.into_iter().find(|(_, number)| {
-                let members = [self.clusters[*number as usize].members.as_slice(), &[class]].concat();
-                self.holds(&members)
-            });
+            let fits = near.into_iter().find(|(_, number)| self.can_take(*number, class));
             match fits {
                 Some((_, number)) => self.put(class, number),
                 None => rest.push(class),
             }
         }
-        while !rest.is_empty() && !self.holds(&rest) {
-            let Some(cluster) = self.clusters.pop() else { break };
-            rest.extend(cluster.members);
+        let mut taken_back = 1;
+        while !rest.is_empty() && !self.holds(&rest) && !self.clusters.is_empty() {
+            self.problem.stop.check()?;
+            let from = self.clusters.len().saturating_sub(taken_back);
+            rest.extend(self.clusters.drain(from..).flat_map(|cluster| cluster.members));
+            taken_back *= 2;
         }
         if let Some(cluster) = self.of(&rest) {
             self.keep(cluster)?;
         }
         Ok(())
+    }
+
+    /// Returns whether a class that satisfies the policy does so with one more base class.
+    fn can_take(&mut self, number: u32, class: u32) -> bool {
+        if self.survives_any_merging {
+            return true;
+        }
+        let members = [self.clusters[number as usize].members.as_slice(), &[class]].concat();
+        self.holds(&members)
     }
 
     fn put(&mut self, class: u32, number: u32) {
@@ -351,7 +367,7 @@ impl<'a> Clustering<'a> {
 
     /// Moves base classes to classes that they fit better.
     fn settle(&mut self) -> Result<()> {
-        // What happened when: the moves are counted.
+        // Moves are counted, to know what has changed since a base class was last looked at.
         let mut moves = 1u64;
         let mut changed_at = vec![moves; self.clusters.len()];
         let mut looked_at = vec![0u64; self.cluster_of.len()];
@@ -363,8 +379,9 @@ impl<'a> Clustering<'a> {
                 let Some(own) = self.cluster_of[class as usize] else { continue };
                 let mut near = Vec::new();
                 let mut is_new = changed_at[own as usize] > looked_at[class as usize];
-                for classes in self.orders.around(class, NEAR).flatten().flatten() {
-                    let Some(other) = self.cluster_of[*classes as usize].filter(|other| *other != own) else {
+                for neighbour in self.orders.around(class, NEAR).flatten().flatten() {
+                    let Some(other) = self.cluster_of[*neighbour as usize].filter(|other| *other != own)
+                    else {
                         continue;
                     };
                     if seen_for[other as usize] != class {
@@ -393,6 +410,9 @@ impl<'a> Clustering<'a> {
     /// Moves a base class to the class near it that it fits best, if less is lost and both satisfy the policy; returns that class.
     fn better(&mut self, class: u32, own: u32, near: Vec<u32>) -> Option<u32> {
         let cluster = &self.clusters[own as usize];
+        if cluster.members.len() > MOST_MEMBERS {
+            return None;
+        }
         let gain = cluster.loss() - self.loss_without(cluster, class);
         let mut best: Option<(f64, u32)> = None;
         for other in near {
@@ -403,8 +423,7 @@ impl<'a> Clustering<'a> {
         }
         let (_, to) = best?;
         let without: Vec<u32> = cluster.members.iter().copied().filter(|member| *member != class).collect();
-        let with = [self.clusters[to as usize].members.as_slice(), &[class]].concat();
-        if !(without.is_empty() || self.holds(&without)) || !self.holds(&with) {
+        if !(without.is_empty() || self.holds(&without)) || !self.can_take(to, class) {
             return None;
         }
         self.clusters[own as usize] = self.of(&without).unwrap_or_default();
@@ -442,6 +461,10 @@ impl Method for Clusters {
             codes: codes.collect(),
             of_leaf: table.columns().iter().map(of_leaf).collect(),
             union,
+            survives_any_merging: problem
+                .requirements
+                .iter()
+                .all(|one| one.model.merge(table.counted()) == Merge::Any),
             clusters: Vec::new(),
             cluster_of: vec![None; all.len()],
             judged: 0,

@@ -30,8 +30,7 @@ use crate::method::Problem;
 /// # Errors
 /// A data error when memory runs out, an interruption.
 pub(super) fn cut_all(problem: &Problem<'_>) -> Result<(Vec<Finished>, u64)> {
-    let least = problem.requirements.iter().map(|requirement| requirement.model.min_size()).max();
-    cuts::cut_all(problem, &LeastLoss::new(problem.table, least.unwrap_or(0), problem.ends)?)
+    cuts::cut_all(problem, &LeastLoss::new(problem.table, problem.least_rows(), problem.ends)?)
 }
 
 /// One label against the rest is tried only where a part has at most this many labels.

@@ -4,12 +4,13 @@
 //! Each round searches the lattice for the rows that are left, as `anytime` within 1,000 nodes (under `best` within its effort
 //! in nodes) and with any number of them suppressed. The classes that hold are kept, and the others are the rows of the next
 //! round. If a round keeps nothing and its rows are more than the limit allows to suppress, the classes of the last round are
-//! taken back, then those of the round before it, until a node within the limit is found for the rows that are left.
+//! taken back, then those of the round before it, until a node within the limit is found for the rows that are left. There are
+//! at most 64 rounds.
 //!
 //! # Contract
 //! Each class is one of a node of the lattice among the rows of its round, and shows the finest regions around its values;
-//! under `[output] ends = "cuts"` the labels of the node. It loses no more than the first round's node with all other rows
-//! suppressed, but is not proven best. A `max_level` holds in every round, but an interval from the least to the greatest of all
+//! under `[output] ends = "cuts"` the labels of the node. Not proven best. Like that of `auto`, the choice of levels looks at
+//! the rows that the models suppress, and so at sensitive values where a model does. A `max_level` holds in every round, but an interval from the least to the greatest of all
 //! released values is written `*`; a `min_level` is refused, because regions may be finer. Regions of different classes may
 //! overlap. The same bytes for any number of threads.
 
@@ -37,6 +38,9 @@ pub const ROW: Row = Row {
     shows_cuts: true,
     make: |_, options| Ok(Box::new(Local { options: options.clone() })),
 };
+
+/// Rows that are left after so many rounds are suppressed, or recoded with those of the last rounds.
+const MOST_ROUNDS: usize = 64;
 
 /// The effort of a round.
 const EFFORT: Effort = Effort::Nodes(1_000);
@@ -93,7 +97,7 @@ impl Method for Local {
         problem.progress.begin(Phase::Search, base.len() as u64);
         let mut left: Vec<u32> = (0u32..).take(base.len()).collect();
         let (mut rounds, mut evaluated) = (Vec::new(), 0);
-        while !left.is_empty() {
+        while !left.is_empty() && rounds.len() < MOST_ROUNDS {
             let round = self.round(problem, &left, u64::MAX, &mut evaluated)?;
             let Some((round, rest)) = round.filter(|(round, _)| !round.kept.is_empty()) else { break };
             rounds.push(round);

@@ -26,6 +26,8 @@ pub(super) struct Part {
 pub(super) struct Medians<'a> {
     table: &'a ClassTable,
     rank: ColumnRank,
+    /// Whether the rows of the median may go to both sides (relaxed partitioning).
+    is_relaxed: bool,
     ends: Ends,
     /// For each column the position of each value in its domain, from 0 to 1.
     positions: Vec<Vec<f64>>,
@@ -39,14 +41,15 @@ impl<'a> Medians<'a> {
     ///
     /// # Errors
     /// A data error when memory runs out.
-    pub(super) fn new(table: &'a ClassTable, rank: ColumnRank, ends: Ends) -> Result<Self> {
+    pub(super) fn new(table: &'a ClassTable, rank: ColumnRank, is_relaxed: bool, ends: Ends) -> Result<Self> {
         let mut held = Held::new(table.budget());
         // Parts of base classes before and after a cut, and a column of one in order.
         let of_classes = table.base().len() * (2 * size_of::<u32>() + size_of::<(u32, u64)>());
         let values: usize = table.columns().iter().map(EncodedColumn::distinct).sum();
         held.at_least(of_classes + values * (size_of::<f64>() + size_of::<Option<f64>>()))?;
         let positions = table.columns().iter().map(positions).collect::<Result<_>>()?;
-        let mut medians = Self { table, rank, ends, positions, entropies: Vec::new(), _held: held };
+        let mut medians =
+            Self { table, rank, is_relaxed, ends, positions, entropies: Vec::new(), _held: held };
         if rank == ColumnRank::Entropy {
             let all = medians.whole().classes;
             medians.entropies =
@@ -105,6 +108,22 @@ impl<'a> Medians<'a> {
         bits.sum()
     }
 
+    /// Deals the base classes of a part to two sides in the order of their values in one column, half of the rows to each.
+    fn dealt(&self, part: &[u32], column: usize) -> (Vec<u32>, Vec<u32>) {
+        let rows = |class: &u32| self.table.base().rows_of(*class as usize);
+        // Base classes are numbered in the order of their keys, which decides between equal values.
+        let mut order = part.to_vec();
+        order.sort_unstable_by_key(|class| (self.code(*class, column), *class));
+        let all: u64 = order.iter().map(rows).sum();
+        let mut below = 0;
+        let half = order.iter().position(|class| {
+            below += rows(class);
+            below >= all - below
+        });
+        let right = order.split_off(half.map_or(1, |half| half + 1).min(order.len() - 1));
+        (order, right)
+    }
+
     /// Returns the least value that at least half of the rows do not exceed.
     fn median(&self, part: &[u32], column: usize) -> u32 {
         let values = self.values(part, column);
@@ -146,13 +165,22 @@ impl Cuts for Medians<'_> {
     fn cut(&self, part: Part, judge: &mut Judge<'_>, (): &mut ()) -> Result<Cut<Part>> {
         let classes = &part.classes;
         for (column, most) in self.columns(classes) {
-            let last_on_the_left = self.median(classes, column).min(most - 1);
-            let (mut left, mut right): (Vec<u32>, Vec<u32>) =
-                classes.iter().partition(|class| self.code(**class, column) <= last_on_the_left);
-            left.shrink_to_fit();
-            right.shrink_to_fit();
+            let (left, right, last_of_left, first_of_right) = if self.is_relaxed {
+                let (left, right) = self.dealt(classes, column);
+                let code = |class: Option<&u32>| class.map_or(0, |class| self.code(*class, column));
+                let (last, first) = (code(left.last()), code(right.first()));
+                (left, right, last, if first > last { last + 1 } else { first })
+            } else {
+                let last = self.median(classes, column).min(most - 1);
+                let (mut left, mut right): (Vec<u32>, Vec<u32>) =
+                    classes.iter().partition(|class| self.code(**class, column) <= last);
+                left.shrink_to_fit();
+                right.shrink_to_fit();
+                (left, right, last, last + 1)
+            };
             if judge.both_hold(&left, &right)? {
-                let (one, other) = part.cell.map(|cell| cell.cut_above(column, last_on_the_left)).unzip();
+                let cut = |cell: Cell| cell.cut_between(column, last_of_left, first_of_right);
+                let (one, other) = part.cell.map(cut).unzip();
                 let parts = [Part { classes: left, cell: one }, Part { classes: right, cell: other }];
                 return Ok(Cut::Into(parts.into()));
             }

@@ -53,6 +53,7 @@ fn by_code(table: &ClassTable, classes: &[u32], column: usize) -> BTreeMap<u32, 
 fn cells(table: &ClassTable, requirements: &[Requirement]) -> BTreeMap<Vec<u32>, Vec<Option<u32>>> {
     fn reveal(
         table: &ClassTable,
+        least: u64,
         holds: &mut dyn FnMut(&[u32]) -> bool,
         mut part: Vec<u32>,
         shown: Vec<Option<u32>>,
@@ -60,27 +61,41 @@ fn cells(table: &ClassTable, requirements: &[Requirement]) -> BTreeMap<Vec<u32>,
         done: &mut BTreeMap<Vec<u32>, Vec<Option<u32>>>,
     ) {
         let all = rows_of(table, &part) as f64;
-        let mut best: Option<(f64, usize, Vec<(u32, Vec<u32>)>, Vec<u32>)> = None;
+        let mut rated: Vec<(f64, usize)> = Vec::new();
         for column in hidden.iter().copied() {
-            let groups = by_code(table, &part, column);
-            let entropy: f64 = groups.values().fold(0.0, |entropy, same| {
+            let mut sizes: Vec<u64> = Vec::new();
+            let mut entropy = 0.0;
+            for same in by_code(table, &part, column).values() {
+                sizes.push(rows_of(table, same));
                 let share = rows_of(table, same) as f64 / all;
-                entropy - if share > 0.0 { share * share.ln() } else { 0.0 }
-            });
-            let (mut apart, rest): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, same)| holds(same));
+                entropy += if share > 0.0 { -share * share.ln() } else { 0.0 };
+            }
+            sizes.sort_unstable();
+            let few = sizes.iter().filter(|size| **size < least).count();
+            let mut hides: u64 = sizes[..few].iter().sum();
+            let mut next = few;
+            while hides > 0 && hides < least && next < sizes.len() {
+                hides += sizes[next];
+                next += 1;
+            }
+            let revealed: u64 = sizes[next..].iter().sum();
+            if revealed > 0 {
+                rated.push((table.columns()[column].weight() * revealed as f64 / (entropy + 0.05), column));
+            }
+        }
+        rated.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let best = rated.into_iter().find_map(|(_, column)| {
+            let (mut apart, rest): (Vec<_>, Vec<_>) =
+                by_code(table, &part, column).into_iter().partition(|(_, same)| holds(same));
             let mut rest: Vec<u32> = rest.into_iter().flat_map(|(_, same)| same).collect();
             apart.sort_by_key(|(_, same)| std::cmp::Reverse(rows_of(table, same)));
             while !rest.is_empty() && !holds(&rest) && !apart.is_empty() {
                 rest.extend(apart.pop().unwrap().1);
             }
-            let revealed: u64 = apart.iter().map(|(_, same)| rows_of(table, same)).sum();
-            let rating = table.columns()[column].weight() * revealed as f64 / (entropy.max(0.0) + 0.05);
-            if !apart.is_empty() && best.as_ref().is_none_or(|best| rating > best.0) {
-                best = Some((rating, column, apart, rest));
-            }
-        }
+            (!apart.is_empty()).then_some((column, apart, rest))
+        });
         part.sort_unstable();
-        let Some((_, column, apart, mut rest)) = best else {
+        let Some((column, apart, mut rest)) = best else {
             // Classes that show the same are one.
             let same = done.iter().find(|(_, known)| **known == shown).map(|(members, _)| members.clone());
             if let Some(same) = same {
@@ -96,18 +111,19 @@ fn cells(table: &ClassTable, requirements: &[Requirement]) -> BTreeMap<Vec<u32>,
         for (value, same) in apart {
             let mut shown = shown.clone();
             shown[column] = Some(value);
-            reveal(table, holds, same, shown, hidden.clone(), done);
+            reveal(table, least, holds, same, shown, hidden.clone(), done);
         }
         if !rest.is_empty() {
             rest.sort_unstable();
-            reveal(table, holds, rest, shown, hidden, done);
+            reveal(table, least, holds, rest, shown, hidden, done);
         }
     }
     let (mut union, mut done) = (Union::new(table, requirements).unwrap(), BTreeMap::new());
     let (all, columns) = (all_of(table), table.columns().len());
+    let least = requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap();
     if union.holds(&all) {
         let hidden = (0..columns).collect();
-        reveal(table, &mut |part| union.holds(part), all, vec![None; columns], hidden, &mut done);
+        reveal(table, least, &mut |part| union.holds(part), all, vec![None; columns], hidden, &mut done);
     }
     done
 }
@@ -301,6 +317,24 @@ proptest! {
             if let Some((added, with)) = best && added < gain - 10.0 * ROUNDING {
                 prop_assert!(!(without.is_empty() || union.holds(&without)) || !union.holds(&with), "{base} {added} {gain}");
             }
+        }
+    }
+
+    /// Half of the rows go to each side but for the base class in the middle, so a class of more rows would be cut again.
+    #[test]
+    fn relaxed_cuts_leave_few_rows_to_a_class(rows in rows(), k in 1..6u64, shows_cuts in any::<bool>()) {
+        let table = table_with(&rows, false, true);
+        let requirements = requirements(k, 1);
+        let ends = if shows_cuts { Ends::Cuts } else { Ends::Values };
+        let problem = Problem { ends, ..problem(&table, &requirements) };
+        let settings = [("split".to_owned(), Setting::Word("relaxed".into()))];
+        let Some(found) = classes(&problem, &mondrian::ROW, &settings) else { return Ok(()) };
+        let most = table.base().rows().max().unwrap_or(0);
+        let parts = mondrian::relaxed_parts(&problem).unwrap();
+        prop_assert!(found.len() <= parts.len());
+        for part in parts {
+            let is_few = rows_of(&table, &part) < 2 * (k + most);
+            prop_assert!(is_few || part.len() == 1, "{part:?}");
         }
     }
 

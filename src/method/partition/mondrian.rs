@@ -7,11 +7,13 @@
 //!   column's domain; if a side fails a requirement, at that of the next column;
 //! - `entropy`: the same, but columns are ordered by the entropy of their values among the part's rows, as a share of the
 //!   entropy among all rows;
+//! - `relaxed`: as `span`, but the rows of the median are dealt to both sides, whole base classes at a time, so that half of the
+//!   rows go left (the paper's relaxed partitioning);
 //! - `loss`: the cuts of all columns are ranked by the `granularity_mean` that they save for their balance, whatever the
 //!   policy's objective, and the first whose sides hold is made, see `least_loss.rs`. Of a part with more than 256 cuts the
 //!   best 256 are tried, and the best 16 of each column. It keeps the most and takes the longest.
 //!
-//! Rows up to the median go left, the others right. If the median is the greatest value, its rows go right and all others
+//! Under `span` and `entropy` rows up to the median go left, the others right. If the median is the greatest value, its rows go right and all others
 //! left. Spans and entropies are multiplied by the column's `weight`.
 //!
 //! Columns are cut in the order of their values: numbers and dates by size, others in the order of their hierarchy file,
@@ -69,18 +71,23 @@ const SPAN: &str = "span";
 type CutAll = fn(&Problem<'_>) -> Result<(Vec<Finished>, u64)>;
 
 /// The ways to choose cuts.
-const SPLITS: [(&str, CutAll); 3] = [
-    (SPAN, |problem| cut_all(problem, &Medians::new(problem.table, ColumnRank::Span, problem.ends)?)),
-    ("entropy", |problem| cut_all(problem, &Medians::new(problem.table, ColumnRank::Entropy, problem.ends)?)),
+const SPLITS: [(&str, CutAll); 4] = [
+    (SPAN, |problem| by_medians(problem, ColumnRank::Span, false)),
+    ("entropy", |problem| by_medians(problem, ColumnRank::Entropy, false)),
+    ("relaxed", |problem| by_medians(problem, ColumnRank::Span, true)),
     ("loss", least_loss::cut_all),
 ];
+
+fn by_medians(problem: &Problem<'_>, rank: ColumnRank, is_relaxed: bool) -> Result<(Vec<Finished>, u64)> {
+    cut_all(problem, &Medians::new(problem.table, rank, is_relaxed, problem.ends)?)
+}
 
 /// How cuts are chosen.
 const SPLIT: Parameter = Parameter {
     name: "split",
-    kind: Kind::Choice(&[SPLITS[0].0, SPLITS[1].0, SPLITS[2].0]),
+    kind: Kind::Choice(&[SPLITS[0].0, SPLITS[1].0, SPLITS[2].0, SPLITS[3].0]),
     absent: Absent::Means(Setting::Word(Cow::Borrowed(SPAN))),
-    summary: "cut at the median of the column of the largest span or entropy, or where the most loss is saved",
+    summary: "cut at the median of the column of the largest span or entropy, deal its rows to both sides, or cut where the most loss is saved",
 };
 
 /// The method that the [module](self) describes.
@@ -100,6 +107,12 @@ impl Method for Mondrian {
         let (parts, tried) = (self.cut)(problem)?;
         found(problem, &self.options, parts, tried)
     }
+}
+
+/// The base classes of each part that relaxed cuts leave.
+#[cfg(test)]
+pub(super) fn relaxed_parts(problem: &Problem<'_>) -> Result<Vec<Vec<u32>>> {
+    Ok(by_medians(problem, ColumnRank::Span, true)?.0.into_iter().map(|part| part.classes).collect())
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Order {
 }
 
 /// The base classes that are left in each order.
-pub(super) struct Left<'a> {
+pub(super) struct Remaining<'a> {
     orders: &'a Orders,
     /// For each order the places before and after each place, those of taken base classes left out; place 0 and the one after
     /// the last are ends.
@@ -87,7 +87,7 @@ pub(super) struct Left<'a> {
     _held: Held,
 }
 
-impl<'a> Left<'a> {
+impl<'a> Remaining<'a> {
     /// Begins with all base classes.
     ///
     /// # Errors

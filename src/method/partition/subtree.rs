@@ -2,14 +2,15 @@
 //! the top down (top-down specialization, Fung, Wang & Yu 2005).
 //!
 //! At first every column shows its coarsest allowed level. Then one label at a time is replaced by those one level below it, for
-//! all rows that show it: the one that saves the most loss by `granularity_mean` for the individuals (or rows) that it newly
-//! suppresses, plus one. The rows of classes that then fail are suppressed, as long as the limit allows it and less is lost by
-//! that than saved. It ends when no label can be replaced.
+//! all rows that show it. Labels are tried by the loss (`granularity_mean`) that replacing them saves, divided by the rows of
+//! classes that become too small, plus one. The rows of classes that fail are suppressed, as long as the limit allows it and less
+//! is lost by that than saved; otherwise the label stays for good. It ends when every label was replaced or stays.
 //!
 //! # Contract
 //! Two values that have a label in common in one class have it in all: a value shows the same label everywhere, but for the
 //! default `[output] ends`, under which a class shows the finest region around its own values within that label; `ends =
-//! "cuts"` shows the labels. Greedy: not proven best. A `max_level` holds, but an interval from the least to the greatest of all
+//! "cuts"` shows the labels. Labels are rated by the quasi-identifiers alone; sensitive values can only veto what is rated
+//! best. Greedy: not proven best. A `max_level` holds, but an interval from the least to the greatest of all
 //! released values is written `*`; a `min_level` is refused, because regions may be finer. The same bytes for any number of
 //! threads; one thread works.
 
@@ -56,7 +57,7 @@ struct Label {
     code: u32,
 }
 
-/// A label with what replacing it saved when it was last looked at: the most first, then in policy order.
+/// A label with its rating when it was last looked at: the best first, then in policy order.
 struct Rated(f64, Label);
 
 impl Ord for Rated {
@@ -81,8 +82,10 @@ impl Eq for Rated {}
 
 /// What replacing a label makes of the classes.
 struct Replaced {
-    /// The loss that it saves, for each individual that it newly suppresses and one more.
-    saves: f64,
+    /// The loss that it saves, for each row of a class that becomes too small and one more.
+    rating: f64,
+    /// Whether the limit allows it, and no more is lost than saved.
+    is_worth_it: bool,
     /// The classes whose rows show the label, by their places.
     places: Vec<usize>,
     /// What becomes of them.
@@ -131,8 +134,8 @@ impl State<'_> {
         Ok(less)
     }
 
-    /// Looks at what replacing a label would do; `None` if it would suppress too many or lose more than it saves.
-    fn replaced(&mut self, label: Label) -> Result<Option<Replaced>> {
+    /// Looks at what replacing a label would do.
+    fn replaced(&mut self, label: Label) -> Result<Replaced> {
         self.problem.stop.check()?;
         self.rated += 1;
         let (problem, Label { column, level, .. }) = (self.problem, label);
@@ -145,33 +148,41 @@ impl State<'_> {
             }
         }
         let leaves = shown.level(level).leaves()[label.code as usize];
-        let (mut kept, mut failing, mut saved) = (Vec::new(), Vec::new(), 0.0);
+        let (least, mut kept, mut failing, mut saved) = (problem.least_rows(), Vec::new(), Vec::new(), 0.0);
+        // By sizes alone.
+        let (mut saved_by_size, mut too_few) = (0.0, 0u64);
         for place in &places {
             let code = |class: &u32| below[problem.table.code(base, *class as usize, column) as usize];
             let mut class = self.kept[*place].clone();
             class.sort_by_key(code);
             for piece in class.chunk_by(|a, b| code(a) == code(b)) {
-                if !self.union.holds(piece) {
-                    failing.extend_from_slice(piece);
-                    continue;
-                }
                 let rows: u64 = piece.iter().map(|class| base.rows_of(*class as usize)).sum();
                 let fewer = leaves.saturating_sub(shown.level(level - 1).leaves()[code(&piece[0]) as usize]);
-                saved += self.of_leaf[column] * ratio(u128::from(rows) * u128::from(fewer), 1);
-                kept.push(piece.to_vec());
+                let saves = self.of_leaf[column] * ratio(u128::from(rows) * u128::from(fewer), 1);
+                let mut lost = 0.0;
+                for class in piece {
+                    lost +=
+                        self.less_than_suppressed(*class)? * ratio(base.rows_of(*class as usize).into(), 1);
+                }
+                if rows < least {
+                    saved_by_size -= lost;
+                    too_few += rows;
+                } else {
+                    saved_by_size += saves;
+                }
+                if rows >= least && self.union.holds(piece) {
+                    saved += saves;
+                    kept.push(piece.to_vec());
+                } else {
+                    saved -= lost;
+                    failing.extend_from_slice(piece);
+                }
             }
         }
-        for class in &failing {
-            saved -= self.less_than_suppressed(*class)? * ratio(base.rows_of(*class as usize).into(), 1);
-        }
-        let before = base.size_of(&self.suppressed);
-        let after = match failing.is_empty() {
-            true => before,
-            false => base.size_of(&[self.suppressed.as_slice(), &failing].concat()),
-        };
-        let is_worth_it = after <= problem.limit && saved >= 0.0;
-        let saves = saved / ratio((after - before + 1).into(), 1);
-        Ok(is_worth_it.then_some(Replaced { saves, places, kept, failing }))
+        let is_allowed = failing.is_empty()
+            || base.size_of(&[self.suppressed.as_slice(), &failing].concat()) <= problem.limit;
+        let rating = saved_by_size / ratio(u128::from(too_few) + 1, 1);
+        Ok(Replaced { rating, is_worth_it: is_allowed && saved >= 0.0, places, kept, failing })
     }
 
     /// Replaces a label; returns those that take its place.
@@ -226,22 +237,27 @@ impl Method for Subtree {
             let labels = (0u32..).take(columns[column].level(*level).leaves().len());
             new.extend(labels.map(|code| Label { column, level: *level, code }));
         }
-        problem.progress.begin(Phase::Search, values as u64);
+        let labels = columns
+            .iter()
+            .flat_map(|column| (1..=column.height()).map(|level| column.level(level).leaves().len()));
+        problem.progress.begin(Phase::Search, labels.sum::<usize>() as u64);
+        let mut decided = 0;
         loop {
             for label in new.drain(..).filter(|label| label.level > 0) {
-                if let Some(Replaced { saves, .. }) = state.replaced(label)? {
-                    waiting.push(Rated(saves, label));
-                }
+                waiting.push(Rated(state.replaced(label)?.rating, label));
             }
             let Some(Rated(_, label)) = waiting.pop() else { break };
             // Others may have been replaced since it was rated.
-            let Some(replaced) = state.replaced(label)? else { continue };
-            if waiting.peek().is_some_and(|next| replaced.saves < next.0) {
-                waiting.push(Rated(replaced.saves, label));
+            let replaced = state.replaced(label)?;
+            if waiting.peek().is_some_and(|next| replaced.rating < next.0) {
+                waiting.push(Rated(replaced.rating, label));
                 continue;
             }
-            new = state.replace(label, replaced)?;
-            problem.progress.done(state.kept.len() as u64);
+            decided += 1;
+            problem.progress.done(decided);
+            if replaced.is_worth_it {
+                new = state.replace(label, replaced)?;
+            }
         }
         let regions = match problem.ends {
             Ends::Cuts => {
