@@ -107,10 +107,12 @@ pub(super) fn expected<'a>(
     });
     let assignment = match shown {
         Shown::Levels { .. } => None,
-        Shown::Regions { assignment } => {
+        Shown::Regions { assignment, is_of_earlier } => {
             let quasi = policy.released().filter_map(|(name, _)| naive.quasi_index(name));
             let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();
-            Some(Arc::new(Assignment::read(assignment.clone(), hierarchies, policy.ends, budget)?))
+            let mut assignment = Assignment::read(assignment.clone(), hierarchies, policy.ends, budget)?;
+            assignment.is_of_earlier = *is_of_earlier;
+            Some(Arc::new(assignment))
         }
     };
     Ok(Expected {

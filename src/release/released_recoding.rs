@@ -38,6 +38,8 @@ pub enum Shown {
     Regions {
         /// What each combination of values shows, as the private record keeps it.
         assignment: Bytes,
+        /// Whether classes show what those of an earlier release did, whose values need not be in this one.
+        is_of_earlier: bool,
     },
 }
 
@@ -46,7 +48,7 @@ impl Shown {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Levels { .. } => 0,
-            Self::Regions { assignment } => assignment.len() * 4,
+            Self::Regions { assignment, .. } => assignment.len() * 4,
         }
     }
 }
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn memory_is_told() {
-        let shown = Shown::Regions { assignment: Bytes::from(vec![0; 1_000]) };
+        let shown = Shown::Regions { assignment: Bytes::from(vec![0; 1_000]), is_of_earlier: false };
         assert_eq!(shown.bytes(), 4_000);
         let labels: ArrayRef = Arc::new(arrow::array::StringArray::from(vec!["x".repeat(50); 100]));
         let of_labels = labels.get_array_memory_size();

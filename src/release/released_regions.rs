@@ -69,7 +69,8 @@ pub(super) fn choose(
     let levels = vec![0; table.columns().len()];
     let keys = ClassKeys { levels, classes: keys.collect(), is_complete: true };
     let schema = Arc::new(released_schema(policy, input, &fields(policy))?);
-    Ok((Chosen { shown: Shown::Regions { assignment }, schema }, KeptClasses { labels, keys, rows }))
+    let shown = Shown::Regions { assignment, is_of_earlier: released.label(0, 0).is_some() };
+    Ok((Chosen { shown, schema }, KeptClasses { labels, keys, rows }))
 }
 
 fn shows_the_same(labels: &[ArrayRef], a: u32, b: u32) -> bool {

@@ -86,14 +86,13 @@ pub async fn check_release(
             let spec = private.as_ref().map(|p| PolicySpec::parse(&p.policy)).transpose()?;
             let own =
                 private.as_ref().zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
-            let assignment = private.as_ref().and_then(|private| private.assignment.as_deref());
             let (spec, files) = policy.or(own).ok_or_else(|| {
                 let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
                 Error::policy(format!(
                     "the private record beside this release is missing, damaged or of another release; give the policy with --policy{hint}"
                 ))
             })?;
-            let checked = against(run, out, &public, &parts, input, (spec, files), assignment).await?;
+            let checked = against(run, out, &public, &parts, input, (spec, files), private.as_ref()).await?;
             input.still_the_same()?;
             checked
         }
@@ -222,7 +221,7 @@ async fn against(
     parts: &[Part],
     input: &Input,
     (spec, files): (&PolicySpec, &dyn Files),
-    assignment: Option<&str>,
+    private: Option<&PrivateRecord>,
 ) -> Result<(Verified, UniqueTogether, bool)> {
     input.check_lines(spec.csv())?;
     let loaded = open_typed(run.resources, input, spec, files, Typing::Plain).await?;
@@ -233,7 +232,7 @@ async fn against(
     }
     let session = run.resources.session()?;
     let output = read_parts(&session, out, parts)?;
-    let shown = recorded_shown(policy, public, &output, assignment).await?;
+    let shown = recorded_shown(policy, public, &output, private).await?;
     let fields = match &shown {
         Shown::Levels { generalizers, .. } => released_recoding::fields(policy, generalizers),
         Shown::Regions { .. } => released_regions::fields(policy),
@@ -268,7 +267,7 @@ async fn recorded_shown(
     policy: &Policy,
     public: &PublicRecord,
     output: &DataFrame,
-    assignment: Option<&str>,
+    private: Option<&PrivateRecord>,
 ) -> Result<Shown> {
     let has_regions = matches!(public.recoding, RecodingRecord::Regions(_));
     if has_regions != shows_regions(&policy.method.name) {
@@ -276,14 +275,15 @@ async fn recorded_shown(
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }
     if has_regions {
-        let assignment = assignment.ok_or_else(|| {
+        let recorded = private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
+        let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
             Error::policy(
                 "this release shows regions: to compare it with the input, its private record is needed, which says what \
                  each combination of values shows; it is missing, damaged or belongs to another release",
             )
         })?;
         let assignment = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;
-        return Ok(Shown::Regions { assignment: assignment.into() });
+        return Ok(Shown::Regions { assignment: assignment.into(), is_of_earlier });
     }
     let (mut levels, mut generalizers) = (Vec::new(), Vec::new());
     for quasi in &policy.quasi {

@@ -18,6 +18,7 @@ use super::labels::Labels;
 use crate::class::{Budget, Held};
 use crate::engine::into_engine;
 use crate::error::{Error, Result};
+use crate::generalize::region_label::Values;
 use crate::generalize::{Ends, RegionLabel, Value, compare};
 
 /// Finds the classes of the input's rows by an assignment. Labels of level 0 are made by the naive generalizers, one
@@ -55,8 +56,9 @@ impl Assigner {
         Ok(Arc::new(Self { assignment: Arc::clone(assignment), values, seen, lines }))
     }
 
-    /// Refuses an assignment with a line that no row of the input has, or with an interval that ends at the least or the
-    /// greatest kept value where such ends must be open. All rows must have been assigned.
+    /// Refuses an assignment with a line that no row of the input has, with a set that names a value of suppressed rows alone, or
+    /// with an interval that ends at the least or the greatest kept value where such ends must be open. All rows must have been
+    /// assigned.
     ///
     /// # Errors
     /// An unmet error.
@@ -66,10 +68,13 @@ impl Assigner {
                 "verification refused: the private record assigns combinations of values that no input row has",
             ));
         }
+        let seen = self.seen()?;
+        if !self.assignment.is_of_earlier {
+            self.check_sets(&seen)?;
+        }
         if self.assignment.ends == Ends::Closed {
             return Ok(());
         }
-        let seen = self.seen()?;
         for (column, of_column) in self.assignment.columns.iter().enumerate() {
             if !of_column.hierarchy.has_intervals() {
                 continue;
@@ -97,6 +102,25 @@ impl Assigner {
                 return Err(Error::unmet(
                     "verification refused: an interval ends at the least or the greatest released value of its column",
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a set that names a value which no kept row has.
+    fn check_sets(&self, seen: &Seen) -> Result<()> {
+        for (column, of_column) in self.assignment.columns.iter().enumerate() {
+            let mut kept = HashSet::new();
+            for (value, _) in &seen.covered[column] {
+                kept.insert(self.values[column].value(*value)?.text_form());
+            }
+            for (_, region) in &of_column.shown {
+                let RegionLabel::Values { values: Values::Set(values), .. } = region else { continue };
+                if values.iter().any(|value| !kept.contains(&value.text_form())) {
+                    return Err(Error::unmet(
+                        "verification refused: a set names a value that no released row has",
+                    ));
+                }
             }
         }
         Ok(())

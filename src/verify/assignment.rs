@@ -36,6 +36,8 @@ pub struct Assignment {
     pub(super) columns: Vec<Column>,
     /// What the ends of intervals must show.
     pub(super) ends: Ends,
+    /// Whether sets may name values that no released row has: those of an earlier release.
+    pub(crate) is_of_earlier: bool,
     /// The number of each line, by the numbers of its values.
     pub(super) lines: HashMap<Box<[u32]>, u32>,
     /// The class of each line. Classes are numbered by what they show, which is all that makes them one.
@@ -76,7 +78,7 @@ impl Assignment {
         let read = unless_it_panics(|| Reader::new(hierarchies).read(bytes, &mut held));
         let reader = read.unwrap_or_else(|| Err(not_an_assignment()))?;
         let Reader { columns, lines, class_of_line, .. } = reader;
-        Ok(Self { columns, ends, lines, class_of_line, _held: held })
+        Ok(Self { columns, ends, is_of_earlier: false, lines, class_of_line, _held: held })
     }
 
     /// Returns the number of classes.

@@ -334,6 +334,19 @@ fn assignments_that_are_not_those_of_the_input() {
             Refuse("that no input row has"),
         ),
         (
+            "a set with a value that no row has",
+            |rows, lines| {
+                let is_woman = |line: &&Line| line.kept && line.shown[3].as_deref() == Some("F");
+                let one = lines.iter().find(is_woman).unwrap().shown.clone();
+                let mut wide = one.clone();
+                wide[3] = Some("{F; X}".into());
+                lines.iter_mut().filter(|line| line.shown == one).for_each(|line| line.shown = wide.clone());
+                Some(relabelled(rows, |_, shown| if shown == one { wide.clone() } else { shown }))
+            },
+            Pass,
+            Refuse("a set names a value that no released row has"),
+        ),
+        (
             "a line that suppresses rows which are there",
             |_, lines| {
                 lines[0] = Line { kept: false, shown: vec![None; QUASI.len()], ..lines[0].clone() };

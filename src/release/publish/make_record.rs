@@ -198,7 +198,7 @@ pub(crate) fn private_record(
         as_is,
         assignment: match shown {
             Shown::Levels { .. } => None,
-            Shown::Regions { assignment } => Some(STANDARD.encode(assignment)),
+            Shown::Regions { assignment, .. } => Some(STANDARD.encode(assignment)),
         },
         search,
         utility,
