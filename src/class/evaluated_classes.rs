@@ -2,7 +2,7 @@
 
 use super::individuals::Marked;
 use super::{ClassTable, Classes};
-use crate::model::{Class, Merge, Needs, Requirement, ValueCount};
+use crate::model::{Class, Merge, Needs, Requirement, ValueCount, min_size};
 
 /// A recoding whose classes were checked against all class models.
 pub trait EvaluatedRecoding {
@@ -58,7 +58,7 @@ impl<'a> EvaluatedClasses<'a> {
         requirements: &[Requirement],
     ) -> Self {
         let counted = table.counted();
-        let least = requirements.iter().map(|r| r.model.min_size()).max().unwrap_or(0);
+        let least = min_size(requirements);
         let of_size: Vec<&Requirement> =
             requirements.iter().filter(|r| r.model.needs() == Needs::Size).collect();
         let by_size = |size: u64| {

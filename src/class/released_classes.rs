@@ -92,7 +92,8 @@ impl ReleasedClasses {
         Ok(Self { class_of_base, regions, labels: None, _held: held })
     }
 
-    /// Checks classes that show `labels` of another table, each of which covers the same values of this table as its region.
+    /// Checks classes that show labels made for another table. Each label must cover the values of this table that the region in
+    /// its place holds, and no others.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).

@@ -3,7 +3,7 @@
 use super::individuals::IndividualsByValue;
 use super::{ClassTable, Held};
 use crate::error::Result;
-use crate::model::{Class, Counted, Requirement, ValueCount};
+use crate::model::{Class, Counted, Requirement, ValueCount, min_size};
 
 /// Counts the rows, individuals and sensitive values of sets of base classes, in memory that it reuses.
 pub struct Union<'a> {
@@ -63,9 +63,7 @@ impl<'a> Union<'a> {
     pub fn holds(&mut self, base: &[u32]) -> bool {
         self.begin_round();
         let size = self.size(base);
-        let least =
-            self.requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0);
-        if size < least {
+        if size < min_size(self.requirements) {
             return false;
         }
         let mut looked_at: Vec<usize> = self.looks_at.iter().flatten().copied().collect();

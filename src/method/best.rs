@@ -33,8 +33,8 @@ pub const DOC: &Doc = &Doc {
     paper: None,
 };
 
-/// The effort for a lattice that is too large to be searched to its end.
-const EFFORT: Effort = Effort::Nodes(1_000);
+/// The effort for a lattice that is too large to be searched to its end, and for each round of `local`.
+pub(super) const EFFORT: Effort = Effort::Nodes(1_000);
 
 /// A lattice of more nodes is searched by `anytime`.
 const MANY: u64 = 100_000;

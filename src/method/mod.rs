@@ -41,13 +41,6 @@ pub struct Problem<'a> {
     pub stop: &'a CancelToken,
 }
 
-impl Problem<'_> {
-    /// Returns the fewest rows or individuals that a class may have.
-    pub(crate) fn least_rows(&self) -> u64 {
-        self.requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
-    }
-}
-
 /// Which released class each base class goes to, and what that class shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recoding {
@@ -228,9 +221,14 @@ pub fn variants() -> Vec<MethodSpec> {
     all
 }
 
+/// Returns the row of the method with this name; `None` for [`AUTO`] and unknown names.
+pub(crate) fn row(name: &str) -> Option<&'static MethodRow> {
+    METHODS.iter().find(|row| row.doc().name == name)
+}
+
 /// Returns whether the classes of the method with this name show regions of their own, rather than labels of one level.
 pub(crate) fn shows_regions(name: &str) -> bool {
-    METHODS.iter().any(|row| !matches!(row, MethodRow::Lattice(_)) && row.doc().name == name)
+    row(name).is_some_and(|row| !matches!(row, MethodRow::Lattice(_)))
 }
 
 /// Returns why a method whose classes show regions of their own refuses a limit of levels.

@@ -226,6 +226,11 @@ pub fn make(name: &str, given: &[(String, Setting)]) -> Result<Box<dyn ClassMode
     row.with(given)
 }
 
+/// Returns the greatest of the requirements' smallest class sizes; 0 without a requirement.
+pub(crate) fn min_size(requirements: &[Requirement]) -> u64 {
+    requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{Effort, anytime};
 use crate::method::{
-    AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, shows_regions,
+    AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, row, shows_regions,
 };
 use crate::parameter::{Parameter, Setting};
 
@@ -36,7 +36,7 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
         return Err(Error::policy(why).at(METHOD));
     }
     let Some(given) = given else { return Ok(MethodSpec { name, settings: Vec::new() }) };
-    let parameters = METHODS.iter().find(|row| row.doc().name == name).map_or(&[][..], MethodRow::parameters);
+    let parameters = row(&name).map_or(&[][..], MethodRow::parameters);
     if parameters.is_empty() {
         let effort = if WITH_EFFORT.contains(&name.as_str()) {
             " and, beside it, effort = { seconds = 30 }"
@@ -125,7 +125,7 @@ impl PolicySpec {
             let why = format!("`{name}` measures levels, and `{method}` shows none; use one of {others}");
             return Err(Error::policy(why).at("objective"));
         }
-        let row = METHODS.iter().find(|row| row.doc().name == method);
+        let row = row(method);
         if self.ends == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
             return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
         }

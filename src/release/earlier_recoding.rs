@@ -9,8 +9,8 @@
 //! # Contract
 //! Every class must satisfy the policy among the new rows. Those that fail are suppressed, and if that exceeds the limit, the
 //! recoding is refused: nothing is searched. What comes of it is verified like any other recoding. Sets and the ends of intervals
-//! may be values of the earlier release alone, so the readers of the new one learn what those of the earlier one did. The policy and the hierarchy
-//! files are those of the earlier release, so the schema is, too.
+//! may be values of the earlier release alone, so the readers of the new one learn what those of the earlier one did. The policy
+//! and the hierarchy files are those of the earlier release, so the schema is, too.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice, Options, exhaustive, optimal};
-use crate::method::{self, AUTO, METHODS, Outcome, Problem, shows_regions};
+use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
@@ -174,7 +174,7 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
             ));
         }
     };
-    let row = METHODS.iter().find(|row| row.doc().name == policy.method.name);
+    let row = method::row(&policy.method.name);
     let advice = match outcome.nodes {
         // Those that choose labels can suppress rows.
         None if row.is_some_and(|row| !row.keeps_max_level()) => {

@@ -25,7 +25,7 @@ pub struct RecodedRows<'a> {
     pub memory: &'a Arc<dyn Budget>,
 }
 
-/// Where a run puts its recoded rows; nobody can read them there until they are verified.
+/// The destination of the recoded rows, which stay unreadable until they are verified.
 pub(crate) trait Sink {
     /// Whether a record tells what was found out about the released columns.
     const IS_RECORDED: bool;

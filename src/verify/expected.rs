@@ -9,7 +9,7 @@ use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
-use crate::model::{Requirement, is_compared};
+use crate::model::{Requirement, is_compared, min_size};
 
 /// The properties that a verification expects of a release.
 pub struct Expected<'a> {
@@ -91,5 +91,5 @@ impl Expected<'_> {
 /// Returns q, the greatest of the requirements' smallest class sizes, at least 2: a value with
 /// fewer holders identifies individuals.
 pub(crate) fn least_holders(requirements: &[Requirement]) -> u64 {
-    requirements.iter().map(|requirement| requirement.model.min_size()).fold(2, u64::max)
+    min_size(requirements).max(2)
 }

@@ -10,7 +10,7 @@ use crate::class::{Classes, EvaluatedNode, Scratch};
 use crate::error::{Error, Result};
 use crate::measure::Grows;
 use crate::method::Problem;
-use crate::model::{Class, Counted, Merge, Needs};
+use crate::model::{Class, Counted, Merge, Needs, min_size};
 
 /// The facts remembered about an evaluated node.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +73,7 @@ impl<'a> Evaluator<'a> {
         let (rows, counted) = (problem.table.total_rows(), problem.table.counted());
         let most_suppressed = problem.table.most_rows_of(problem.limit);
         let requirements = || problem.requirements.iter();
-        let min_size = requirements().map(|r| r.model.min_size()).max().unwrap_or(0).max(1);
+        let min_size = min_size(problem.requirements).max(1);
         let by_size_alone = requirements().all(|r| {
             let class = Class::of_size(min_size);
             counted == Counted::Rows

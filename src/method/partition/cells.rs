@@ -22,6 +22,7 @@ use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::lattice::Options;
 use crate::method::{Method, Outcome, Problem};
+use crate::model::min_size;
 use crate::papers;
 use crate::progress::Phase;
 
@@ -201,7 +202,7 @@ impl Method for Cells {
         held.at_least(table.base().len() * of_class)?;
         problem.progress.begin(Phase::Search, table.base().len() as u64);
         let (parts, tried) =
-            cut_all(problem, &Revealing { table, least: problem.least_rows(), _held: held })?;
+            cut_all(problem, &Revealing { table, least: min_size(problem.requirements), _held: held })?;
         found(problem, &self.options, parts, tried)
     }
 }

@@ -27,10 +27,10 @@ use super::{Row, found, least_loss, of_leaf};
 use crate::class::{ClassTable, Held, Region, Union};
 use crate::decimal::ratio;
 use crate::doc::Doc;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::method::lattice::Options;
 use crate::method::{Method, Outcome, Problem};
-use crate::model::Merge;
+use crate::model::{Merge, min_size};
 use crate::papers;
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::progress::Phase;
@@ -252,7 +252,7 @@ impl<'a> Clustering<'a> {
         let mut is_taken = vec![false; self.cluster_of.len()];
         // The class for which each base class was last looked at.
         let mut seen_for = vec![u32::MAX; self.cluster_of.len()];
-        let least = self.problem.least_rows();
+        let least = min_size(self.problem.requirements);
         let most = usize::try_from(least.max(LEAST)).unwrap_or(usize::MAX).saturating_mul(MOST_TIMES);
         let (mut left_over, mut gathered) = (Vec::new(), 0);
         for (number, seed) in (0u32..).zip(self.seeds()) {
@@ -303,7 +303,7 @@ impl<'a> Clustering<'a> {
     }
 
     fn keep(&mut self, cluster: Cluster) -> Result<()> {
-        let number = u32::try_from(self.clusters.len()).map_err(crate::error::Error::internal)?;
+        let number = u32::try_from(self.clusters.len()).map_err(Error::internal)?;
         cluster.members.iter().for_each(|class| self.cluster_of[*class as usize] = Some(number));
         self.clusters.push(cluster);
         Ok(())

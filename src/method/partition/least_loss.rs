@@ -24,13 +24,14 @@ use crate::decimal::ratio;
 use crate::error::Result;
 use crate::generalize::Ends;
 use crate::method::Problem;
+use crate::model::min_size;
 
 /// Cuts all base classes of a problem's table by least loss, and counts the cuts that were tried.
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.
 pub(super) fn cut_all(problem: &Problem<'_>) -> Result<(Vec<Finished>, u64)> {
-    cuts::cut_all(problem, &LeastLoss::new(problem.table, problem.least_rows(), problem.ends)?)
+    cuts::cut_all(problem, &LeastLoss::new(problem.table, min_size(problem.requirements), problem.ends)?)
 }
 
 /// One label against the rest is tried only where a part has at most this many labels.

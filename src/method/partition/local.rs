@@ -10,9 +10,9 @@
 //! # Contract
 //! Each class is one of a node of the lattice among the rows of its round, and shows the finest regions around its values;
 //! under `[output] ends = "cuts"` the labels of the node. Not proven best. Like that of `auto`, the choice of levels looks at
-//! the rows that the models suppress, and so at sensitive values where a model does. A `max_level` holds in every round, but an interval from the least to the greatest of all
-//! released values is written `*`; a `min_level` is refused, because regions may be finer. Regions of different classes may
-//! overlap. The same bytes for any number of threads.
+//! the rows that the models suppress, and so at sensitive values where a model does. A `max_level` holds in every round, but an
+//! interval from the least to the greatest of all released values is written `*`; a `min_level` is refused, because regions may
+//! be finer. Regions of different classes may overlap. The same bytes for any number of threads.
 
 use super::nodes::Node;
 use super::{Row, found};
@@ -20,7 +20,7 @@ use crate::class::{Held, Union};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::lattice::{Effort, Options, anytime::Anytime};
-use crate::method::{Method, Outcome, Problem};
+use crate::method::{Method, Outcome, Problem, best};
 use crate::papers;
 use crate::progress::{Phase, Silent};
 
@@ -41,9 +41,6 @@ pub const ROW: Row = Row {
 
 /// Rows that are left after so many rounds are suppressed, or recoded with those of the last rounds.
 const MOST_ROUNDS: usize = 64;
-
-/// The effort of a round.
-const EFFORT: Effort = Effort::Nodes(1_000);
 
 /// The method that the [module](self) describes.
 struct Local {
@@ -66,13 +63,15 @@ impl Local {
         limit: u64,
         evaluated: &mut u64,
     ) -> Result<Option<(Round, Vec<u32>)>> {
-        let only = problem.table.only(base)?;
+        let is_all = base.len() == problem.table.base().len();
+        let only = if is_all { None } else { Some(problem.table.only(base)?) };
+        let table = only.as_ref().unwrap_or(problem.table);
         let effort = match self.options.effort {
             Some(Effort::Nodes(nodes)) => Effort::Nodes(nodes),
-            _ => EFFORT,
+            _ => best::EFFORT,
         };
         let anytime = Anytime { options: Options { top: 1, effort: Some(effort), ..self.options.clone() } };
-        let outcome = anytime.search(&Problem { table: &only, limit, progress: &Silent, ..*problem })?;
+        let outcome = anytime.search(&Problem { table, limit, progress: &Silent, ..*problem })?;
         *evaluated += outcome.evaluated;
         let best = outcome.best.into_iter().next();
         let Some(levels) = best.and_then(|best| best.recoding.levels().map(<[usize]>::to_vec)) else {

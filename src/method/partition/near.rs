@@ -56,25 +56,34 @@ impl Orders {
 
 impl Order {
     fn by(table: &ClassTable, columns: &[usize]) -> Self {
+        let all = (0u32..).take(table.base().len()).collect();
         let code = |class: u32, column: usize| table.code(table.base(), class as usize, column);
-        let bits = |column: &usize| usize::BITS - table.columns()[*column].distinct().leading_zeros();
-        let all = (0u32..).take(table.base().len());
-        let sorted: Vec<u32> = if columns.iter().map(bits).sum::<u32>() <= u128::BITS {
-            let key =
-                |class| columns.iter().fold(0, |key, at| key << bits(at) | u128::from(code(class, *at)));
-            let mut keyed: Vec<(u128, u32)> = all.map(|class| (key(class), class)).collect();
-            keyed.sort_unstable();
-            keyed.into_iter().map(|(_, class)| class).collect()
-        } else {
-            let mut sorted: Vec<u32> = all.collect();
-            let key = |class: u32| columns.iter().map(move |at| code(class, *at));
-            sorted.sort_by(|a, b| key(*a).cmp(key(*b)));
-            sorted
-        };
+        let sorted = sorted_by(table, all, columns, code);
         let mut place_of = vec![0; sorted.len()];
         (0u32..).zip(&sorted).for_each(|(place, class)| place_of[*class as usize] = place);
         Self { sorted, place_of }
     }
+}
+
+/// Returns base classes in the order of codes, which are at most those of the columns' values: by the first of these columns,
+/// then by the next one, at last by their numbers.
+pub(super) fn sorted_by(
+    table: &ClassTable,
+    mut classes: Vec<u32>,
+    columns: &[usize],
+    code: impl Fn(u32, usize) -> u32,
+) -> Vec<u32> {
+    let bits = |column: &usize| usize::BITS - table.columns()[*column].distinct().leading_zeros();
+    if columns.iter().map(bits).sum::<u32>() <= u128::BITS {
+        let key = |class| columns.iter().fold(0, |key, at| key << bits(at) | u128::from(code(class, *at)));
+        let mut keyed: Vec<(u128, u32)> = classes.into_iter().map(|class| (key(class), class)).collect();
+        keyed.sort_unstable();
+        return keyed.into_iter().map(|(_, class)| class).collect();
+    }
+    let code = &code;
+    let key = |class: u32| columns.iter().map(move |at| code(class, *at));
+    classes.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
+    classes
 }
 
 /// The base classes that are left in each order.

@@ -1,6 +1,7 @@
 //! The classes of a node of the lattice as parts of the base classes.
 
 use super::cuts::Finished;
+use super::near::sorted_by;
 use crate::class::{ClassTable, EncodedColumn, Held, Region};
 use crate::error::{Error, Result};
 use crate::generalize::Ends;
@@ -36,32 +37,16 @@ impl<'a> Node<'a> {
     ///
     /// # Errors
     /// A data error when memory runs out.
-    pub(in crate::method) fn classes(&self, mut base: Vec<u32>) -> Result<Vec<Vec<u32>>> {
+    pub(in crate::method) fn classes(&self, base: Vec<u32>) -> Result<Vec<Vec<u32>>> {
         let mut held = Held::new(self.table.budget());
         // Its key, and its place in a class, which may be one of its own.
         held.at_least(base.len() * (size_of::<(u128, u32)>() + size_of::<u32>() + size_of::<Vec<u32>>()))?;
-        let mut bits = 0;
-        let shift = |column: &EncodedColumn| {
-            let shift = bits;
-            bits += usize::BITS - column.distinct().leading_zeros();
-            shift
+        let columns: Vec<usize> = (0..self.labels.len()).rev().collect();
+        let sorted = sorted_by(self.table, base, &columns, |class, column| self.label(class, column));
+        let is_same = |a: &u32, b: &u32| {
+            columns.iter().all(|column| self.label(*a, *column) == self.label(*b, *column))
         };
-        let shifts: Vec<u32> = self.table.columns().iter().map(shift).collect();
-        if bits > u128::BITS {
-            let columns = 0..self.labels.len();
-            let key = |class: u32| columns.clone().map(move |column| self.label(class, column));
-            base.sort_by(|a, b| key(*a).cmp(key(*b)));
-            return Ok(base.chunk_by(|a, b| key(*a).eq(key(*b))).map(<[u32]>::to_vec).collect());
-        }
-        let key = |class: u32| {
-            let labels =
-                shifts.iter().enumerate().map(|(at, shift)| u128::from(self.label(class, at)) << shift);
-            labels.sum::<u128>()
-        };
-        let mut keyed: Vec<(u128, u32)> = base.into_iter().map(|class| (key(class), class)).collect();
-        keyed.sort_unstable();
-        let class = |same: &[(u128, u32)]| same.iter().map(|(_, class)| *class).collect();
-        Ok(keyed.chunk_by(|a, b| a.0 == b.0).map(class).collect())
+        Ok(sorted.chunk_by(is_same).map(<[u32]>::to_vec).collect())
     }
 
     /// Returns one of these classes as a part.

@@ -26,6 +26,7 @@ use crate::error::Result;
 use crate::generalize::Ends;
 use crate::method::lattice::Options;
 use crate::method::{Method, Outcome, Problem};
+use crate::model::min_size;
 use crate::papers;
 use crate::progress::Phase;
 
@@ -148,7 +149,8 @@ impl State<'_> {
             }
         }
         let leaves = shown.level(level).leaves()[label.code as usize];
-        let (least, mut kept, mut failing, mut saved) = (problem.least_rows(), Vec::new(), Vec::new(), 0.0);
+        let (least, mut kept, mut failing, mut saved) =
+            (min_size(problem.requirements), Vec::new(), Vec::new(), 0.0);
         // By sizes alone.
         let (mut saved_by_size, mut too_few) = (0.0, 0u64);
         for place in &places {
