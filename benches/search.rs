@@ -156,7 +156,7 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         progress: &Silent,
         stop: &CancelToken::default(),
     };
-    let options = Options { ranges: policy.ranges(), top: 1, effort: None };
+    let options = Options { effort: None, ..policy.options(1) };
     let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0 };
     for _ in 0..TIMES {
         let begun = Instant::now();

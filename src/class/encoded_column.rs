@@ -158,6 +158,11 @@ impl EncodedColumn {
         self.weight
     }
 
+    /// Sets the weight to 0.
+    pub(super) fn weigh_nothing(&mut self) {
+        self.weight = 0.0;
+    }
+
     /// Returns the distinct input values in order, NULL first. Level 0 may give several of them one label.
     pub fn values(&self) -> &ArrayRef {
         &self.values

@@ -36,6 +36,13 @@ impl ClassTable {
     }
 }
 
+impl ClassTable {
+    /// Gives these columns the weight 0, so that no loss looks at them.
+    pub(crate) fn weigh_nothing(&mut self, columns: &[usize]) {
+        columns.iter().for_each(|column| self.columns[*column].weigh_nothing());
+    }
+}
+
 impl Classes {
     fn only(&self, classes: &[u32]) -> Result<Self> {
         let mut held = Held::new(self.held.budget());

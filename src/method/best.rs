@@ -16,13 +16,13 @@
 use std::time::{Duration, Instant};
 
 use super::lattice::{Effort, Options};
+use super::partition::global::at_levels;
 use super::partition::nodes::Node;
 use super::partition::{candidate, released};
 use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, shows_regions, variants};
-use crate::class::{ClassTable, ReleasedClasses};
+use crate::class::{ReleasedClasses, Union};
 use crate::doc::Doc;
 use crate::error::{Error, Kind, Result};
-use crate::generalize::Ends;
 
 /// The name and documentation of the method.
 pub const DOC: &Doc = &Doc {
@@ -136,7 +136,7 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
         };
         let found = match &found.recoding {
             Recoding::Classes(_) => Some(found),
-            Recoding::Levels(levels) => candidate(problem, as_regions(problem.table, levels, problem.ends)?)?,
+            Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels, &options.global)?)?,
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));
     }
@@ -148,12 +148,25 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
     Ok(Outcome { best, nodes: None, evaluated, proven: false, bound: None })
 }
 
-/// Returns the classes of a node. They show the finest regions around their values; under `ends = "cuts"` the labels of the
-/// levels.
-pub(crate) fn as_regions(table: &ClassTable, levels: &[usize], ends: Ends) -> Result<ReleasedClasses> {
+/// Returns the classes of a node. They show the finest regions around their values; under `ends = "cuts"`, and in the
+/// `global` columns, the labels of the levels.
+pub(crate) fn as_regions(
+    problem: &Problem<'_>,
+    levels: &[usize],
+    global: &[usize],
+) -> Result<ReleasedClasses> {
+    let (table, ends) = (problem.table, problem.ends);
     let node = Node::new(table, levels, ends)?;
     let classes = node.classes((0u32..).take(table.base().len()).collect())?;
-    released(table, classes.into_iter().map(|class| node.part(class)).collect::<Result<_>>()?)
+    let mut parts = classes.into_iter().map(|class| node.part(class)).collect::<Result<Vec<_>>>()?;
+    let of_global: Vec<usize> = global.iter().map(|column| levels[*column]).collect();
+    if !global.is_empty() {
+        // What a class shows of these columns depends on the other classes, but not on those that are suppressed.
+        let mut union = Union::new(table, problem.requirements)?;
+        parts.retain(|part| union.holds(&part.classes));
+        at_levels(table, &mut parts, global, &of_global, ends)?;
+    }
+    released(table, parts)
 }
 
 #[cfg(test)]
@@ -161,6 +174,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::generalize::Ends;
     use crate::method::partition::mondrian::tests::{problem, requirements, rows, table_with};
 
     proptest! {
@@ -184,7 +198,7 @@ mod tests {
             if !top_is_allowed {
                 ranges[1] = 0..=0;
             }
-            let options = Options { ranges, top: 1, effort: None };
+            let options = Options { ranges, top: 1, effort: None, global: Vec::new() };
             let outcome = search(&problem, &options).unwrap();
             let tried = compare(&problem, &options, None).unwrap();
             prop_assert_eq!(tried.len(), variants().len());

@@ -234,9 +234,12 @@ pub(crate) fn shows_regions(name: &str) -> bool {
 /// Returns why a method whose classes show regions of their own refuses a limit of levels.
 pub(crate) fn chooses_no_levels(method: &str) -> String {
     format!(
-        "the classes of `{method}` show no levels, so it cannot honour this limit; remove it or use another method"
+        "the classes of `{method}` show no levels, so it cannot honour this limit; remove it, use another method, or hold the column to \
+         one level with recode = \"global\""
     )
 }
+
+pub(crate) use partition::global::ALL_ARE_GLOBAL;
 
 /// Returns why a method whose classes are made by no cuts refuses to show cuts.
 pub(crate) fn makes_no_cuts(method: &str) -> String {
@@ -283,7 +286,11 @@ pub fn search(
             if problem.ends == Ends::Cuts && !row.shows_cuts() {
                 return Err(Error::policy(makes_no_cuts(row.doc().name)).at("output.ends"));
             }
-            of_partition.with(&method.settings, options)?.search(problem)
+            let make = |options: &lattice::Options| of_partition.with(&method.settings, options);
+            match options.global.as_slice() {
+                [] => make(options)?.search(problem),
+                _ => partition::global::search(make, problem, options),
+            }
         }
         MethodRow::Best(_) => {
             refuse_limits(row, problem, options)?;
@@ -298,7 +305,9 @@ fn refuse_limits(row: &MethodRow, problem: &Problem<'_>, options: &lattice::Opti
     let is_limited = |(column, allowed): &(&EncodedColumn, &RangeInclusive<usize>)| {
         *allowed.start() > 0 || (*allowed.end() < column.height() && !row.keeps_max_level())
     };
-    match problem.table.columns().iter().zip(&options.ranges).find(is_limited) {
+    let limits = problem.table.columns().iter().zip(&options.ranges).enumerate();
+    let mut local = limits.filter(|(at, _)| !options.global.contains(at)).map(|(_, limit)| limit);
+    match local.find(is_limited) {
         Some((column, _)) => {
             Err(Error::policy(chooses_no_levels(row.doc().name)).at(format!("columns.{}", column.name())))
         }

@@ -220,6 +220,14 @@ pub(super) fn others(value: Value) -> Result<()> {
     }
 }
 
+/// Reads `"global"`: all rows show the column at one level.
+pub(super) fn global(value: Value) -> Result<()> {
+    match value.as_str() {
+        Some("global") => Ok(()),
+        _ => Err(expected("\"global\"", &value)),
+    }
+}
+
 pub(super) fn role(value: Value) -> Result<Role> {
     let word = string(value)?;
     Role::parse(&word).map_err(|why| Error::policy(format!("found `{word}`; {why}")))

@@ -9,9 +9,11 @@ use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{Effort, anytime};
 use crate::method::{
-    AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, row, shows_regions,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, row,
+    shows_regions,
 };
 use crate::parameter::{Parameter, Setting};
+use crate::role::Role;
 
 /// The key of the method.
 const METHOD: &str = "method";
@@ -129,11 +131,17 @@ impl PolicySpec {
         if self.ends == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
             return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
         }
+        let mut quasi = self.columns.iter().filter(|column| column.role == Role::Quasi).peekable();
+        if let Some(first) = quasi.peek().map(|column| join(&column.path(), "recode"))
+            && quasi.all(|column| column.is_global)
+        {
+            return Err(Error::policy(ALL_ARE_GLOBAL).at(first));
+        }
         let keeps_max_level = row.is_none_or(MethodRow::keeps_max_level);
         for column in &self.columns {
             let limits = [
-                ("min_level", column.min_level > 0),
-                ("max_level", column.max_level.is_some() && !keeps_max_level),
+                ("min_level", column.min_level > 0 && !column.is_global),
+                ("max_level", column.max_level.is_some() && !column.is_global && !keeps_max_level),
             ];
             if let Some((key, _)) = limits.into_iter().find(|(_, is_broken)| *is_broken) {
                 return Err(Error::policy(chooses_no_levels(method)).at(join(&column.path(), key)));
@@ -149,6 +157,31 @@ mod tests {
 
     fn error(text: &str) -> String {
         PolicySpec::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_column_may_be_recoded_globally() {
+        let policy = |method: &str, columns: &str| {
+            PolicySpec::parse(&format!("k = 5\nmethod = {method:?}\n[columns]\n{columns}"))
+                .map(|spec| spec.columns[0].is_global)
+                .map_err(|error| error.to_string())
+        };
+        let global = "zip = { role = \"quasi\", recode = \"global\", min_level = 1, max_level = 1 }";
+        for method in METHODS.iter().map(|row| row.doc().name).chain([AUTO]) {
+            assert_eq!(
+                policy(method, &format!("{global}\nage = {{ role = \"quasi\" }}")),
+                Ok(true),
+                "{method}"
+            );
+            let alone = policy(method, &format!("{global}\nnotes = {{ role = \"text\" }}"));
+            let why = format!("columns.zip.recode: {ALL_ARE_GLOBAL}");
+            assert_eq!(alone, if shows_regions(method) { Err(why) } else { Ok(true) }, "{method}");
+        }
+        assert_eq!(policy(AUTO, "zip = { role = \"quasi\" }"), Ok(false));
+        assert_eq!(
+            policy(AUTO, "zip = { role = \"quasi\", recode = \"local\" }").unwrap_err(),
+            "columns.zip.recode: expected \"global\", found the text \"local\""
+        );
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::error::{Error, Result, of_file};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::MethodSpec;
-use crate::method::lattice::Effort;
+use crate::method::lattice::{Effort, Options};
 use crate::model::{Needs, Requirement};
 use crate::role::Role;
 
@@ -76,6 +76,8 @@ pub struct Quasi {
     pub weight: f64,
     /// The levels that a method may choose from.
     pub levels: RangeInclusive<usize>,
+    /// Whether all rows show the column at one level, even where the method recodes others locally.
+    pub is_global: bool,
 }
 
 impl Quasi {
@@ -138,6 +140,13 @@ impl Policy {
     /// Returns the allowed levels of every quasi-identifier.
     pub fn ranges(&self) -> Vec<RangeInclusive<usize>> {
         self.quasi.iter().map(|q| q.levels.clone()).collect()
+    }
+
+    /// Returns what this policy lets a method choose from, and how many of the best nodes it is to return.
+    pub fn options(&self, top: usize) -> Options {
+        let global = self.quasi.iter().enumerate().filter(|(_, quasi)| quasi.is_global);
+        let global = global.map(|(at, _)| at).collect();
+        Options { ranges: self.ranges(), top, effort: self.effort, global }
     }
 }
 

@@ -234,7 +234,13 @@ impl ColumnSpec {
             let why = format!("{} is above max_level = {max}", self.min_level);
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
-        Ok(Quasi { name: self.name.clone(), hierarchy, weight: self.weight, levels: self.min_level..=max })
+        Ok(Quasi {
+            name: self.name.clone(),
+            hierarchy,
+            weight: self.weight,
+            levels: self.min_level..=max,
+            is_global: self.is_global,
+        })
     }
 
     /// Returns the levels of this column over values of `data_type`; a hierarchy file is read from

@@ -8,8 +8,8 @@ use toml::{Table, Value};
 
 use super::csv_options::{CsvOptions, CsvType};
 use super::keys::{
-    Keys, boolean, clip, expected, join, level, lists, not_too_deep, numbers, objective, others, relative_to,
-    role, setting, share, syntax, table_of, tables, weight, words,
+    Keys, boolean, clip, expected, global, join, level, lists, not_too_deep, numbers, objective, others,
+    relative_to, role, setting, share, syntax, table_of, tables, weight, words,
 };
 use super::method::{effort, method, read_output};
 use super::required::{Required, k_of, short_k};
@@ -66,6 +66,8 @@ pub struct ColumnSpec {
     pub(super) weight: f64,
     pub(super) min_level: usize,
     pub(super) max_level: Option<usize>,
+    /// Whether all rows show it at one level.
+    pub(super) is_global: bool,
     /// Whether most of its values may occur only once.
     pub(super) allow_unique: bool,
     pub(super) relative_to: Option<String>,
@@ -103,11 +105,20 @@ const TOP: &[&str] = &[
     "output",
 ];
 /// Keys of a column.
-const COLUMN: &[&str] =
-    &["role", "hierarchy", "clip", "weight", "min_level", "max_level", "allow_unique", "relative_to"];
+const COLUMN: &[&str] = &[
+    "role",
+    "hierarchy",
+    "clip",
+    "weight",
+    "min_level",
+    "max_level",
+    "recode",
+    "allow_unique",
+    "relative_to",
+];
 /// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
 /// too.
-const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level"];
+const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level", "recode"];
 
 impl PolicySpec {
     /// Parses a policy file.
@@ -295,6 +306,7 @@ impl ColumnSpec {
             weight: 1.0,
             min_level: 0,
             max_level: None,
+            is_global: false,
             allow_unique: false,
             relative_to: None,
         }
@@ -352,6 +364,7 @@ impl ColumnSpec {
         column.weight = keys.take("weight", weight)?.unwrap_or(column.weight);
         column.min_level = keys.take("min_level", level)?.unwrap_or(column.min_level);
         column.max_level = keys.take("max_level", level)?;
+        column.is_global = keys.take("recode", global)?.is_some();
         let allow_unique = keys.take("allow_unique", boolean)?;
         if allow_unique.is_some() && !matches!(role, Role::Sensitive | Role::Insensitive) {
             let why = "only a column that is released as it is can have this key (sensitive, insensitive)";

@@ -255,9 +255,14 @@ fn roles() {
 
 #[test]
 fn keys_of_quasi_identifiers_only() {
-    for line in
-        ["hierarchy = { prefix = [1] }", "clip = [0, 90]", "weight = 2", "min_level = 0", "max_level = 3"]
-    {
+    for line in [
+        "hierarchy = { prefix = [1] }",
+        "clip = [0, 90]",
+        "weight = 2",
+        "min_level = 0",
+        "max_level = 3",
+        "recode = \"global\"",
+    ] {
         let key = line.split(' ').next().unwrap();
         assert_eq!(
             column(&format!("notes = {{ role = \"text\", {line} }}")),

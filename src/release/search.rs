@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
-use crate::method::lattice::{Found, Lattice, Options, exhaustive, optimal};
+use crate::method::lattice::{Found, Lattice, exhaustive, optimal};
 use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
 use crate::model::{Class, Counted, Merge};
 use crate::plural::plural;
@@ -94,7 +94,7 @@ pub fn search(
         "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
          policy; it may not be proven best",
     );
-    let options = Options { ranges: policy.ranges(), top, effort: policy.effort };
+    let options = policy.options(top);
     let progress = SearchProgress::new(run, options.nodes(), advice);
     method::search(&policy.method, &problem(run, policy, classes, &progress), &options)
 }
@@ -106,7 +106,7 @@ pub fn search(
 pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
     let chooses_levels = !shows_regions(&policy.method.name);
     let lattice = (chooses_levels && policy.method.name != AUTO).then_some(&policy.method);
-    let options = Options { ranges: policy.ranges(), top: 1, effort: policy.effort };
+    let options = policy.options(1);
     best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn ask<T>(
     advice: Option<&'static str>,
     answer: impl FnOnce(Lattice<'_>) -> Result<T>,
 ) -> Result<T> {
-    let options = Options { ranges: policy.ranges(), top, effort: policy.effort };
+    let options = policy.options(top);
     let nodes = options.nodes();
     let progress = SearchProgress::new(run, nodes, advice);
     let problem = problem(run, policy, classes, &progress);

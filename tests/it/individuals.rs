@@ -280,7 +280,7 @@ async fn nodes_are_what_count_distinct_says() {
         let loaded = open(&resources, &input, &said, &Folder(".".into())).await.unwrap();
         let Ok(classes) = load(&run, &loaded).await else { continue };
         let policy = &loaded.policy;
-        let options = Options { ranges: policy.ranges(), top: 1, effort: Some(Effort::Nodes(1)) };
+        let options = Options { effort: Some(Effort::Nodes(1)), ..policy.options(1) };
         let problem = Problem {
             table: &classes,
             requirements: &policy.requirements,

@@ -100,7 +100,12 @@ impl Asked {
     }
 
     fn options(&self, top: usize) -> LatticeOptions {
-        LatticeOptions { ranges: self.ranges.clone(), top, effort: Some(Effort::Nodes(1_000)) }
+        LatticeOptions {
+            ranges: self.ranges.clone(),
+            top,
+            effort: Some(Effort::Nodes(1_000)),
+            global: Vec::new(),
+        }
     }
 
     fn problem<'a>(&'a self, objective: &'a dyn LossMeasure, limit: u64) -> Problem<'a> {
@@ -563,7 +568,7 @@ fn threads_change_nothing_in_a_large_table() {
     builder.add(&values, &(0..CLASSES).map(|at| 1 + (at % 3) as u64).collect::<Vec<_>>()).unwrap();
     let table = builder.finish().unwrap();
     let ranges = table.heights().into_iter().map(|height| 0..=height).collect();
-    let options = LatticeOptions { ranges, top: 5, effort: Some(Effort::Nodes(12)) };
+    let options = LatticeOptions { ranges, top: 5, effort: Some(Effort::Nodes(12)), global: Vec::new() };
     let names = ["granularity", "discernibility", "non_uniform_entropy"];
     for objective in LOSSES.iter().filter(|loss| names.contains(&loss.doc().name)) {
         for (requirements, limit) in [([Rule::Size(5)], 3_000), ([Rule::Odd], 40_000)] {

@@ -118,7 +118,7 @@ impl Opened {
             progress: &Silent,
             stop: &CancelToken::default(),
         };
-        let options = Options { ranges: self.policy.ranges(), top: 1, effort: None };
+        let options = self.policy.options(1);
         for_every_node(Lattice { problem: &problem, options: &options }, see).unwrap()
     }
 

@@ -189,7 +189,7 @@ proptest! {
         let requirements = requirements(k, 1);
         let problem = Problem { limit, ..problem(&table, &requirements) };
         let ranges: Vec<_> = table.heights().into_iter().map(|height| 0..=height).collect();
-        let options = Options { ranges, top: 1, effort: None };
+        let options = Options { ranges, top: 1, effort: None, global: Vec::new() };
         for tried in best::compare(&problem, &options, None).unwrap() {
             let best::Attempt::Found { best, .. } = tried.result else { continue };
             match &best.recoding {
@@ -201,7 +201,7 @@ proptest! {
                     // The same, said as classes.
                     let rolled = table.roll_up(table.base(), &vec![0; levels.len()], levels).unwrap();
                     let of_levels = Utility::of_node(&EvaluatedNode::new(&table, levels, &rolled, &requirements)).unwrap();
-                    let released = best::as_regions(&table, levels, Ends::Cuts).unwrap();
+                    let released = best::as_regions(&Problem { ends: Ends::Cuts, ..problem }, levels, &[]).unwrap();
                     let merged = table.merge(&released).unwrap();
                     let evaluated = EvaluatedRegions::new(&table, &released, &merged, &requirements);
                     let of_classes = agrees(&table, &evaluated);

@@ -30,6 +30,8 @@ pub struct Options {
     pub top: usize,
     /// The effort after which a method that need not finish gives up, if one is given.
     pub effort: Option<Effort>,
+    /// The positions of the quasi-identifiers that all rows show at one level, whatever the method does with the others.
+    pub global: Vec<usize>,
 }
 
 impl Options {
@@ -199,7 +201,7 @@ mod tests {
         let table = samarati();
         let requirements = [Requirement::of_sizes(KAnonymity::new(k).unwrap())];
         let ranges = table.heights().into_iter().map(|h| 0..=h).collect();
-        let options = Options { ranges, top, effort: Some(Effort::Nodes(1_000)) };
+        let options = Options { ranges, top, effort: Some(Effort::Nodes(1_000)), global: Vec::new() };
         LOSSES
             .iter()
             .filter(|objective| objective.needs() == Needs::Size)

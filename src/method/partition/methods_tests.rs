@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use proptest::sample::subsequence;
 
 use super::clusters::ROUNDING;
 use super::mondrian::tests::{options, problem, requirements, rows, table_with};
@@ -11,7 +12,7 @@ use super::*;
 use crate::class::{EvaluatedNode, Union};
 use crate::generalize::Ends;
 use crate::method::lattice::exhaustive::Exhaustive;
-use crate::method::{METHODS, MethodRow, variants};
+use crate::method::{self, AUTO, METHODS, MethodRow, variants};
 use crate::model::Requirement;
 
 /// The classes that a method found, each with what it shows.
@@ -381,6 +382,72 @@ proptest! {
             let kept: BTreeSet<u32> = kept.flatten().collect();
             let suppressed: Vec<u32> = all_of(&table).into_iter().filter(|base| !kept.contains(base)).collect();
             prop_assert!(kept.is_empty() || table.base().size_of(&suppressed) <= limit, "{method}");
+        }
+    }
+    #[test]
+    fn every_method_shows_a_global_column_at_one_level(
+        rows in rows(),
+        k in 1..6u64,
+        l in 1..3u64,
+        limit in 0..10u64,
+        counts_individuals in any::<bool>(),
+        shows_cuts in any::<bool>(),
+        global in subsequence(vec![0usize, 1, 2], 1..3),
+        min_level in 0..2usize,
+    ) {
+        let table = table_with(&rows, counts_individuals, true);
+        let global: Vec<usize> = global.into_iter().filter(|column| *column < table.columns().len()).collect();
+        if global.is_empty() || global.len() == table.columns().len() {
+            return Ok(());
+        }
+        let requirements = requirements(k, l);
+        let ends = if shows_cuts { Ends::Cuts } else { Ends::Values };
+        let problem = Problem { limit, ends, ..problem(&table, &requirements) };
+        let mut options = Options { global: global.clone(), ..options(&table) };
+        for column in &global {
+            options.ranges[*column] = min_level..=table.columns()[*column].height();
+        }
+        let mut union = Union::new(&table, &requirements).unwrap();
+        let all_hold = union.holds(&all_of(&table));
+        for method in variants() {
+            let outcome = match method::search(&method, &problem, &options) {
+                Ok((_, outcome)) => outcome,
+                Err(error) => {
+                    let is_refused = shows_cuts && method.name == clusters::ROW.doc.name;
+                    assert!(is_refused, "{method}: {error}");
+                    continue;
+                }
+            };
+            let Some(Recoding::Classes(released)) = outcome.best.first().map(|best| &best.recoding) else {
+                prop_assert!(!all_hold || method.name == AUTO, "{} found nothing", method);
+                continue;
+            };
+            let mut members: Vec<Vec<u32>> = vec![Vec::new(); released.regions().len()];
+            for (base, class) in (0u32..).zip(released.class_of_base()) {
+                class.iter().for_each(|class| members[*class as usize].push(base));
+            }
+            prop_assert!(members.iter().all(|members| union.holds(members)), "{method}");
+            let kept: BTreeSet<u32> = members.iter().flatten().copied().collect();
+            let suppressed: Vec<u32> = all_of(&table).into_iter().filter(|base| !kept.contains(base)).collect();
+            prop_assert!(table.base().size_of(&suppressed) <= limit, "{method}");
+            for at in &global {
+                let column = &table.columns()[*at];
+                let is_of_level = |level: usize| {
+                    let labels = column.map(0, level).unwrap();
+                    let mut shown: BTreeMap<u32, &Region> = BTreeMap::new();
+                    members.iter().zip(released.regions()).all(|(members, regions)| {
+                        let mut labels = members.iter().map(|base| labels[code(&table, *base, *at) as usize]);
+                        let label = labels.next().unwrap();
+                        let region = &regions[*at];
+                        labels.all(|other| other == label)
+                            && shown.insert(label, region).is_none_or(|other| other == region)
+                            && (0u32..).take(column.distinct()).filter(|value| region.holds(column, *value)).all(|value| {
+                                level == column.height() || column.map(0, level).unwrap()[value as usize] == label
+                            })
+                    })
+                };
+                prop_assert!(options.ranges[*at].clone().any(is_of_level), "{} `{}`", method, column.name());
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ mod cell;
 pub mod cells;
 pub mod clusters;
 mod cuts;
+pub(super) mod global;
 mod least_loss;
 pub mod local;
 mod medians;

@@ -161,7 +161,12 @@ pub(crate) fn problem<'a>(table: &'a ClassTable, requirements: &'a [Requirement]
 }
 
 pub(crate) fn options(table: &ClassTable) -> Options {
-    Options { ranges: table.heights().into_iter().map(|height| 0..=height).collect(), top: 1, effort: None }
+    Options {
+        ranges: table.heights().into_iter().map(|height| 0..=height).collect(),
+        top: 1,
+        effort: None,
+        global: Vec::new(),
+    }
 }
 
 fn mondrian(table: &ClassTable, cut: CutAll) -> Mondrian {
