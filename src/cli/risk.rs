@@ -22,7 +22,6 @@ use crate::release::profile::profile;
 use crate::release::publish::record::plain_number;
 use crate::release::publish::record::{PublicRecord, RECORD};
 use crate::release::risks;
-use crate::role::Role;
 
 /// Measure re-identification risks, overall and per quasi-identifier.
 #[derive(Debug, Args)]
@@ -46,9 +45,7 @@ impl Risk {
         if !release.join(RECORD).is_file() {
             return Ok(Vec::new());
         }
-        let public = PublicRecord::read(release)?;
-        let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
-        Ok(quasi.map(|column| column.name.clone()).collect())
+        PublicRecord::read(release)?.written_quasi()
     }
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {

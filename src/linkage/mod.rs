@@ -19,6 +19,7 @@ mod regions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, Int64Array};
 use arrow::datatypes::{Int64Type, Schema};
@@ -37,6 +38,7 @@ use crate::input::{Format, Input};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::plural::plural;
 use crate::policy::{CsvType, Files, PolicySpec};
+use crate::release::interval_columns::{as_texts, schema_as_texts};
 use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord, RegionColumn};
 use crate::role::Role;
 
@@ -126,7 +128,10 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let policy = attack.policy.or(own);
 
     let csv = attack.policy.map(|(spec, _)| spec.csv().clone()).unwrap_or_default();
-    let schemas = (attack.list.file_schema(&csv)?, attack.table.file_schema(&csv)?);
+    let intervals =
+        public.as_ref().map(|public| public.recoding.interval_columns()).transpose()?.unwrap_or_default();
+    let of_table = Arc::new(schema_as_texts(&*attack.table.file_schema(&csv)?, &intervals));
+    let schemas = (attack.list.file_schema(&csv)?, of_table);
     let on = columns(attack, &schemas.0, &schemas.1, public.as_ref())?;
     let recoding = AttackerRecoding { public: public.as_ref(), policy };
     let mut types: HashMap<&str, CsvType> = HashMap::new();
@@ -143,7 +148,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         let table = input.table(&session, &csv, &csv_type).await;
         table.map_err(|error| error.at(&input.argument))
     };
-    let (list, table) = (read(attack.list).await?, read(attack.table).await?);
+    let (list, table) = (read(attack.list).await?, as_texts(read(attack.table).await?, &intervals)?);
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let sensitive = sensitive(attack, &on, public.as_ref());
     let mut recoded = Vec::new();

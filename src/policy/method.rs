@@ -84,21 +84,41 @@ pub(super) fn effort(value: Value) -> Result<Effort> {
     }
 }
 
-/// Reads `[output]`: the ends of intervals.
-pub(super) fn read_output(value: Value) -> Result<Option<Ends>> {
-    let table = table_of(value).map_err(|error| error.at("output"))?;
-    let mut keys = Keys::new("output".into(), table, &["ends"], &["intervals", "partitions", "compression"])?;
-    keys.take("ends", |value| match string(value)?.as_str() {
-        "values" => Ok(Ends::Values),
-        "closed" => Ok(Ends::Closed),
-        "cuts" => Ok(Ends::Cuts),
-        other => Err(Error::policy(format!("expected \"values\", \"closed\" or \"cuts\", found `{other}`"))),
-    })
+/// `[output]`: how intervals are written, as far as it says so.
+#[derive(Default)]
+pub(super) struct Output {
+    /// What their ends show.
+    pub(super) ends: Option<Ends>,
+    /// Whether their ends are columns of their own.
+    pub(super) writes_ends: Option<bool>,
+}
+
+impl Output {
+    /// Reads the table `[output]`.
+    pub(super) fn read(value: Value) -> Result<Self> {
+        let table = table_of(value).map_err(|error| error.at("output"))?;
+        let known = ["ends", "intervals"];
+        let mut keys = Keys::new("output".into(), table, &known, &["partitions", "compression"])?;
+        let ends = keys.take("ends", |value| match string(value)?.as_str() {
+            "values" => Ok(Ends::Values),
+            "closed" => Ok(Ends::Closed),
+            "cuts" => Ok(Ends::Cuts),
+            other => {
+                Err(Error::policy(format!("expected \"values\", \"closed\" or \"cuts\", found `{other}`")))
+            }
+        })?;
+        let writes_ends = keys.take("intervals", |value| match string(value)?.as_str() {
+            "text" => Ok(false),
+            "columns" => Ok(true),
+            other => Err(Error::policy(format!("expected \"text\" or \"columns\", found `{other}`"))),
+        })?;
+        Ok(Self { ends, writes_ends })
+    }
 }
 
 impl PolicySpec {
     /// Checks that the policy holds no key that its method does not take.
-    pub(super) fn check_method(&self, has_effort: bool, has_ends: bool) -> Result<()> {
+    pub(super) fn check_method(&self, has_effort: bool, output: &Output) -> Result<()> {
         let method = self.method.name.as_str();
         if has_effort && !WITH_EFFORT.contains(&method) {
             let names = WITH_EFFORT.map(|name| format!("{name:?}")).join(" and ");
@@ -106,8 +126,9 @@ impl PolicySpec {
             return Err(Error::policy(why).at("effort"));
         }
         if !shows_regions(method) {
-            return match has_ends {
-                true => {
+            let given = [("ends", output.ends.is_some()), ("intervals", output.writes_ends.is_some())];
+            return match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((key, _)) => {
                     let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
                     let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
                     let why = format!(
@@ -115,9 +136,9 @@ impl PolicySpec {
                          own accept this key: {}",
                         names.join(", ")
                     );
-                    Err(Error::policy(why).at("output.ends"))
+                    Err(Error::policy(why).at(join("output", key)))
                 }
-                false => Ok(()),
+                None => Ok(()),
             };
         }
         if self.objective.for_any_recoding().is_none() {
@@ -157,6 +178,26 @@ mod tests {
 
     fn error(text: &str) -> String {
         PolicySpec::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn intervals_are_written_as_text_or_columns() {
+        let policy = |method: &str, intervals: &str| {
+            PolicySpec::parse(&format!("k = 5\nmethod = {method:?}\n[output]\nintervals = {intervals}"))
+                .map(|spec| spec.writes_ends)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(policy("mondrian", "\"columns\""), Ok(true));
+        assert_eq!(policy("best", "\"text\""), Ok(false));
+        let why = policy("auto", "\"columns\"").unwrap_err();
+        assert!(why.starts_with("output.intervals: `auto` releases labels whose ends are fixed; "), "{why}");
+        for (wrong, found) in [("\"numbers\"", "`numbers`"), ("true", "true")] {
+            let why = policy("mondrian", wrong).unwrap_err();
+            assert!(
+                why.starts_with("output.intervals: expected ") && why.ends_with(&format!("found {found}")),
+                "{why}"
+            );
+        }
     }
 
     #[test]

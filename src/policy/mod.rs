@@ -56,6 +56,8 @@ pub struct Policy {
     pub effort: Option<Effort>,
     /// What the ends of intervals show, where the method makes its own.
     pub ends: Ends,
+    /// Whether the ends of intervals are written as columns of their own, rather than as text.
+    pub writes_ends: bool,
     /// Whether the policy states that each row is an individual.
     pub rows_are_individuals: bool,
     /// The columns in which more than a tenth of the individuals may hold a value that few others
@@ -81,10 +83,21 @@ pub struct Quasi {
 }
 
 impl Quasi {
+    /// Returns the names of the columns that hold the ends of its intervals, and whether the value is missing, where a release
+    /// writes them as columns of their own.
+    pub(crate) fn end_names(&self) -> [String; 3] {
+        end_names(&self.name)
+    }
+
     /// Returns the column as the class table needs it.
     pub fn for_class_table(&self) -> QuasiColumn {
         QuasiColumn { name: self.name.clone(), hierarchy: self.hierarchy.clone(), weight: self.weight }
     }
+}
+
+/// Returns the names of the columns that hold the ends of a column's intervals, and whether the value is missing.
+pub(crate) fn end_names(column: &str) -> [String; 3] {
+    ["from", "to", "missing"].map(|part| format!("{column}_{part}"))
 }
 
 impl Policy {

@@ -34,14 +34,16 @@ impl PolicySpec {
             check_type(column, type_of(schema, column)?)?;
         }
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
-        let quasi =
-            quasi.map(|column| column.resolve(type_of(schema, column)?, files)).collect::<Result<_>>()?;
+        let quasi = quasi
+            .map(|column| column.resolve(type_of(schema, column)?, files))
+            .collect::<Result<Vec<_>>>()?;
         // The hierarchies of sensitive columns have no use yet, but a wrong one is already an
         // error.
         let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
         for column in sensitive {
             column.levels(type_of(schema, column)?, files)?;
         }
+        self.check_written_names(schema, &quasi)?;
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
@@ -52,10 +54,27 @@ impl PolicySpec {
             method: self.method.clone(),
             effort: self.effort,
             ends: self.ends,
+            writes_ends: self.writes_ends,
             rows_are_individuals: self.rows_are_individuals,
             allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
             days_since: self.days_since(),
         })
+    }
+
+    /// Checks that the ends of intervals, written as columns, have no name of another column.
+    fn check_written_names(&self, schema: &Schema, quasi: &[Quasi]) -> Result<()> {
+        for quasi in quasi.iter().filter(|quasi| self.writes_ends && quasi.hierarchy.has_intervals()) {
+            if let Some(name) =
+                quasi.end_names().into_iter().find(|name| schema.field_with_name(name).is_ok())
+            {
+                let why = format!(
+                    "`{}` would be written as `{name}`, and the input has such a column; rename it",
+                    quasi.name
+                );
+                return Err(Error::policy(why).at("output.intervals"));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn check_names(&self, schema: &Schema) -> Result<()> {

@@ -11,7 +11,7 @@ use super::keys::{
     Keys, boolean, clip, expected, global, join, level, lists, not_too_deep, numbers, objective, others,
     relative_to, role, setting, share, syntax, table_of, tables, weight, words,
 };
-use super::method::{effort, method, read_output};
+use super::method::{Output, effort, method};
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
@@ -48,6 +48,8 @@ pub struct PolicySpec {
     pub(super) method: MethodSpec,
     pub(super) effort: Option<Effort>,
     pub(super) ends: Ends,
+    /// Whether the ends of intervals are written as columns of their own.
+    pub(super) writes_ends: bool,
     pub(super) others_are_dropped: bool,
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
@@ -136,7 +138,7 @@ impl PolicySpec {
         }
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
         let effort = keys.take("effort", effort)?;
-        let ends = keys.take("output", Ok)?.map(read_output).transpose()?.flatten();
+        let output = keys.take("output", Ok)?.map(Output::read).transpose()?.unwrap_or_default();
         let spec = Self {
             required,
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
@@ -144,7 +146,8 @@ impl PolicySpec {
             // The errors of the method already have their place.
             method: keys.table.remove("method").map(method).transpose()?.unwrap_or_default(),
             effort,
-            ends: ends.unwrap_or_default(),
+            ends: output.ends.unwrap_or_default(),
+            writes_ends: output.writes_ends.unwrap_or(false),
             others_are_dropped: keys.take("others", others)?.is_some(),
             rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
             accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
@@ -156,7 +159,7 @@ impl PolicySpec {
         };
         spec.check_required()?;
         spec.check_individuals()?;
-        spec.check_method(effort.is_some(), ends.is_some())?;
+        spec.check_method(effort.is_some(), &output)?;
         Ok(spec)
     }
 
@@ -188,6 +191,7 @@ impl PolicySpec {
             method: MethodSpec::default(),
             effort: None,
             ends: Ends::default(),
+            writes_ends: false,
             others_are_dropped: true,
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),

@@ -71,8 +71,11 @@ pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
 /// Checks that columns with regions are text, and that their values have a type.
 fn check_regions(quasi: &[&ColumnRecord], regions: &[RegionColumn]) -> Result<()> {
     for (column, region) in quasi.iter().zip(regions) {
-        region.type_of_values()?;
-        if column.data_type != DataType::Utf8.to_string() {
+        let written = match region.interval_columns()? {
+            Some(columns) => columns.value_type,
+            None => region.type_of_values().map(|_| DataType::Utf8)?,
+        };
+        if column.data_type != written.to_string() {
             return Err(refused(format!("the record contradicts itself on what `{}` shows", column.name)));
         }
     }

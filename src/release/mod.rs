@@ -9,6 +9,7 @@ pub mod apply;
 mod check_record;
 mod concrete_recoding;
 mod earlier_recoding;
+pub(crate) mod interval_columns;
 mod pipeline;
 pub mod profile;
 pub mod publish;

@@ -12,6 +12,7 @@ use crate::method::Outcome;
 use crate::progress::Phase;
 use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{Concrete, concrete, expected, finer};
+use crate::release::interval_columns::as_texts;
 use crate::release::released_recoding::Chosen;
 use crate::release::role_checks;
 use crate::release::search::{limit, nothing_found};
@@ -72,7 +73,7 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "assignment"));
     let expected = expected(policy, &again.policy, &chosen.shown, &budget)?;
     let (session, input) = (&again.session, || again.table.clone());
-    let output = sink.taken(session, &chosen)?;
+    let output = as_texts(sink.taken(session, &chosen)?, &policy.interval_columns())?;
     let mut verified = verify(session, output.clone(), Some(input()), &expected, run.stop).await?;
     let rows =
         ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, run.stop).await?;

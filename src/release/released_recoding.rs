@@ -209,7 +209,8 @@ pub(super) fn fields(policy: &Policy, generalizers: &[Arc<dyn Generalizer>]) -> 
 /// # Errors
 /// An internal error if a released column is not in the input.
 pub fn released_schema(policy: &Policy, input: &Schema, quasi: &[(DataType, Descriptor)]) -> Result<Schema> {
-    let fields = policy.released().map(|(name, _)| {
+    let mut fields = Vec::new();
+    for (name, _) in policy.released() {
         let field = input
             .field_with_name(name)
             .map_err(|_| Error::internal("released_recoding: the input lacks a released column"))?;
@@ -218,9 +219,14 @@ pub fn released_schema(policy: &Policy, input: &Schema, quasi: &[(DataType, Desc
             Some(index) => (&quasi[index].0, Some(&quasi[index].1)),
         };
         let label = field_label(policy.days_since.get(name).map(String::as_str), by);
-        Ok(labelled_field(name, released_type(data_type), label))
-    });
-    Ok(Schema::new(fields.collect::<Result<Vec<_>>>()?))
+        let field = labelled_field(name, released_type(data_type), label);
+        let quasi = policy.quasi_index(name).map(|index| &policy.quasi[index]);
+        match quasi.and_then(|quasi| quasi.interval_columns(policy)) {
+            Some(columns) => fields.extend(columns.fields(&field)),
+            None => fields.push(field),
+        }
+    }
+    Ok(Schema::new(fields))
 }
 
 /// Returns the type that is written: plain text instead of views and dictionaries.

@@ -34,8 +34,8 @@ pub(super) fn choose(
 ) -> Result<(Chosen, KeptClasses)> {
     let (table, released) = (evaluated.table(), evaluated.released());
     let kept: Vec<(usize, u64)> = evaluated.kept().collect();
-    let labels = labels(table, released, &kept, policy.ends)?;
-    let order = in_order(&labels, kept.len())?;
+    let labels = labels(policy, table, released, &kept)?;
+    let order = in_order(&written(policy, &labels)?.concat(), kept.len())?;
 
     // The number of each released class in the release.
     let mut number_of: Vec<Option<u32>> = vec![None; released.regions().len()];
@@ -73,17 +73,31 @@ pub(super) fn choose(
     Ok((Chosen { shown, schema }, KeptClasses { labels, keys, rows }))
 }
 
+/// Returns the columns that the labels of each quasi-identifier are written as.
+///
+/// # Errors
+/// An internal error for a label that cannot be written so.
+pub(super) fn written(policy: &Policy, labels: &[ArrayRef]) -> Result<Vec<Vec<ArrayRef>>> {
+    let columns =
+        policy.quasi.iter().zip(labels).map(|(quasi, labels)| match quasi.interval_columns(policy) {
+            Some(columns) => Ok(columns.arrays(labels)?.into()),
+            None => Ok(vec![Arc::clone(labels)]),
+        });
+    columns.collect()
+}
+
 fn shows_the_same(labels: &[ArrayRef], a: u32, b: u32) -> bool {
     labels.iter().all(|column| column.slice(a as usize, 1).to_data() == column.slice(b as usize, 1).to_data())
 }
 
 /// Returns what each kept class shows, one text array per column.
 fn labels(
+    policy: &Policy,
     table: &ClassTable,
     released: &ReleasedClasses,
     kept: &[(usize, u64)],
-    ends: Ends,
 ) -> Result<Vec<ArrayRef>> {
+    let ends = policy.ends;
     let mut is_kept = vec![false; released.regions().len()];
     kept.iter().for_each(|(class, _)| is_kept[*class] = true);
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
@@ -99,6 +113,8 @@ fn labels(
                 (None, Ends::Values | Ends::Closed) => region.label_among(column, &codes)?,
                 (None, Ends::Cuts) => region.label_of_cuts(column, &codes)?,
             };
+            let label =
+                if policy.writes_ends && column.has_intervals() { label.with_ends_included() } else { label };
             let label = match &extremes {
                 Some((least, greatest)) => label.without_ends_at(least, greatest),
                 None => label,

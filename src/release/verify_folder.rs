@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Field, Schema};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
@@ -24,7 +24,8 @@ use crate::model::{Needs, Requirement};
 use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
-use crate::release::publish::make_record::{counted_in, recoding_record, risks};
+use crate::release::interval_columns::as_texts;
+use crate::release::publish::make_record::{column_records, counted_in, recoding_record, risks};
 use crate::release::publish::record::{
     ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, compared_with,
     models_text, parameters_text,
@@ -173,7 +174,7 @@ async fn alone(
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, public, schema.clone(), &footer)?;
     let session = run.resources.session()?;
-    let output = read_parts(&session, out, parts)?;
+    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.interval_columns()?)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
@@ -207,9 +208,7 @@ async fn alone(
         check_record::check_among_released(expected.requirements, &verified)?;
     }
     let unique = rows.unique_together().await?;
-    let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
-    let quasi = quasi.map(|column| column.name.as_str()).collect();
-    order::check(out, parts, &order::Classes::Together(quasi), run.stop)?;
+    order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
     Ok((verified, unique, with_bytes))
 }
 
@@ -231,7 +230,7 @@ async fn against(
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;
-    let output = read_parts(&session, out, parts)?;
+    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.interval_columns()?)?;
     let shown = recorded_shown(policy, public, &output, private).await?;
     let fields = match &shown {
         Shown::Levels { generalizers, .. } => released_recoding::fields(policy, generalizers),
@@ -256,7 +255,7 @@ async fn against(
         _ => error,
     })?;
     let unique = rows.unique_together().await?;
-    let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str()).collect();
+    let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
     order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
     Ok((verified, unique, with_bytes))
 }
@@ -302,15 +301,9 @@ async fn recorded_shown(
 
 /// Checks the record's columns.
 fn check_columns(policy: &Policy, public: &PublicRecord, schema: &Schema, shown: &Shown) -> Result<()> {
-    let planned = policy.released().zip(schema.fields()).map(|((name, role), field)| {
-        let days_since = policy.days_since.get(name).cloned();
-        (name.to_owned(), role.word().to_owned(), field.data_type().to_string(), days_since)
-    });
-    let recorded = public.columns().map(|column| {
-        (column.name.clone(), column.role.clone(), column.data_type.clone(), column.days_since.clone())
-    });
+    let planned = column_records(policy, schema)?;
     let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
-    if planned.eq(recorded) && public.recoding == recoding_record(policy, shown, quasi) {
+    if planned.iter().eq(public.columns()) && public.recoding == recoding_record(policy, shown, quasi) {
         Ok(())
     } else {
         Err(refused("the columns of the record are not those of the policy"))
@@ -349,14 +342,24 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
     let label = |column: &ColumnRecord| {
         field_label(column.days_since.as_deref(), public.recoding.descriptor(&column.name).as_ref())
     };
-    let recorded =
-        public.columns().map(|column| (column.name.clone(), column.data_type.clone(), label(column)));
-    if !columns.eq(recorded) {
+    let mut recorded = Vec::new();
+    for column in public.columns() {
+        let text = labelled_field(&column.name, DataType::Utf8, label(column));
+        match public.recoding.written_as(&column.name)? {
+            Some(columns) => {
+                recorded.extend(columns.fields(&text).map(|field| (field.data_type().to_string(), field)))
+            }
+            None => recorded.push((column.data_type.clone(), text)),
+        }
+    }
+    let of_field = |(data_type, field): &(String, Field)| {
+        (field.name().clone(), data_type.clone(), field.metadata().get(GENERALIZED).cloned())
+    };
+    if !columns.eq(recorded.iter().map(of_field)) {
         return Err(refused("the columns are not those of the record"));
     }
-    let fields = schema.fields().iter().zip(public.columns());
-    let fields =
-        fields.map(|(field, column)| labelled_field(field.name(), field.data_type().clone(), label(column)));
+    let fields = schema.fields().iter().zip(recorded);
+    let fields = fields.map(|(field, (_, recorded))| recorded.with_data_type(field.data_type().clone()));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 

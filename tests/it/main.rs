@@ -26,6 +26,7 @@ mod hierarchies;
 mod house;
 mod individuals;
 mod init;
+mod interval_columns;
 mod kill;
 mod laws;
 mod link;

@@ -341,10 +341,11 @@ fn regions_of_rows_in_any_order_and_files() {
     place.parquet("lake/b.parquet", &whole.slice(700, ROWS - 700));
     place.write("in.csv", csv(&shuffled, ',', true, "\n"));
     let methods = variants().into_iter().filter(|method| method.name != "auto");
-    let methods = methods.chain([MethodSpec::named("best")]);
+    let methods = methods.chain([MethodSpec::named("best")]).map(|method| (method, ""));
+    let as_columns = (MethodSpec::named("mondrian"), "\n[output]\nintervals = \"columns\"\n");
     let mut all = Vec::new();
-    for method in methods {
-        place.write("policy.toml", format!("method = {method}\n{POLICY}"));
+    for (method, output) in methods.chain([as_columns]) {
+        place.write("policy.toml", format!("method = {method}\n{POLICY}{output}"));
         let expected = release(&place, "in.parquet", "--threads 1");
         assert!(String::from_utf8_lossy(&expected["_kanon.json"]).contains("\"regions\""), "{method}");
         // Levels may suppress some.

@@ -16,7 +16,7 @@ use datafusion_kanon::generalize::Ends;
 use datafusion_kanon::input::{self, Input};
 use datafusion_kanon::measure::height::Height;
 use datafusion_kanon::method::lattice::exhaustive::for_every_node;
-use datafusion_kanon::method::lattice::{Found, Lattice, Options};
+use datafusion_kanon::method::lattice::{Found, Lattice};
 use datafusion_kanon::method::{Outcome, Problem};
 use datafusion_kanon::model::{Requirement, k_anonymity::KAnonymity};
 use datafusion_kanon::policy::{Files, Policy, PolicySpec};

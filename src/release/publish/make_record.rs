@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use arrow::datatypes::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -95,6 +96,7 @@ pub(crate) fn recoding_record(
                     column: quasi.name.clone(),
                     value_type: quasi.hierarchy.input_type().to_string(),
                     shows: Regions::of(&quasi.hierarchy),
+                    written_as: quasi.interval_columns(policy).map(|columns| columns.names()),
                 }
             };
             RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
@@ -107,6 +109,29 @@ pub(crate) fn counted_in(individuals: bool) -> &'static str {
     if individuals { "individuals" } else { "rows" }
 }
 
+/// Returns the record of each released column.
+///
+/// # Errors
+/// An internal error if the schema lacks one.
+pub(crate) fn column_records(policy: &Policy, schema: &Schema) -> Result<Vec<ColumnRecord>> {
+    let columns = policy.released().map(|(name, role)| {
+        let quasi = policy.quasi_index(name).map(|index| &policy.quasi[index]);
+        let data_type = match quasi.and_then(|quasi| quasi.interval_columns(policy)) {
+            Some(columns) => columns.value_type.to_string(),
+            None => {
+                let field = schema.field_with_name(name);
+                field
+                    .map_err(|_| Error::internal("record: the schema lacks a released column"))?
+                    .data_type()
+                    .to_string()
+            }
+        };
+        let days_since = policy.days_since.get(name).cloned();
+        Ok(ColumnRecord { name: name.to_owned(), role: role.word().to_owned(), data_type, days_since })
+    });
+    columns.collect()
+}
+
 /// Builds the public record.
 pub(crate) fn public_record(
     policy: &Policy,
@@ -117,15 +142,9 @@ pub(crate) fn public_record(
     folder: &Path,
 ) -> Result<PublicRecord> {
     let models = policy.requirements.iter().zip(verified.recorded());
-    let columns = policy.released().zip(chosen.schema.fields()).map(|((name, role), field)| ColumnRecord {
-        name: name.to_owned(),
-        role: role.word().to_owned(),
-        data_type: field.data_type().to_string(),
-        days_since: policy.days_since.get(name).cloned(),
-    });
     let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
     let table = TableRecord {
-        columns: columns.collect(),
+        columns: column_records(policy, &chosen.schema)?,
         rows: verified.rows,
         files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
     };

@@ -19,18 +19,18 @@ use crate::release::apply::ORDER_KEY;
 use crate::release::publish::write::Part;
 
 /// The quasi-identifiers by which classes are ordered.
-pub(crate) enum Classes<'a> {
+pub(crate) enum Classes {
     /// In policy order; classes ascend.
-    InOrder(Vec<&'a str>),
+    InOrder(Vec<String>),
     /// In an order that only the policy knows; the rows of each class are adjacent.
-    Together(Vec<&'a str>),
+    Together(Vec<String>),
 }
 
 /// Checks that the rows of all parts are in the order in which kanon writes them.
 ///
 /// # Errors
 /// An unmet error if they are not, a data error if they cannot be read.
-pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes<'_>, stop: &CancelToken) -> Result<()> {
+pub(crate) fn check(folder: &Path, parts: &[Part], classes: &Classes, stop: &CancelToken) -> Result<()> {
     let doing = "reading the release";
     let mut last: Option<(OwnedRow, u64)> = None;
     let mut before: HashSet<OwnedRow> = HashSet::new();
@@ -73,12 +73,12 @@ fn out_of_order() -> Error {
 /// Returns the class of each row, comparable, and the hash of its other released values.
 fn keys(
     batch: &RecordBatch,
-    classes: &Classes<'_>,
+    classes: &Classes,
     converter: &mut Option<RowConverter>,
 ) -> Result<(Rows, Vec<u64>)> {
     let doing = "reading the release";
     let (Classes::InOrder(names) | Classes::Together(names)) = classes;
-    let column = |name: &&str| {
+    let column = |name: &String| {
         batch
             .column_by_name(name)
             .cloned()
@@ -87,7 +87,7 @@ fn keys(
     let quasi: Vec<ArrayRef> = names.iter().map(column).collect::<Result<_>>()?;
     let schema = batch.schema();
     let others = schema.fields().iter().zip(batch.columns());
-    let others = others.filter(|(field, _)| !names.contains(&field.name().as_str()));
+    let others = others.filter(|(field, _)| !names.contains(field.name()));
     let others: Vec<ArrayRef> = others.map(|(_, values)| ArrayRef::clone(values)).collect();
     let converter = match converter {
         Some(converter) => converter,
@@ -115,7 +115,7 @@ mod tests {
     type Row = (&'static str, i64);
 
     /// What [`check`] says of parts with these rows: the quasi-identifier `zip` and a column beside it.
-    fn is_right(parts: &[&[Row]], classes: &Classes<'_>) -> bool {
+    fn is_right(parts: &[&[Row]], classes: &Classes) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let parts = parts.iter().enumerate().map(|(number, rows)| {
             let name = format!("part-{number:05}.parquet");
@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn classes_stand_together_and_their_rows_by_hash() {
-        let (in_order, together) = (Classes::InOrder(vec!["zip"]), Classes::Together(vec!["zip"]));
+        let (in_order, together) =
+            (Classes::InOrder(vec!["zip".to_owned()]), Classes::Together(vec!["zip".to_owned()]));
         let both = |parts: &[&[Row]]| (is_right(parts, &in_order), is_right(parts, &together));
         // Three notes in the order of their hashes.
         let mut rows = [("", 1), ("", 2), ("", 3)];

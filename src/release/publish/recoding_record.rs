@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Ends, Hierarchy};
 use crate::method::Recoding;
+use crate::release::interval_columns::IntervalColumns;
 
 /// What the released quasi-identifiers show, by kind of recoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +53,10 @@ pub struct RegionColumn {
     pub value_type: String,
     /// What its regions are.
     pub shows: Regions,
+    /// The columns in which the files hold it, if not as text: both ends, which are included, and whether it is missing. NULL
+    /// is an open end, and in the third column a value that may be missing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub written_as: Option<[String; 3]>,
 }
 
 /// What the regions of a column are, besides single values, sets of values and `*`.
@@ -72,6 +77,22 @@ impl Regions {
 }
 
 impl RegionColumn {
+    /// Returns the columns in which the files hold it; `None` for text.
+    ///
+    /// # Errors
+    /// An unmet error for columns that kanon does not write.
+    pub(crate) fn interval_columns(&self) -> Result<Option<IntervalColumns>> {
+        let Some(recorded) = &self.written_as else { return Ok(None) };
+        let columns = IntervalColumns { name: self.column.clone(), value_type: self.type_of_values()? };
+        if *recorded == columns.names() && self.shows == Regions::Intervals {
+            return Ok(Some(columns));
+        }
+        Err(Error::unmet(format!(
+            "verification refused: the record contradicts itself on the columns of `{}`",
+            self.column
+        )))
+    }
+
     /// Returns the type of the column's values in the input.
     ///
     /// # Errors
@@ -117,6 +138,29 @@ impl RecodingRecord {
         match self {
             Self::Levels(_) => None,
             Self::Regions(regions) => regions.columns.iter().find(|region| region.column == column),
+        }
+    }
+}
+
+impl RecodingRecord {
+    /// Returns the columns in which the files hold a quasi-identifier; `None` for one column.
+    ///
+    /// # Errors
+    /// Those of [`RegionColumn::interval_columns`].
+    pub(crate) fn written_as(&self, column: &str) -> Result<Option<IntervalColumns>> {
+        self.region(column).map_or(Ok(None), RegionColumn::interval_columns)
+    }
+
+    /// Returns the quasi-identifiers that the files hold as the ends of intervals.
+    ///
+    /// # Errors
+    /// Those of [`RegionColumn::interval_columns`].
+    pub(crate) fn interval_columns(&self) -> Result<Vec<IntervalColumns>> {
+        match self {
+            Self::Levels(_) => Ok(Vec::new()),
+            Self::Regions(regions) => {
+                regions.columns.iter().filter_map(|column| column.interval_columns().transpose()).collect()
+            }
         }
     }
 }

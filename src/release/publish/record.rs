@@ -222,6 +222,21 @@ impl PublicRecord {
         self.tables.iter().flat_map(|table| &table.columns)
     }
 
+    /// Returns the names of the columns in which the files hold the quasi-identifiers.
+    ///
+    /// # Errors
+    /// An unmet error for columns that kanon does not write.
+    pub(crate) fn written_quasi(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for column in self.columns().filter(|column| column.role == Role::Quasi.word()) {
+            match self.recoding.written_as(&column.name)? {
+                Some(columns) => names.extend(columns.names()),
+                None => names.push(column.name.clone()),
+            }
+        }
+        Ok(names)
+    }
+
     /// Returns the files of all tables.
     pub fn files(&self) -> impl Iterator<Item = &FileRecord> {
         self.tables.iter().flat_map(|table| &table.files)

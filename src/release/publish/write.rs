@@ -22,6 +22,7 @@ use crate::policy::Policy;
 use crate::progress::CancelToken;
 use crate::release::publish::digest;
 use crate::release::released_recoding::{Chosen, KeptClasses};
+use crate::release::released_regions::written;
 use crate::release::sink::RecodedRows;
 
 /// The rows per batch, the rows per row group and the bytes after which a new file begins. All are
@@ -150,13 +151,16 @@ fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
     Ok(last)
 }
 
-/// Returns the labels of the kept classes in the written types, one array per quasi-identifier in
-/// policy order.
-pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<ArrayRef>> {
-    let typed = policy.quasi.iter().zip(&kept.labels).map(|(quasi, labels)| {
-        let field = chosen.schema.field_with_name(&quasi.name);
-        let field = field.map_err(|_| Error::internal("write: the schema lacks a released column"))?;
-        cast(labels, field.data_type()).context("writing the release")
+/// Returns the labels of the kept classes as they are written: the columns of each quasi-identifier, in policy order.
+pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<Vec<ArrayRef>>> {
+    let written = written(policy, &kept.labels)?;
+    let typed = policy.quasi.iter().zip(written).map(|(quasi, columns)| {
+        let typed = quasi.written_names(policy).into_iter().zip(columns).map(|(name, labels)| {
+            let field = chosen.schema.field_with_name(&name);
+            let field = field.map_err(|_| Error::internal("write: the schema lacks a released column"))?;
+            cast(&labels, field.data_type()).context("writing the release")
+        });
+        typed.collect()
     });
     typed.collect()
 }
@@ -166,25 +170,27 @@ pub(crate) fn labelled(
     batch: &RecordBatch,
     policy: &Policy,
     chosen: &Chosen,
-    labels: &[ArrayRef],
+    labels: &[Vec<ArrayRef>],
 ) -> Result<RecordBatch> {
     let lost = || Error::internal("write: the plan of the release lost a column");
     let classes = batch.column(0).as_primitive_opt::<UInt64Type>().ok_or_else(lost)?;
     let mut as_is = batch.columns().iter().skip(2);
-    let columns = policy
-        .released()
-        .zip(chosen.schema.fields())
-        .map(|((name, _), field)| {
-            let values: ArrayRef = match policy.quasi_index(name) {
-                Some(index) => take(&labels[index], classes, None).context("labelling the rows")?,
-                None => Arc::clone(as_is.next().ok_or_else(lost)?),
-            };
-            if values.data_type() == field.data_type() {
-                return Ok(values);
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(chosen.schema.fields().len());
+    for (name, _) in policy.released() {
+        match policy.quasi_index(name) {
+            Some(index) => {
+                for labels in &labels[index] {
+                    columns.push(take(labels, classes, None).context("labelling the rows")?);
+                }
             }
-            cast(&values, field.data_type()).context("writing the release")
-        })
-        .collect::<Result<Vec<_>>>()?;
+            None => columns.push(Arc::clone(as_is.next().ok_or_else(lost)?)),
+        }
+    }
+    for (values, field) in columns.iter_mut().zip(chosen.schema.fields()) {
+        if values.data_type() != field.data_type() {
+            *values = cast(values, field.data_type()).context("writing the release")?;
+        }
+    }
     RecordBatch::try_new(Arc::clone(&chosen.schema), columns).context("writing the release")
 }
 
