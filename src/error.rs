@@ -159,15 +159,16 @@ fn of_kind(kind: ErrorKind) -> Option<&'static str> {
     })
 }
 
+/// Returns the one of `valid` that is closest to `found`, if one is close.
+pub(crate) fn closest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
+    let close = valid.iter().map(|v| (strsim::jaro_winkler(found, v), *v)).filter(|(score, _)| *score > 0.8);
+    close.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
 /// Returns "did you mean `x`?" if one of `valid` is close to `found`, else all valid names.
 pub fn nearest(found: &str, valid: &[&str]) -> String {
-    let close = valid
-        .iter()
-        .map(|v| (strsim::jaro_winkler(found, v), *v))
-        .filter(|(score, _)| *score > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match close {
-        Some((_, name)) => format!("did you mean `{name}`?"),
+    match closest(found, valid) {
+        Some(name) => format!("did you mean `{name}`?"),
         None => format!("valid: {}", valid.join(", ")),
     }
 }

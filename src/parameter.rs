@@ -2,10 +2,13 @@
 //! records and the reference.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::decimal::Decimal;
 use crate::doc::Doc;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, closest};
+use crate::plural::plural;
 
 /// A parameter of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +30,20 @@ pub enum Kind {
     Count,
     /// A number of at least 1.
     AtLeastOne,
+    /// A number above 0.
+    Positive,
     /// A number from 0 to 1.
     Share,
     /// Any number.
     Number,
+    /// Any numbers.
+    Numbers,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A list with one entry of this kind per level, finest first, and at least one; in a SQL call, the entry alone.
+    Levels(&'static Kind),
+    /// A table of texts; a policy names its file.
+    File,
 }
 
 /// What it means to leave a parameter out.
@@ -51,23 +62,52 @@ pub enum Absent {
 pub enum Setting {
     /// A number.
     Number(Decimal),
-    /// A word.
+    /// A word, or the name of a file.
     Word(Cow<'static, str>),
+    /// Several settings.
+    List(Vec<Setting>),
+    /// The table that a file holds.
+    Table(TextTable),
+}
+
+/// The rows of a table of texts; clones share them. It shows no cells, because errors and logs show settings.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TextTable(Arc<Vec<Vec<String>>>);
+
+impl TextTable {
+    /// Returns the rows.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.0
+    }
+}
+
+impl From<Vec<Vec<String>>> for TextTable {
+    fn from(rows: Vec<Vec<String>>) -> Self {
+        Self(Arc::new(rows))
+    }
+}
+
+impl fmt::Debug for TextTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.0.first().map_or(0, Vec::len);
+        write!(f, "a table of {}", plural(columns as u64, "column", "columns"))
+    }
 }
 
 impl Kind {
-    /// Returns whether settings are words rather than numbers.
-    pub fn is_word(self) -> bool {
-        matches!(self, Kind::Choice(_))
-    }
-
     /// Returns the range in words: `a number from 0 to 1`.
     pub fn range(self) -> String {
         match self {
             Kind::Count => "an integer of at least 1".into(),
             Kind::AtLeastOne => "a number of at least 1".into(),
+            Kind::Positive => "a number above 0".into(),
             Kind::Share => "a number from 0 to 1".into(),
             Kind::Number => "a number".into(),
+            Kind::Numbers => "a list of numbers".into(),
+            Kind::Levels(entry) => {
+                format!("a list with one entry per level, finest first, each {}", entry.range())
+            }
+            Kind::File => "the name of a file".into(),
             Kind::Choice(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 match words.split_last() {
@@ -81,6 +121,7 @@ impl Kind {
         }
     }
 
+    /// Returns whether a setting is within the range; that of levels is their entries'.
     fn allows(self, setting: &Setting) -> bool {
         let one = Decimal::integer(1);
         match (self, setting) {
@@ -88,24 +129,95 @@ impl Kind {
                 *value >= one && value.to_u64().is_some_and(|count| i64::try_from(count).is_ok())
             }
             (Kind::AtLeastOne, Setting::Number(value)) => *value >= one,
+            (Kind::Positive, Setting::Number(value)) => value.is_positive(),
             (Kind::Share, Setting::Number(value)) => *value >= Decimal::integer(0) && *value <= one,
-            (Kind::Number, Setting::Number(_)) => true,
+            (Kind::Number, Setting::Number(_)) | (Kind::File, Setting::Table(_)) => true,
+            (Kind::Numbers, Setting::List(all)) => all.iter().all(|one| Kind::Number.allows(one)),
             (Kind::Choice(words), Setting::Word(word)) => words.contains(&&**word),
-            (Kind::Choice(_), _) | (_, Setting::Word(_)) => false,
+            (Kind::File, Setting::Word(name)) => !name.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Checks that a setting is within the range.
+    ///
+    /// # Errors
+    /// A policy error that says the range, and the level where there are several.
+    pub fn check(self, setting: &Setting) -> Result<()> {
+        let found = || format!("expected {}, found {setting}", self.range());
+        match (self, setting) {
+            (Kind::Levels(_), Setting::List(all)) if all.is_empty() => {
+                Err(Error::policy("expected at least one level, found an empty list"))
+            }
+            (Kind::Levels(entry), Setting::List(all)) => (1..)
+                .zip(all)
+                .try_for_each(|(level, one)| entry.check(one).map_err(|error| error.at(of_level(level)))),
+            _ if self.allows(setting) => Ok(()),
+            (Kind::Choice(words), Setting::Word(word)) => Err(Error::policy(match closest(word, words) {
+                Some(close) => format!("{}; did you mean {close:?}?", found()),
+                None => found(),
+            })),
+            _ => Err(Error::policy(found())),
         }
     }
 }
 
+/// Returns the place of a level's entry for errors.
+pub(crate) fn of_level(level: usize) -> String {
+    format!("level {level}")
+}
+
 impl Setting {
-    /// Reads the text form.
+    /// Reads the text form; where there is one entry per level, that of one level.
     ///
     /// # Errors
     /// A policy error for a text that is no number where one is expected.
     pub fn parse(text: &str, kind: Kind) -> Result<Self> {
-        match kind.is_word() {
-            true => Ok(Self::Word(text.to_owned().into())),
-            false => Decimal::parse(text).map(Self::Number),
+        match kind {
+            Kind::Choice(_) | Kind::File => Ok(Self::Word(text.to_owned().into())),
+            Kind::Levels(entry) => Self::parse(text, *entry).map(|one| Self::List(vec![one])),
+            Kind::Numbers => text.split(',').map(Decimal::parse).collect::<Result<Vec<_>>>().map(Self::from),
+            Kind::Count | Kind::AtLeastOne | Kind::Positive | Kind::Share | Kind::Number => {
+                Decimal::parse(text).map(Self::Number)
+            }
         }
+    }
+
+    /// Returns the number.
+    ///
+    /// # Errors
+    /// An internal error for any other setting.
+    pub fn number(&self) -> Result<Decimal> {
+        match self {
+            Self::Number(value) => Ok(*value),
+            _ => Err(self.is_no("number")),
+        }
+    }
+
+    /// Returns the word.
+    ///
+    /// # Errors
+    /// An internal error for any other setting.
+    pub fn word(&self) -> Result<&str> {
+        match self {
+            Self::Word(word) => Ok(word),
+            _ => Err(self.is_no("word")),
+        }
+    }
+
+    /// Returns the entries of a list.
+    ///
+    /// # Errors
+    /// An internal error for any other setting.
+    pub fn list(&self) -> Result<&[Setting]> {
+        match self {
+            Self::List(all) => Ok(all),
+            _ => Err(self.is_no("list")),
+        }
+    }
+
+    fn is_no(&self, what: &str) -> Error {
+        Error::internal(format!("parameter: {self} is no {what}"))
     }
 }
 
@@ -115,11 +227,33 @@ impl From<Decimal> for Setting {
     }
 }
 
-impl std::fmt::Display for Setting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl From<&'static str> for Setting {
+    fn from(word: &'static str) -> Self {
+        Self::Word(word.into())
+    }
+}
+
+impl From<TextTable> for Setting {
+    fn from(table: TextTable) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl<T: Into<Setting>> From<Vec<T>> for Setting {
+    fn from(all: Vec<T>) -> Self {
+        Self::List(all.into_iter().map(Into::into).collect())
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(value) => write!(f, "{value}"),
             Self::Word(word) => write!(f, "{word:?}"),
+            Self::List(all) => {
+                write!(f, "[{}]", all.iter().map(Self::to_string).collect::<Vec<_>>().join(", "))
+            }
+            Self::Table(table) => write!(f, "{table:?}"),
         }
     }
 }
@@ -130,10 +264,7 @@ impl Parameter {
     /// # Errors
     /// A policy error that says the range, without the parameter's name.
     pub fn check(&self, setting: &Setting) -> Result<()> {
-        if self.kind.allows(setting) {
-            return Ok(());
-        }
-        Err(Error::policy(format!("expected {}, found {setting}", self.kind.range())))
+        self.kind.check(setting)
     }
 
     /// Checks a number.
@@ -202,16 +333,16 @@ impl Settings {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, setting)| setting)
     }
 
+    fn set(&self, name: &str) -> Result<&Setting> {
+        self.get(name).ok_or_else(|| Error::internal(format!("parameter: `{name}` is not set")))
+    }
+
     /// Returns the number of the parameter `name`; `None` if it is left out.
     ///
     /// # Errors
-    /// An internal error for a word.
+    /// An internal error if it is set to something else.
     pub fn some_number(&self, name: &str) -> Result<Option<Decimal>> {
-        match self.get(name) {
-            Some(Setting::Number(value)) => Ok(Some(*value)),
-            None => Ok(None),
-            Some(Setting::Word(_)) => Err(Error::internal(format!("parameter: `{name}` is not a number"))),
-        }
+        self.get(name).map(Setting::number).transpose()
     }
 
     /// Returns the number of the parameter `name`.
@@ -219,7 +350,7 @@ impl Settings {
     /// # Errors
     /// An internal error if the row has no such number.
     pub fn number(&self, name: &str) -> Result<Decimal> {
-        self.some_number(name)?.ok_or_else(|| Error::internal(format!("parameter: `{name}` is not set")))
+        self.set(name)?.number()
     }
 
     /// Returns the integer of the parameter `name`.
@@ -236,9 +367,25 @@ impl Settings {
     /// # Errors
     /// An internal error if the row has no such word.
     pub fn word(&self, name: &str) -> Result<&str> {
-        match self.get(name) {
-            Some(Setting::Word(word)) => Ok(word),
-            _ => Err(Error::internal(format!("parameter: `{name}` is not set to a word"))),
+        self.set(name)?.word()
+    }
+
+    /// Returns the entries of the parameter `name`.
+    ///
+    /// # Errors
+    /// An internal error if the row has no such list.
+    pub fn list(&self, name: &str) -> Result<&[Setting]> {
+        self.set(name)?.list()
+    }
+
+    /// Returns the table of the parameter `name`.
+    ///
+    /// # Errors
+    /// An internal error if the row has no such table.
+    pub fn table(&self, name: &str) -> Result<&TextTable> {
+        match self.set(name)? {
+            Setting::Table(table) => Ok(table),
+            other => Err(other.is_no("table")),
         }
     }
 }
@@ -300,12 +447,33 @@ mod tests {
     #[test]
     fn one_is_within_every_range_of_numbers() {
         let one = Setting::Number(Decimal::integer(1));
-        assert!(
-            [Kind::Count, Kind::AtLeastOne, Kind::Share, Kind::Number].iter().all(|kind| kind.allows(&one))
-        );
+        let kinds = [Kind::Count, Kind::AtLeastOne, Kind::Positive, Kind::Share, Kind::Number];
+        assert!(kinds.iter().all(|kind| kind.allows(&one)));
         assert!(!Kind::AtLeastOne.allows(&Setting::parse("0.999", Kind::Number).unwrap()));
         let k = &PARAMETERS[0];
         assert!(k.check_count(u64::MAX).is_err() && k.check_count(0).is_err() && k.check_count(1).is_ok());
         assert!(k.check(&Setting::Word("one".into())).is_err() && PARAMETERS[2].check(&one).is_err());
+    }
+
+    #[test]
+    fn lists_have_an_entry_per_level_and_tables_show_no_cell() {
+        let (steps, cuts) = (Kind::Levels(&Kind::Positive), Kind::Levels(&Kind::Numbers));
+        let integers = |list: &[i64]| list.iter().map(|n| Decimal::integer(*n)).collect::<Vec<_>>();
+        assert_eq!(Setting::parse("18,25", cuts).unwrap(), vec![integers(&[18, 25])].into());
+        assert_eq!(Setting::parse("10", steps).unwrap(), integers(&[10]).into());
+        let refused = |kind: Kind, setting: Setting| kind.check(&setting).unwrap_err().to_string();
+        assert!(
+            steps.check(&integers(&[1, 2]).into()).is_ok() && cuts.check(&vec![integers(&[])].into()).is_ok()
+        );
+        assert_eq!(refused(steps, integers(&[5, 0]).into()), "level 2: expected a number above 0, found 0");
+        assert_eq!(refused(steps, integers(&[]).into()), "expected at least one level, found an empty list");
+        assert_eq!(refused(cuts, integers(&[5]).into()), "level 1: expected a list of numbers, found 5");
+        let table = Setting::from(TextTable::from(vec![vec!["secret".to_owned(), "cell".to_owned()]]));
+        assert!(Kind::File.check(&table).is_ok());
+        assert_eq!(refused(Kind::Number, table.clone()), "expected a number, found a table of 2 columns");
+        assert_eq!(
+            format!("{table:?} {}", table.word().unwrap_err()).matches("a table of 2 columns").count(),
+            2
+        );
     }
 }

@@ -356,7 +356,7 @@ mod tests {
     use crate::class::tests::{quasi, table};
     use crate::class::{ClassTable, QuasiColumn};
     use crate::generalize::hierarchy::parse_csv;
-    use crate::generalize::{Argument, Hierarchy, Value, hierarchy};
+    use crate::generalize::{Hierarchy, Value, hierarchy};
 
     /// Returns the labels of each level in code order.
     fn labels(table: &ClassTable) -> Vec<Vec<String>> {
@@ -408,9 +408,7 @@ mod tests {
     #[test]
     fn values_of_a_hierarchy_file_are_in_its_order_with_subtrees_together() {
         let file = "none;low;*\nmild;low;*\nsevere;high;*\nfaint;low;*\ncritical;high;*\n";
-        let rows = parse_csv(file, "grade").unwrap();
-        let levels = hierarchy::ROW.with(&rows, &[]).unwrap();
-        assert!(matches!(rows, Argument::Table(_)));
+        let levels = hierarchy::ROW.of(parse_csv(file, "grade").unwrap()).unwrap();
         let values: ArrayRef = Arc::new(StringViewArray::from(vec![
             Some("critical"),
             Some("faint"),

@@ -314,7 +314,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::decimal::Decimal;
     use crate::error::Kind;
-    use crate::generalize::{Argument, GENERALIZERS, Value};
+    use crate::generalize::{GENERALIZERS, Value};
     use arrow::array::{Array, ArrayRef, Int32Array, StringViewArray};
 
     /// A column for tests: `key` and its numbers, or no hierarchy.
@@ -323,8 +323,7 @@ pub(crate) mod tests {
             None => vec![],
             Some((key, numbers)) => {
                 let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-                let numbers = numbers.iter().map(|n| Decimal::integer(*n)).collect();
-                row.with(&Argument::Numbers(numbers), &[]).unwrap()
+                row.of(numbers.iter().map(|n| Decimal::integer(*n)).collect::<Vec<_>>()).unwrap()
             }
         };
         QuasiColumn {

@@ -14,7 +14,8 @@ use crate::class::tests::{quasi, table};
 use crate::class::{ClassTable, GrowingRegion, QuasiColumn};
 use crate::decimal::Decimal;
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, GENERALIZERS, Hierarchy, date, hierarchy};
+use crate::generalize::{GENERALIZERS, Hierarchy, date, hierarchy};
+use crate::parameter::{Setting, TextTable};
 
 /// Returns the canonical form of a region.
 pub(in crate::class) fn canonical(column: &EncodedColumn, region: Region) -> Region {
@@ -140,14 +141,14 @@ fn labels_of_every_kind_of_column() {
     let words = [None, Some("*"), Some("{a; b}"), Some("other"), Some("rest"), Some("x or missing")];
     let words: ArrayRef = Arc::new(StringViewArray::from(words.to_vec()));
     let file = [["*", "m"], ["{a; b}", "\\m"], ["other", "other"], ["rest", "other"], ["x or missing", "m"]];
-    let file = Argument::Table(file.iter().map(|row| row.map(str::to_owned).to_vec()).collect());
-    let by_file = hierarchy::ROW.with(&file, &[]).unwrap();
+    let file = TextTable::from(file.iter().map(|row| row.map(str::to_owned).to_vec()).collect::<Vec<_>>());
+    let by_file = hierarchy::ROW.of(file).unwrap();
     let clip = Clip::new(Some(Decimal::integer(0)), Some(Decimal::integer(90))).unwrap();
     let mut clipped = quasi("clipped", &numbers, Some(("floor", &[10])));
     clipped.hierarchy = clipped.hierarchy.clipped(&clip).unwrap();
     let mut of_file = quasi("file", &words, None);
     of_file.hierarchy = Hierarchy::new(&DataType::Utf8View, by_file).unwrap();
-    let years = date::ROW.with(&Argument::Words(vec!["month".into(), "decade".into()]), &[]);
+    let years = date::ROW.of(vec!["month", "decade"]);
     let mut dated = quasi("date", &dates, None);
     dated.hierarchy = Hierarchy::new(&DataType::Date32, years.unwrap()).unwrap();
     let table = table(vec![
@@ -167,14 +168,14 @@ fn labels_of_every_kind_of_column() {
 /// Values at the edges of their types, bounds on one side or both, and words that a file uses twice.
 #[test]
 fn labels_of_difficult_columns() {
-    let leveled = |values: &ArrayRef, key: &str, argument: &Argument| {
+    let leveled = |values: &ArrayRef, key: &str, first: &Setting| {
         let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-        let levels = row.with(argument, &[]).unwrap();
+        let levels = row.of(first.clone()).unwrap();
         let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
         QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }
     };
     let number = Decimal::integer;
-    let tens = Argument::Numbers(vec![number(10)]);
+    let tens = Setting::from(vec![number(10)]);
     let columns = |clip: Option<Clip>| {
         let floats = [
             None,
@@ -198,7 +199,7 @@ fn labels_of_difficult_columns() {
             Some(1),
         ]);
         let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(9, 2).unwrap());
-        let bands = Argument::Lists(vec![vec![number(18), number(40)]]);
+        let bands = Setting::from(vec![vec![number(18), number(40)]]);
         let all = [
             (&floats, "range", &tens),
             (&floats, "floor", &tens),
@@ -249,7 +250,7 @@ fn labels_of_difficult_columns() {
         1_257_046_260,
     ]);
     let moments: ArrayRef = Arc::new(moments.with_timezone("America/St_Johns"));
-    let months = leveled(&moments, "date", &Argument::Words(vec!["month".into(), "year".into()]));
+    let months = leveled(&moments, "date", &vec!["month", "year"].into());
     table(vec![(months, moments)]).columns().iter().for_each(labels_cover);
 
     let words = |cells: &[&str]| -> ArrayRef { Arc::new(StringViewArray::from_iter_values(cells)) };
@@ -270,13 +271,13 @@ fn labels_of_difficult_columns() {
     }
     let integers: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(2), Some(3), None, Some(5)]));
     for file in ["1;a;*\n3;a;*\n2;b;*\n5;5;*\n", "3;<50;*\n1;<50;*\n2;[1,3];*\n5;1;*\n"] {
-        let column = leveled(&integers, "file", &hierarchy::parse_csv(file, "n").unwrap());
+        let column = leveled(&integers, "file", &hierarchy::parse_csv(file, "n").unwrap().into());
         table(vec![(column, Arc::clone(&integers))]).columns().iter().for_each(labels_cover);
     }
 }
 
 fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
-    let levels = hierarchy::ROW.with(&hierarchy::parse_csv(file, "n").unwrap(), &[]).unwrap();
+    let levels = hierarchy::ROW.of(hierarchy::parse_csv(file, "n").unwrap()).unwrap();
     let values: ArrayRef = Arc::new(StringViewArray::from(values));
     let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();
     table(vec![(QuasiColumn { name: "n".into(), hierarchy, weight: 1.0 }, values)])
@@ -286,7 +287,6 @@ fn of_file(file: &str, values: Vec<Option<&str>>) -> ClassTable {
 #[test]
 fn regions_of_a_file_have_its_leaves() {
     let file = "one;low;*\ntwo;low;*\nthree;high;*\nfour;four;*\n";
-    assert!(matches!(hierarchy::parse_csv(file, "n").unwrap(), Argument::Table(_)));
     let table = of_file(file, vec![Some("four"), Some("one")]);
     let column = &table.columns()[0];
     let low = Region::Label { level: 1, code: 0 };

@@ -171,7 +171,7 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
     for Tried { method, result, steps, time } in tried {
         let settings = method.settings.iter().map(|(name, setting)| match setting {
             Setting::Word(word) => (name.clone(), json!(word)),
-            Setting::Number(number) => (name.clone(), json!(number.to_string())),
+            other => (name.clone(), json!(other.to_string())),
         });
         text += &format!("method    {method}\n");
         let took = format!("{}, {:.1} s", plural(steps, "step", "steps"), time.as_secs_f64());

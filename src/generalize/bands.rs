@@ -37,12 +37,12 @@ use super::bounds::{
 use super::clip::Clip;
 use super::decimal_steps::{scale_of, threshold};
 use super::naive_bounds::{bound_text, open_end, reaches};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
+use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
-use crate::parameter::Settings;
+use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -54,14 +54,16 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SAMARATI_2001),
     },
     key: Some("bands"),
-    takes: Takes::Lists,
-    options: &[],
-    levels: |argument: &Argument, _: &Settings| {
-        let Argument::Lists(lists) = argument else {
-            return Err(Error::policy("expected one list of cut points per level, finest first"));
-        };
-        let level = |cuts: &Vec<Decimal>| Ok(Arc::new(Bands::new(cuts.clone())?) as Arc<dyn Generalizer>);
-        lists.iter().map(level).collect()
+    parameters: &[Parameter {
+        name: "cut points",
+        kind: Kind::Levels(&Kind::Numbers),
+        absent: Absent::Refused,
+        summary: "where intervals meet, ascending",
+    }],
+    levels: |settings: &Settings| {
+        each_level(settings.list("cut points")?, |cuts| {
+            Bands::new(cuts.list()?.iter().map(Setting::number).collect::<Result<_>>()?)
+        })
     },
 };
 

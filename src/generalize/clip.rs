@@ -36,11 +36,11 @@ use super::bounds::{decimal_text, map_integers, not_numbers};
 use super::decimal_steps::{check_number, map_decimals, threshold, value as decimal_value};
 use super::naive_bounds::reaches;
 use super::value::{narrow, widen};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
+use super::{Descriptor, Generalizer, GeneralizerRow, Value};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
-use crate::parameter::Settings;
+use crate::parameter::{Absent, Kind, Parameter, Settings};
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -52,13 +52,15 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: None,
     },
     key: None,
-    takes: Takes::Ends,
-    options: &[],
-    levels: |argument: &Argument, _: &Settings| match argument {
-        Argument::Ends(low, high) => Ok(vec![Arc::new(Clip::new(*low, *high)?)]),
-        _ => Err(Error::policy("expected two bounds such as [0, 90]")),
+    parameters: &[end("low", "what numbers below it become"), end("high", "what numbers from it on become")],
+    levels: |all: &Settings| {
+        Ok(vec![Arc::new(Clip::new(all.some_number("low")?, all.some_number("high")?)?)])
     },
 };
+
+const fn end(name: &'static str, summary: &'static str) -> Parameter {
+    Parameter { name, kind: Kind::Number, absent: Absent::Unset, summary }
+}
 
 /// The generalizer that the [module](self) describes; it keeps numbers as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -305,24 +307,25 @@ mod tests {
     use super::*;
     use crate::generalize::laws_tests::{agree, float};
     use crate::generalize::{GENERALIZERS, Hierarchy};
-    use crate::parameter::Parameter;
+    use crate::parameter::{Setting, TextTable};
 
     fn clip(low: &str, high: &str) -> Clip {
         let end = |end: &str| (!end.is_empty()).then(|| Decimal::parse(end).unwrap());
         Clip::new(end(low), end(high)).unwrap()
     }
 
-    fn hierarchy(input: &DataType, key: &str, argument: &Argument, origin: i64) -> Result<Hierarchy> {
+    fn hierarchy(input: &DataType, key: &str, first: &Setting, origin: i64) -> Result<Hierarchy> {
         let Some(row) = GENERALIZERS.iter().find(|row| row.key == Some(key)) else {
             return Hierarchy::new(input, vec![]);
         };
         let origin = |option: &Parameter| (option.name.to_owned(), Decimal::integer(origin).into());
-        let options: Vec<_> = row.options.iter().map(origin).collect();
-        Hierarchy::new(input, row.with(argument, &options)?)
+        let mut given: Vec<_> = row.options().iter().map(origin).collect();
+        given.push((row.parameters[0].name.to_owned(), first.clone()));
+        Hierarchy::new(input, row.with(&given)?)
     }
 
-    fn widths(widths: &[&str]) -> Argument {
-        Argument::Numbers(widths.iter().map(|width| Decimal::parse(width).unwrap()).collect())
+    fn widths(widths: &[&str]) -> Setting {
+        widths.iter().map(|width| Decimal::parse(width).unwrap()).collect::<Vec<_>>().into()
     }
 
     fn shown(level: &dyn Generalizer, values: &ArrayRef) -> Vec<String> {
@@ -420,12 +423,12 @@ mod tests {
     #[test]
     fn only_numbers_are_clipped() {
         let ends = clip("0", "90");
-        let refused = |input: DataType, key: &str, argument: &Argument| {
-            let hierarchy = hierarchy(&input, key, argument, 5).unwrap();
+        let refused = |input: DataType, key: &str, first: &Setting| {
+            let hierarchy = hierarchy(&input, key, first, 5).unwrap();
             hierarchy.clipped(&ends).unwrap_err().to_string()
         };
-        let rows = Argument::Table(vec![vec!["1".into(), "a".into()], vec!["2".into(), "a".into()]]);
-        let words = Argument::Words(vec!["year".into()]);
+        let rows = TextTable::from(vec![vec!["1".into(), "a".into()], vec!["2".into(), "a".into()]]).into();
+        let words = vec!["year"].into();
         let why = "only numbers can be clipped: alone, or with `range`, `bands` or `floor`";
         assert_eq!(refused(DataType::Date32, "date", &words), why);
         assert_eq!(refused(DataType::Int64, "file", &rows), why);
@@ -444,8 +447,8 @@ mod tests {
         ) {
             let at = |n: i64| Decimal::parse(&format!("{n}e-{shift}")).unwrap();
             let clip = Clip::new((open != 1).then(|| at(low)), (open != 2).then(|| at(low + width))).unwrap();
-            let steps = Argument::Numbers(vec![at(step), at(step * factor)]);
-            let cuts = Argument::Lists(vec![vec![at(-100), at(0), at(step)], vec![at(0)]]);
+            let steps = Setting::from(vec![at(step), at(step * factor)]);
+            let cuts = Setting::from(vec![vec![at(-100), at(0), at(step)], vec![at(0)]]);
             let whole = values.iter().map(|(v, bits, _)| v >> bits);
             let decimals = |scale: i8| Decimal128Array::from_iter_values(values.iter().map(|(v, bits, _)| i128::from(v >> bits)))
                 .with_precision_and_scale(38, scale).unwrap();

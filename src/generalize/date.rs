@@ -36,11 +36,11 @@ use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
 
 use super::value::{ticks_per_second, unsupported};
 use super::zone::Zone;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
+use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level};
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
 use crate::papers;
-use crate::parameter::Settings;
+use crate::parameter::{Absent, Kind, Parameter, Settings};
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -53,16 +53,14 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SAMARATI_SWEENEY_1998),
     },
     key: Some("date"),
-    takes: Takes::Words,
-    options: &[],
-    levels: |argument: &Argument, _: &Settings| {
-        let Argument::Words(words) = argument else {
-            return Err(Error::policy(
-                "expected a list of periods such as [\"month\", \"year\"], finest first",
-            ));
-        };
-        let level = |word: &String| Ok(Arc::new(Date::new(Period::parse(word)?)) as Arc<dyn Generalizer>);
-        words.iter().map(level).collect()
+    parameters: &[Parameter {
+        name: "period",
+        kind: Kind::Levels(&Kind::Choice(&["day", "week", "month", "quarter", "year", "decade", "century"])),
+        absent: Absent::Refused,
+        summary: "the period whose first day remains",
+    }],
+    levels: |settings: &Settings| {
+        each_level(settings.list("period")?, |period| Ok(Date::new(Period::parse(period.word()?)?)))
     },
 };
 
@@ -453,9 +451,11 @@ mod tests {
         assert!(
             follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
         );
-        let words = |word: &str| ROW.with(&Argument::Words(vec![word.into()]), &[]);
-        assert_eq!(words("quarter").unwrap()[0].descriptor().to_string(), "date:quarter");
-        assert!(words("monht").unwrap_err().to_string().contains("did you mean `month`?"));
+        let words = |word: &'static str| ROW.of(vec![word]);
+        for (word, _) in PERIODS {
+            assert_eq!(words(word).unwrap()[0].descriptor().to_string(), format!("date:{word}"));
+        }
+        assert!(words("monht").unwrap_err().to_string().contains("did you mean \"month\"?"));
     }
 
     proptest! {

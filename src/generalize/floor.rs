@@ -42,12 +42,12 @@ use super::clip::Clip;
 use super::decimal_steps::{can_floor, floor_digits, map_decimals, next_bound, threshold};
 use super::naive_bounds;
 use super::value::{narrow, widen};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Takes, Value, numbers};
+use super::{Descriptor, Generalizer, GeneralizerRow, ORIGIN, Value, each_level};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
-use crate::parameter::Settings;
+use crate::parameter::{Absent, Kind, Parameter, Settings};
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -60,12 +60,18 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SAMARATI_2001),
     },
     key: Some("floor"),
-    takes: Takes::Numbers,
-    options: &[ORIGIN],
-    levels: |argument: &Argument, settings: &Settings| {
+    parameters: &[
+        Parameter {
+            name: "step",
+            kind: Kind::Levels(&Kind::Positive),
+            absent: Absent::Refused,
+            summary: "the distance of two results",
+        },
+        ORIGIN,
+    ],
+    levels: |settings: &Settings| {
         let origin = settings.number(ORIGIN.name)?;
-        let level = |step: &Decimal| Ok(Arc::new(Floor::from_origin(*step, origin)?) as Arc<dyn Generalizer>);
-        numbers(argument)?.iter().map(level).collect()
+        each_level(settings.list("step")?, |step| Floor::from_origin(step.number()?, origin))
     },
 };
 

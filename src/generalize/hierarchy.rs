@@ -16,7 +16,7 @@
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, hierarchy};
 //! let file = "marital,level 1,level 2\ndivorced,alone,*\nwidowed,alone,*\nmarried,married,*\n";
-//! let levels = hierarchy::ROW.with(&hierarchy::parse_csv(file, "marital")?, &[])?;
+//! let levels = hierarchy::ROW.of(hierarchy::parse_csv(file, "marital")?)?;
 //! assert_eq!(levels[0].generalize_value(&Value::Text("widowed".into()))?, Value::Text("alone".into()));
 //! assert_eq!(levels[0].generalize_value(&Value::Null)?, Value::Null);
 //! assert_eq!(levels[1].generalize_value(&Value::Null)?, Value::Text("*".into())); // the top
@@ -39,11 +39,11 @@ pub use super::hierarchy_file::{
     csv_of_batches, csv_of_rows, has_open_quote, is_table, parse_csv, parse_table, table_of_batches,
 };
 use super::value::{SUPPORTED, is_supported, unsupported};
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value, text_forms};
+use super::{Descriptor, Generalizer, GeneralizerRow, Value, text_forms};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
-use crate::parameter::Settings;
+use crate::parameter::{Absent, Kind, Parameter, Settings};
 use crate::plural::plural;
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
@@ -56,15 +56,17 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SWEENEY_2002),
     },
     key: Some("file"),
-    takes: Takes::Table,
-    options: &[],
+    parameters: &[Parameter {
+        name: "file",
+        kind: Kind::File,
+        absent: Absent::Refused,
+        summary: "one row per value: the value, then its labels, finest first",
+    }],
     levels,
 };
 
-fn levels(argument: &Argument, _: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
-    let Argument::Table(rows) = argument else {
-        return Err(Error::policy("expected a hierarchy file"));
-    };
+fn levels(settings: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let rows = settings.table("file")?.rows();
     check(rows, |row| format!("row {}", row + 1))?;
     let table = Arc::new(Table::new(rows)?);
     let top = match table.levels.last().map(|level| level.leaves.keys().collect::<Vec<_>>()).as_deref() {
@@ -289,9 +291,10 @@ mod tests {
     use super::*;
     use crate::generalize::laws_tests::agree;
     use crate::generalize::{Hierarchy, apply};
+    use crate::parameter::TextTable;
 
     fn levels_of(file: &str) -> Result<Vec<Arc<dyn Generalizer>>> {
-        ROW.with(&parse_csv(file, "marital")?, &[])
+        ROW.of(parse_csv(file, "marital")?)
     }
 
     fn refused(file: &str) -> String {
@@ -363,17 +366,14 @@ mod tests {
         assert!(refused("a\nb\n").contains("at least two columns"));
         let rows = vec![vec!["a".to_owned(), "b".to_owned()]; 2];
         assert_eq!(
-            ROW.with(&Argument::Table(rows), &[]).unwrap_err().to_string(),
+            ROW.of(TextTable::from(rows)).unwrap_err().to_string(),
             "row 2 repeats the value of row 1"
         );
     }
 
     #[test]
     fn csv_as_people_write_it() {
-        let table = |text: &str| match parse_csv(text, "marital") {
-            Ok(Argument::Table(rows)) => rows,
-            other => panic!("{:?}", other.is_ok()),
-        };
+        let table = |text: &str| parse_csv(text, "marital").unwrap().rows().to_vec();
         let cells =
             |rows: &[[&str; 2]]| rows.iter().map(|r| r.map(str::to_owned).to_vec()).collect::<Vec<_>>();
         assert_eq!(table("\u{feff}marital,x\r\na,b\r\nc,d\r\n\r\n"), cells(&[["a", "b"], ["c", "d"]]));
@@ -423,7 +423,7 @@ mod tests {
             let grandparent = |a: usize| parents.iter().find(|(b, _)| *b == a).map(|(_, g)| *g).unwrap();
             let rows = parents.iter().enumerate();
             let rows = rows.map(|(i, (a, _))| vec![format!("v{i}"), format!("a{a}"), format!("g{}", grandparent(*a))]);
-            let levels = ROW.with(&Argument::Table(rows.collect()), &[]).unwrap();
+            let levels = ROW.of(TextTable::from(rows.collect::<Vec<_>>())).unwrap();
             let values = picks.iter().map(|pick| pick.map(|i| format!("v{i}")));
             let values: ArrayRef = Arc::new(values.collect::<StringArray>());
             let fine = agree(&*levels[0], &values);

@@ -6,8 +6,9 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use hashbrown::HashMap;
 
-use super::{Argument, Value};
+use super::Value;
 use crate::error::{Error, Result};
+use crate::parameter::TextTable;
 use crate::plural::plural;
 
 /// Returns whether a policy's file of this name is a table with types and column names (Parquet)
@@ -17,7 +18,7 @@ pub fn is_table(name: &str) -> bool {
 }
 
 /// Reads a hierarchy from any table: its columns are the value and its labels, finest first,
-/// whatever their names. Cells count by their [text form](Value::text_form).
+/// whatever their names. TextTable count by their [text form](Value::text_form).
 ///
 /// No cell may be NULL: NULL needs no row, because it has its place at every level, and a missing
 /// label is not a label.
@@ -25,7 +26,7 @@ pub fn is_table(name: &str) -> bool {
 /// # Errors
 /// A policy error that names the column and counts its NULLs, or names the row, when the table is
 /// not a hierarchy; a data error for columns of types without a text form.
-pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
+pub fn table_of_batches(batches: &[RecordBatch]) -> Result<TextTable> {
     let schema = batches.first().map(RecordBatch::schema);
     for (index, field) in schema.iter().flat_map(|schema| schema.fields()).enumerate() {
         let nulls: usize = batches.iter().map(|batch| batch.column(index).logical_null_count()).sum();
@@ -51,7 +52,7 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
         rows.extend(cells);
     }
     check(&rows, |row| format!("row {}", row + 1))?;
-    Ok(Argument::Table(rows))
+    Ok(rows.into())
 }
 
 /// Writes [`table_of_batches`] as CSV without a header, which [`parse_table`] reads as the same
@@ -60,10 +61,7 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<Argument> {
 /// # Errors
 /// The errors of [`table_of_batches`].
 pub fn csv_of_batches(batches: &[RecordBatch]) -> Result<String> {
-    let Argument::Table(rows) = table_of_batches(batches)? else {
-        return Err(Error::internal("hierarchy file: record batches gave no table"));
-    };
-    csv_of_rows(&rows)
+    csv_of_rows(table_of_batches(batches)?.rows())
 }
 
 /// Writes the rows of a hierarchy as CSV, which [`parse_table`] reads.
@@ -94,7 +92,7 @@ pub fn csv_of_rows(rows: &[Vec<String>]) -> Result<String> {
 ///
 /// # Errors
 /// A policy error that names the line when the text is not such a table or not a tree.
-pub fn parse_csv(text: &str, column: &str) -> Result<Argument> {
+pub fn parse_csv(text: &str, column: &str) -> Result<TextTable> {
     parse(text, Some(column))
 }
 
@@ -102,11 +100,11 @@ pub fn parse_csv(text: &str, column: &str) -> Result<Argument> {
 ///
 /// # Errors
 /// The errors of [`parse_csv`].
-pub fn parse_table(text: &str) -> Result<Argument> {
+pub fn parse_table(text: &str) -> Result<TextTable> {
     parse(text, None)
 }
 
-fn parse(text: &str, header: Option<&str>) -> Result<Argument> {
+fn parse(text: &str, header: Option<&str>) -> Result<TextTable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // Quotes that one delimiter leaves open may be closed with the other.
     let (by_semicolon, by_comma) = match (records(text, b';'), records(text, b',')) {
@@ -130,7 +128,7 @@ fn parse(text: &str, header: Option<&str>) -> Result<Argument> {
     let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
         records.into_iter().map(|record| (record.line, record.cells)).unzip();
     check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
-    Ok(Argument::Table(rows))
+    Ok(rows.into())
 }
 
 struct Record {
@@ -231,13 +229,6 @@ mod tests {
         RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true))).unwrap()
     }
 
-    fn rows(argument: Argument) -> Vec<Vec<String>> {
-        match argument {
-            Argument::Table(rows) => rows,
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
     fn any_table_is_a_hierarchy() {
         let zips: ArrayRef = Arc::new(Int64Array::from(vec![2139, 2138, 98512]));
@@ -245,7 +236,7 @@ mod tests {
         let packed = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         let table = batch(vec![("zip", zips), ("town", cast(&towns, &packed).unwrap())]);
         assert_eq!(
-            rows(table_of_batches(&[table.slice(0, 1), table.slice(1, 2)]).unwrap()),
+            table_of_batches(&[table.slice(0, 1), table.slice(1, 2)]).unwrap().rows(),
             [["2139", "Cambridge"], ["2138", "Cambridge"], ["98512", "Olympia"]]
         );
         assert!(is_table("zip.parquet") && is_table("ZIP.PARQUET"));
@@ -290,7 +281,7 @@ mod tests {
                 ("l", Arc::new(StringArray::from(labels)) as ArrayRef),
             ]);
             let text = csv_of_batches(std::slice::from_ref(&table)).unwrap();
-            prop_assert_eq!(rows(parse_table(&text).unwrap()), rows(table_of_batches(&[table]).unwrap()));
+            prop_assert!(parse_table(&text).unwrap() == table_of_batches(&[table]).unwrap());
         }
     }
 }

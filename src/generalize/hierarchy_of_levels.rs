@@ -243,18 +243,16 @@ mod tests {
     use super::*;
     use crate::decimal::Decimal;
     use crate::generalize::laws_tests::agree;
-    use crate::generalize::{Argument, floor, range};
+    use crate::generalize::{floor, range};
 
-    fn numbers(list: &[i64]) -> Argument {
-        Argument::Numbers(list.iter().map(|n| Decimal::integer(*n)).collect())
+    fn numbers(list: &[i64]) -> Vec<Decimal> {
+        list.iter().map(|n| Decimal::integer(*n)).collect()
     }
 
     #[test]
     fn the_type_depends_on_the_hierarchy_not_on_the_level() {
-        let floors =
-            Hierarchy::new(&DataType::Int32, floor::ROW.with(&numbers(&[10, 100]), &[]).unwrap()).unwrap();
-        let ranges =
-            Hierarchy::new(&DataType::Int32, range::ROW.with(&numbers(&[10, 100]), &[]).unwrap()).unwrap();
+        let floors = Hierarchy::new(&DataType::Int32, floor::ROW.of(numbers(&[10, 100])).unwrap()).unwrap();
+        let ranges = Hierarchy::new(&DataType::Int32, range::ROW.of(numbers(&[10, 100])).unwrap()).unwrap();
         assert_eq!((floors.height(), floors.output_type()), (3, &DataType::Int32));
         assert_eq!((ranges.height(), ranges.output_type()), (3, &DataType::Utf8View));
         for hierarchy in [floors, ranges] {
@@ -266,8 +264,7 @@ mod tests {
 
     #[test]
     fn levels_that_do_not_nest_are_refused() {
-        let error =
-            Hierarchy::new(&DataType::Int32, range::ROW.with(&numbers(&[10, 15]), &[]).unwrap()).unwrap_err();
+        let error = Hierarchy::new(&DataType::Int32, range::ROW.of(numbers(&[10, 15])).unwrap()).unwrap_err();
         assert!(
             error.to_string().contains("level 2 (`range:15`) is not a function of level 1 (`range:10`)"),
             "{error}"

@@ -12,6 +12,16 @@ use super::*;
 use crate::generalize::bounds::{FloatGrid, Grid};
 use crate::generalize::floor::Floor;
 
+#[test]
+fn what_a_call_needs_is_what_the_documentation_says() {
+    for row in GENERALIZERS {
+        let needed = &row.parameters[..row.parameters.len() - row.options().len()];
+        let names: Vec<&str> = needed.iter().map(|parameter| parameter.name).collect();
+        assert_eq!(row.doc.parameters.trim_end_matches("..."), names.join(", "));
+        assert!(row.options().iter().all(|option| option.absent != Absent::Refused), "{}", row.doc.name);
+    }
+}
+
 /// The column in every encoding: as is, as a dictionary, and text in all its types.
 fn encodings(values: &ArrayRef) -> Vec<ArrayRef> {
     let mut all = vec![Arc::clone(values)];

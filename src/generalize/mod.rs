@@ -151,51 +151,6 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     }
 }
 
-/// The argument of a generalizer's name in a policy or a SQL call.
-#[derive(Clone, PartialEq)]
-pub enum Argument {
-    /// Numbers, one per level.
-    Numbers(Vec<Decimal>),
-    /// Lists of numbers, one list per level.
-    Lists(Vec<Vec<Decimal>>),
-    /// Words, one per level.
-    Words(Vec<String>),
-    /// A lower and an upper end of numbers; either may be missing.
-    Ends(Option<Decimal>, Option<Decimal>),
-    /// A table with one column per level, the first being the values themselves.
-    Table(Vec<Vec<String>>),
-}
-
-/// Shows only the kind, because a table holds cells.
-impl Debug for Argument {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Argument::Numbers(_) => "Numbers(..)",
-            Argument::Lists(_) => "Lists(..)",
-            Argument::Words(_) => "Words(..)",
-            Argument::Ends(..) => "Ends(..)",
-            Argument::Table(_) => "Table(..)",
-        })
-    }
-}
-
-/// The kind of [`Argument`] that a generalizer takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// No argument.
-    Nothing,
-    /// [`Argument::Numbers`].
-    Numbers,
-    /// [`Argument::Lists`].
-    Lists,
-    /// [`Argument::Words`].
-    Words,
-    /// [`Argument::Ends`].
-    Ends,
-    /// [`Argument::Table`]; a policy names the file.
-    Table,
-}
-
 /// The origin of intervals.
 pub(crate) const ORIGIN: Parameter = Parameter {
     name: "origin",
@@ -208,32 +163,44 @@ pub(crate) const ORIGIN: Parameter = Parameter {
 pub struct GeneralizerRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// The key in a policy's `hierarchy = { key = ... }`, if policies may use it.
+    /// The key in a policy's `hierarchy = { key = ... }`, if policies may use it: its value sets the first parameter, which
+    /// has one entry per level or is a file.
     pub key: Option<&'static str>,
-    /// The argument of the key.
-    pub takes: Takes,
-    /// The keys that may stand next to its own and apply to all levels, `hierarchy = { range = [10, 20], origin = 5 }`; in
-    /// SQL, optional arguments in this order.
-    pub options: &'static [Parameter],
-    /// Makes the levels above level 0, finest first, and validates parameters; nothing validates
-    /// them later.
+    /// The parameters; a SQL call has them in this order, after the value. In a policy, those after the first stand next to
+    /// the key under their own names and apply to all levels, `hierarchy = { range = [10, 20], origin = 5 }`.
+    pub parameters: &'static [Parameter],
+    /// Makes the levels above level 0, finest first, and validates what the parameters' kinds do
+    /// not; nothing validates them later.
     pub levels: MakeLevels,
 }
 
-/// A function that makes the levels of a hierarchy from its argument and options.
-pub type MakeLevels = fn(&Argument, &Settings) -> Result<Vec<Arc<dyn Generalizer>>>;
+/// A function that makes the levels of a hierarchy from its settings.
+pub type MakeLevels = fn(&Settings) -> Result<Vec<Arc<dyn Generalizer>>>;
 
 impl GeneralizerRow {
-    /// Makes the levels with these options; the others are left out.
+    /// Makes the levels with these settings; the other parameters are left out.
     ///
     /// # Errors
-    /// A policy error for an argument or an option that is wrong.
-    pub fn with(
-        &self,
-        argument: &Argument,
-        given: &[(String, Setting)],
-    ) -> Result<Vec<Arc<dyn Generalizer>>> {
-        (self.levels)(argument, &Settings::by_name(self.doc, self.options, given)?)
+    /// A policy error for a setting that is wrong or missing.
+    pub fn with(&self, given: &[(String, Setting)]) -> Result<Vec<Arc<dyn Generalizer>>> {
+        (self.levels)(&Settings::by_name(self.doc, self.parameters, given)?)
+    }
+
+    /// Makes the levels with this setting of the first parameter; the others are left out.
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub fn of(&self, first: impl Into<Setting>) -> Result<Vec<Arc<dyn Generalizer>>> {
+        let named = self.parameters.first().map(|parameter| (parameter.name.to_owned(), first.into()));
+        self.with(named.as_slice())
+    }
+
+    /// Returns the parameters that may be left out: those that a policy may have next to the key.
+    pub fn options(&self) -> &'static [Parameter] {
+        match (self.key, self.parameters) {
+            (Some(_), [_, options @ ..]) => options,
+            _ => &[],
+        }
     }
 }
 
@@ -313,10 +280,10 @@ pub(crate) fn map_text(values: &ArrayRef, f: impl Fn(&str) -> String) -> Result<
     Ok(Arc::new(texts.iter().map(|t| t.map(&f)).collect::<StringViewArray>()))
 }
 
-/// Returns the numbers of an argument, one per level.
-pub(crate) fn numbers(argument: &Argument) -> Result<&[Decimal]> {
-    match argument {
-        Argument::Numbers(numbers) => Ok(numbers),
-        _ => Err(Error::policy("expected a list of numbers, one per level, finest first")),
-    }
+/// Makes a level of each entry of a parameter with one entry per level.
+pub(crate) fn each_level<G: Generalizer>(
+    entries: &[Setting],
+    level: impl Fn(&Setting) -> Result<G>,
+) -> Result<Vec<Arc<dyn Generalizer>>> {
+    entries.iter().map(|entry| level(entry).map(|level| Arc::new(level) as Arc<dyn Generalizer>)).collect()
 }

@@ -27,14 +27,13 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
 use super::value::unsupported;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value, map_text, numbers};
+use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level, map_text};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -53,18 +52,23 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SAMARATI_SWEENEY_1998),
     },
     key: Some("prefix"),
-    takes: Takes::Numbers,
-    options: &[SIDE, WIDTH],
-    levels: |argument: &Argument, settings: &Settings| {
+    parameters: &[CHARACTERS, SIDE, WIDTH],
+    levels: |settings: &Settings| {
         let side = Side::parse(settings.word(SIDE.name)?)?;
-        let width = settings.some_number(WIDTH.name)?.map(characters).transpose()?;
-        let level = |number: &Decimal| {
-            Ok(Arc::new(Prefix::masked(characters(*number)?, side, width)?) as Arc<dyn Generalizer>)
-        };
-        numbers(argument)?.iter().map(level).collect()
+        let width = settings.some_number(WIDTH.name)?.map(length).transpose()?;
+        each_level(settings.list(CHARACTERS.name)?, |characters| {
+            Prefix::masked(length(characters.number()?)?, side, width)
+        })
     },
 };
 
+/// How many characters are kept.
+const CHARACTERS: Parameter = Parameter {
+    name: "characters",
+    kind: Kind::Levels(&Kind::Count),
+    absent: Absent::Refused,
+    summary: "how many characters are kept",
+};
 /// The side of the characters that are kept.
 const SIDE: Parameter = Parameter {
     name: "side",
@@ -80,7 +84,7 @@ const WIDTH: Parameter = Parameter {
     summary: "the length of every label",
 };
 
-fn characters(number: Decimal) -> Result<usize> {
+fn length(number: Decimal) -> Result<usize> {
     let length = number.to_u64().and_then(|n| usize::try_from(n).ok());
     length.ok_or_else(|| Error::policy("a prefix needs a whole number of characters"))
 }
@@ -265,6 +269,8 @@ impl Generalizer for Prefix {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::array::{AsArray, Int32Array, StringArray, StringViewArray};
     use proptest::prelude::*;
 
@@ -336,7 +342,7 @@ mod tests {
             prefix(2).check_coarsens(&prefix(3)).is_ok() && prefix(3).check_coarsens(&prefix(3)).is_err()
         );
         assert!(prefix(3).check_coarsens(&prefix(2)).unwrap_err().contains("prefixes must shrink"));
-        let levels = |n: &str| ROW.with(&Argument::Numbers(vec![Decimal::parse(n).unwrap()]), &[]);
+        let levels = |n: &str| ROW.of(vec![Decimal::parse(n).unwrap()]);
         assert!(levels("3").is_ok());
         assert!(["0", "-1", "1.5"].iter().all(|n| levels(n).is_err()));
         assert!(prefix(2).output_type(&DataType::Float64).is_err());

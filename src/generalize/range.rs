@@ -41,12 +41,12 @@ use super::bounds::{
 use super::clip::Clip;
 use super::decimal_steps::{lower_bound, scale_of};
 use super::naive_bounds;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, ORIGIN, Takes, Value, numbers};
+use super::{Descriptor, Generalizer, GeneralizerRow, ORIGIN, Value, each_level};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::papers;
-use crate::parameter::Settings;
+use crate::parameter::{Absent, Kind, Parameter, Settings};
 
 /// The row of [`GENERALIZERS`](super::GENERALIZERS) for this generalizer.
 pub const ROW: GeneralizerRow = GeneralizerRow {
@@ -58,12 +58,18 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SAMARATI_2001),
     },
     key: Some("range"),
-    takes: Takes::Numbers,
-    options: &[ORIGIN],
-    levels: |argument: &Argument, settings: &Settings| {
+    parameters: &[
+        Parameter {
+            name: "width",
+            kind: Kind::Levels(&Kind::Positive),
+            absent: Absent::Refused,
+            summary: "the width of the intervals",
+        },
+        ORIGIN,
+    ],
+    levels: |settings: &Settings| {
         let origin = settings.number(ORIGIN.name)?;
-        let level = |step: &Decimal| Ok(Arc::new(Range::from_origin(*step, origin)?) as Arc<dyn Generalizer>);
-        numbers(argument)?.iter().map(level).collect()
+        each_level(settings.list("width")?, |width| Range::from_origin(width.number()?, origin))
     },
 };
 

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::decimal::Decimal;
-use crate::generalize::{Argument, GENERALIZERS};
+use crate::generalize::GENERALIZERS;
+use crate::parameter::{Setting, TextTable};
 
 fn values_of(data_type: &DataType) -> BoxedStrategy<Value> {
     match data_type {
@@ -160,22 +161,24 @@ proptest! {
     }
 }
 
-fn hierarchy(data_type: &DataType, key: &str, argument: &Argument) -> Hierarchy {
+fn hierarchy(data_type: &DataType, key: &str, setting: impl Into<Setting>) -> Hierarchy {
     let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-    Hierarchy::new(data_type, row.with(argument, &[]).unwrap()).unwrap()
+    Hierarchy::new(data_type, row.of(setting).unwrap()).unwrap()
 }
 
-fn words(rows: &[&[&str]]) -> Argument {
-    Argument::Table(rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect())
+fn words(rows: &[&[&str]]) -> TextTable {
+    TextTable::from(
+        rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect::<Vec<_>>(),
+    )
 }
 
 #[test]
 fn texts_and_what_they_hold() {
-    let ages = hierarchy(&DataType::Int64, "range", &Argument::Numbers(vec![Decimal::integer(10)]));
-    let zips = hierarchy(&DataType::Int64, "prefix", &Argument::Numbers(vec![Decimal::integer(2)]));
+    let ages = hierarchy(&DataType::Int64, "range", vec![Decimal::integer(10)]);
+    let zips = hierarchy(&DataType::Int64, "prefix", vec![Decimal::integer(2)]);
     let plain = Hierarchy::new(&DataType::Utf8View, vec![]).unwrap();
     let jobs = words(&[&["nurse", "care", "*"], &["cook", "kitchen", "*"], &["*", "care", "*"]]);
-    let jobs = hierarchy(&DataType::Utf8View, "file", &jobs);
+    let jobs = hierarchy(&DataType::Utf8View, "file", jobs);
     let int = |v: i64| Value::Int(v.into());
     let word = |v: &str| Value::Text(v.to_owned());
     let cases: [(&Hierarchy, &str, Vec<Value>, Vec<Value>); 14] = [

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::clip::Clip;
+use super::clip::{self, Clip};
 use super::hierarchy_of_levels::ClippedText;
-use super::{Argument, Descriptor, GENERALIZERS, Generalizer, Takes};
+use super::{Descriptor, GENERALIZERS, Generalizer};
 use crate::decimal::Decimal;
-use crate::error::Result;
 use crate::parameter::Setting;
 
 impl Descriptor {
@@ -14,7 +13,6 @@ impl Descriptor {
     /// the top, the levels of hierarchy files, and for what describes no level.
     pub fn restore(&self, text: bool) -> Option<Arc<dyn Generalizer>> {
         let row = GENERALIZERS.iter().find(|row| row.doc.name == self.generalizer)?;
-        let numbers = || self.argument.iter().map(|text| Decimal::parse(text)).collect::<Result<_>>().ok();
         let clip = match &self.clip {
             None => None,
             Some([low, high]) => {
@@ -22,26 +20,21 @@ impl Descriptor {
                 Some(Clip::new(end(low).ok()?, end(high).ok()?).ok()?)
             }
         };
-        let argument = match row.takes {
-            Takes::Numbers => Argument::Numbers(numbers()?),
-            Takes::Lists => Argument::Lists(vec![numbers()?]),
-            Takes::Words => Argument::Words(self.argument.clone()),
-            Takes::Ends => {
-                let [low, high] = clip?.ends();
-                Argument::Ends(low, high)
+        let level: Arc<dyn Generalizer> = if self.generalizer == clip::ROW.doc.name {
+            if text { Arc::new(ClippedText(clip?)) } else { Arc::new(clip?) }
+        } else {
+            let setting = |name: &str, text: &str| {
+                let parameter = row.parameters.iter().find(|parameter| parameter.name == name)?;
+                Some((name.to_owned(), Setting::parse(text, parameter.kind).ok()?))
+            };
+            let first = setting(row.parameters.first()?.name, &self.argument.join(","));
+            let options = self.options.iter().map(|(name, text)| setting(name, text));
+            let given: Vec<_> = std::iter::once(first).chain(options).collect::<Option<_>>()?;
+            let level = row.with(&given).ok()?.pop()?;
+            match clip {
+                Some(clip) => level.clipped(&clip).ok()?,
+                None => level,
             }
-            Takes::Table | Takes::Nothing => return None,
-        };
-        let mut options = Vec::new();
-        for (name, text) in &self.options {
-            let option = row.options.iter().find(|option| option.name == name)?;
-            options.push((name.clone(), Setting::parse(text, option.kind).ok()?));
-        }
-        let level = || row.with(&argument, &options).ok()?.pop();
-        let level: Arc<dyn Generalizer> = match (row.takes, clip) {
-            (Takes::Ends, Some(clip)) if text => Arc::new(ClippedText(clip)),
-            (Takes::Ends, _) | (_, None) => level()?,
-            (_, Some(clip)) => level()?.clipped(&clip).ok()?,
         };
         (level.descriptor() == *self).then_some(level)
     }

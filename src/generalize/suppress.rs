@@ -22,7 +22,7 @@ use arrow::array::{Array, ArrayRef, StringViewArray, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::clip::Clip;
-use super::{Argument, Descriptor, Generalizer, GeneralizerRow, Takes, Value};
+use super::{Descriptor, Generalizer, GeneralizerRow, Value};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
@@ -38,9 +38,8 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
         paper: Some(papers::SAMARATI_SWEENEY_1998),
     },
     key: None,
-    takes: Takes::Nothing,
-    options: &[],
-    levels: |_: &Argument, _: &Settings| Ok(vec![Arc::new(Suppress::star())]),
+    parameters: &[],
+    levels: |_: &Settings| Ok(vec![Arc::new(Suppress::star())]),
 };
 
 /// The generalizer that the [module](self) describes.

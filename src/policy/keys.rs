@@ -8,7 +8,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
-use crate::parameter::{Kind, Setting};
+use crate::parameter::{Kind, Parameter, Setting, of_level};
 use crate::role::Role;
 
 /// A table of the file with its place; all of its keys are known.
@@ -32,6 +32,24 @@ impl Keys {
     pub(super) fn take<T>(&mut self, key: &str, read: impl FnOnce(Value) -> Result<T>) -> Result<Option<T>> {
         let read = |value| read(value).map_err(|error| error.at(join(&self.path, key)));
         self.table.remove(key).map(read).transpose()
+    }
+
+    /// Takes the setting of a parameter, if the file has it, and checks its range.
+    pub(super) fn setting(&mut self, key: &str, parameter: &Parameter) -> Result<Option<Setting>> {
+        self.take(key, |value| {
+            let setting = setting(value, parameter.kind)?;
+            parameter.check(&setting).map(|()| setting)
+        })
+    }
+
+    /// Takes the settings of the parameters that the file has, and checks their ranges.
+    pub(super) fn settings(&mut self, parameters: &[Parameter]) -> Result<Vec<(String, Setting)>> {
+        let mut settings = Vec::new();
+        for parameter in parameters {
+            let setting = self.setting(parameter.name, parameter)?;
+            settings.extend(setting.map(|setting| (parameter.name.to_owned(), setting)));
+        }
+        Ok(settings)
     }
 }
 
@@ -95,11 +113,21 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Reads the setting of a parameter.
-pub(super) fn setting(value: Value, kind: Kind) -> Result<Setting> {
-    match kind.is_word() {
-        true => string(value).map(|word| Setting::Word(word.into())),
-        false => number(value).map(Setting::Number),
+/// Reads the setting of a parameter of this kind; its range is not checked.
+fn setting(value: Value, kind: Kind) -> Result<Setting> {
+    match (kind, value) {
+        (Kind::Levels(entry), Value::Array(all)) => {
+            let entry = |(level, one)| setting(one, *entry).map_err(|error| error.at(of_level(level)));
+            (1..).zip(all).map(entry).collect::<Result<_>>().map(Setting::List)
+        }
+        (Kind::Numbers, Value::Array(all)) => {
+            all.into_iter().map(|one| setting(one, Kind::Number)).collect::<Result<_>>().map(Setting::List)
+        }
+        (Kind::Choice(_) | Kind::File, Value::String(word)) => Ok(Setting::Word(word.into())),
+        (Kind::Levels(_) | Kind::Numbers | Kind::Choice(_) | Kind::File, other) => {
+            Err(expected(&kind.range(), &other))
+        }
+        (_, value) => number(value).map(Setting::Number),
     }
 }
 
@@ -145,22 +173,6 @@ fn number_that(value: &Value, what: &str, fits: impl Fn(&Decimal) -> bool) -> Re
     // An expected number may have too many digits: then the decimal's error says so.
     let number = number.map_err(|error| error.and(&format!(", found {}", shown(value))))?;
     if fits(&number) { Ok(number) } else { Err(expected(what, value)) }
-}
-
-pub(super) fn numbers(value: Value) -> Result<Vec<Decimal>> {
-    match value {
-        Value::Array(list) => list.into_iter().map(number).collect(),
-        other => Err(expected("a list of numbers, one per level, finest first", &other)),
-    }
-}
-
-pub(super) fn lists(value: Value) -> Result<Vec<Vec<Decimal>>> {
-    let wrong = "a list of lists of numbers, one list per level, such as [[18.5, 25, 30], [25]]";
-    match value {
-        Value::Array(list) if list.iter().all(Value::is_array) => list.into_iter().map(numbers).collect(),
-        Value::Array(_) => Err(Error::policy(format!("expected {wrong}, found a list of something else"))),
-        other => Err(expected(wrong, &other)),
-    }
 }
 
 /// Reads `[0, 90]`, or `{ from = 0, to = 90 }` with either key left out.

@@ -3,11 +3,11 @@
 use toml::Value;
 
 use super::PolicySpec;
-use super::keys::{Keys, expected, join, setting, string, table_of};
+use super::keys::{Keys, expected, join, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
-use crate::method::lattice::{Effort, anytime};
+use crate::method::lattice::{EFFORT, Effort, anytime};
 use crate::method::{
     ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, row,
     shows_regions,
@@ -57,30 +57,14 @@ fn settings(path: &str, value: Value, parameters: &[Parameter]) -> Result<Vec<(S
     let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
     let shape = || format!("a table of settings ({})", names.join(", "));
     let Value::Table(table) = value else { return Err(expected(&shape(), &value).at(path)) };
-    let mut keys = Keys::new(path.to_owned(), table, &names, &[])?;
-    let mut settings = Vec::new();
-    for parameter in parameters {
-        let read = |value| {
-            let setting = setting(value, parameter.kind)?;
-            parameter.check(&setting).map(|()| setting)
-        };
-        if let Some(setting) = keys.take(parameter.name, read)? {
-            settings.push((parameter.name.to_owned(), setting));
-        }
-    }
-    Ok(settings)
+    Keys::new(path.to_owned(), table, &names, &[])?.settings(parameters)
 }
 
 /// Reads `{ seconds = 30 }` or `{ nodes = 10000 }`.
 pub(super) fn effort(value: Value) -> Result<Effort> {
-    let wrong = || expected("{ seconds = 30 } or { nodes = 10000 }, a whole number of at least 1", &value);
-    let Value::Table(table) = &value else { return Err(wrong()) };
-    let mut spec = table.iter();
-    let (Some((key, number)), None) = (spec.next(), spec.next()) else { return Err(wrong()) };
-    match (key.as_str(), number.as_integer().and_then(|number| u64::try_from(number).ok())) {
-        ("seconds", Some(seconds @ 1..)) => Ok(Effort::Seconds(seconds)),
-        ("nodes", Some(nodes @ 1..)) => Ok(Effort::Nodes(nodes)),
-        _ => Err(wrong()),
+    match settings("effort", value, EFFORT)?.as_slice() {
+        [(name, setting)] => Effort::of(name, setting),
+        _ => Err(Error::policy("expected one of { seconds = 30 } and { nodes = 10000 }").at("effort")),
     }
 }
 
@@ -234,9 +218,12 @@ mod tests {
         for (method, why) in [
             (
                 "{ mondrian = { split = \"lost\" } }",
-                "method.mondrian.split: expected \"span\", \"entropy\", \"relaxed\" or \"loss\", found \"lost\"",
+                "method.mondrian.split: expected \"span\", \"entropy\", \"relaxed\" or \"loss\", found \"lost\"; did you mean \"loss\"?",
             ),
-            ("{ mondrian = { split = 1 } }", "method.mondrian.split: expected a text, found 1"),
+            (
+                "{ mondrian = { split = 1 } }",
+                "method.mondrian.split: expected \"span\", \"entropy\", \"relaxed\" or \"loss\", found 1",
+            ),
             ("{ mondrian = { cut = 1 } }", "method.mondrian.cut: unknown key; valid: split"),
             ("{ mondrian = 1 }", "method.mondrian: expected a table of settings (split), found 1"),
             ("{ mondrain = {} }", "method: unknown method `mondrain`; did you mean `mondrian`?"),

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::keys::{Keys, expected, join, setting, string};
+use super::keys::{Keys, expected, join, string};
 use crate::decimal::Decimal;
 use crate::doc::find;
 use crate::error::{Error, Result};
@@ -35,12 +35,7 @@ impl Required {
         let names = row.parameters.iter().map(|parameter| parameter.name);
         let known: Vec<&str> = ["model", "sensitive"].into_iter().chain(names).collect();
         let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
-        let mut parameters = Vec::new();
-        for parameter in row.parameters {
-            if let Some(value) = keys.take(parameter.name, |value| setting(value, parameter.kind))? {
-                parameters.push((parameter.name.to_owned(), value));
-            }
-        }
+        let parameters = keys.settings(row.parameters)?;
         let sensitive = keys.take("sensitive", string)?;
         let required = Self { path: Some(path), model: row.doc.name, parameters, sensitive };
         let looks_at = required.make()?.needs();

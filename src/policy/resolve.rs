@@ -288,7 +288,7 @@ impl ColumnSpec {
                         true => hierarchy::parse_table(&text),
                         false => hierarchy::parse_csv(&text, &self.name),
                     };
-                    let levels = table.and_then(|table| spec.row.with(&table, &[]));
+                    let levels = table.and_then(|table| spec.row.of(table));
                     levels.map_err(|error| error.at(name))?
                 }
             };

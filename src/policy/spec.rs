@@ -8,15 +8,15 @@ use toml::{Table, Value};
 
 use super::csv_options::{CsvOptions, CsvType};
 use super::keys::{
-    Keys, boolean, clip, expected, global, join, level, lists, not_too_deep, numbers, objective, others,
-    relative_to, role, setting, share, syntax, table_of, tables, weight, words,
+    Keys, boolean, clip, expected, global, join, level, not_too_deep, objective, others, relative_to, role,
+    share, syntax, table_of, tables, weight, words,
 };
 use super::method::{Output, effort, method};
 use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
-use crate::generalize::{Argument, Ends, GENERALIZERS, Generalizer, GeneralizerRow, Takes};
+use crate::generalize::{Ends, GENERALIZERS, Generalizer, GeneralizerRow};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
@@ -137,7 +137,8 @@ impl PolicySpec {
             required.push(Required::read(format!("require[{index}]"), table)?);
         }
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
-        let effort = keys.take("effort", effort)?;
+        // The errors of the effort already have their place.
+        let effort = keys.table.remove("effort").map(effort).transpose()?;
         let output = keys.take("output", Ok)?.map(Output::read).transpose()?.unwrap_or_default();
         let spec = Self {
             required,
@@ -389,7 +390,7 @@ impl HierarchySpec {
     fn read(path: &str, value: Value) -> Result<Self> {
         let rows: Vec<_> = GENERALIZERS.iter().filter_map(|row| row.key.map(|key| (key, row))).collect();
         let known: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
-        let beside = rows.iter().flat_map(|(_, row)| row.options).map(|option| option.name);
+        let beside = rows.iter().flat_map(|(_, row)| row.options()).map(|option| option.name);
         let table = table_of(value).map_err(|error| error.at(path))?;
         // Several generalizers may have an option of the same name.
         let mut all = known.clone();
@@ -406,52 +407,24 @@ impl HierarchySpec {
             let why = format!("expected exactly one of the keys {}; found {found}", known.join(", "));
             return Err(Error::policy(why).at(path));
         };
-        let mut options = Vec::new();
-        for option in row.options {
-            if let Some(setting) = keys.take(option.name, |value| setting(value, option.kind))? {
-                options.push((option.name.to_owned(), setting));
-            }
-        }
+        let mut given = keys.settings(row.options())?;
         if let Some(other) = keys.table.keys().find(|other| *other != key) {
-            let goes = rows.iter().filter(|(_, row)| row.options.iter().any(|option| option.name == other));
+            let goes = rows.iter().filter(|(_, row)| row.options().iter().any(|option| option.name == other));
             let goes = goes.map(|(key, _)| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
             return Err(
                 Error::policy(format!("goes beside {goes}, not beside `{key}`")).at(join(path, other))
             );
         }
-        let levels = keys.take(key, |value| Self::levels(row, value, &options))?;
-        let levels = levels.ok_or_else(|| Error::internal("policy spec: the key of a hierarchy is gone"))?;
+        let no_setting = || Error::internal("policy spec: the key of a hierarchy has no setting");
+        let first = row.parameters.first().ok_or_else(no_setting)?;
+        let levels = match keys.setting(key, first)?.ok_or_else(no_setting)? {
+            Setting::Word(name) => LevelsSpec::File(name.into_owned()),
+            setting => {
+                given.push((first.name.to_owned(), setting));
+                LevelsSpec::Made(row.with(&given).map_err(|error| error.at(join(path, key)))?)
+            }
+        };
         Ok(Self { row, key, levels })
-    }
-
-    fn levels(row: &GeneralizerRow, value: Value, options: &[(String, Setting)]) -> Result<LevelsSpec> {
-        let argument = match row.takes {
-            Takes::Numbers => Argument::Numbers(numbers(value)?),
-            Takes::Lists => Argument::Lists(lists(value)?),
-            Takes::Words => Argument::Words(words(value)?),
-            Takes::Table => {
-                let Value::String(name) = value else {
-                    return Err(expected("the name of a file", &value));
-                };
-                if name.is_empty() {
-                    return Err(Error::policy("expected the name of a file, found an empty text"));
-                }
-                return Ok(LevelsSpec::File(name));
-            }
-            Takes::Nothing | Takes::Ends => {
-                return Err(Error::internal("policy spec: a generalizer without levels has a key"));
-            }
-        };
-        let empty = match &argument {
-            Argument::Numbers(list) => list.is_empty(),
-            Argument::Lists(lists) => lists.is_empty(),
-            Argument::Words(list) => list.is_empty(),
-            Argument::Ends(..) | Argument::Table(_) => false,
-        };
-        if empty {
-            return Err(Error::policy("expected at least one level, found an empty list"));
-        }
-        row.with(&argument, options).map(LevelsSpec::Made)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::spec::*;
 use super::*;
-use crate::generalize::{GENERALIZERS, Generalizer, Takes};
+use crate::generalize::{GENERALIZERS, Generalizer};
 
 fn error(text: &str) -> String {
     let error = PolicySpec::parse(text).unwrap_err();
@@ -120,11 +120,16 @@ fn effort() {
     }
     let alone = "effort: only the methods \"anytime\" and \"best\" take it; `auto` runs to completion";
     assert_eq!(error("k = 5\neffort = { nodes = 3 }"), alone);
-    for wrong in
-        ["{ seconds = 0 }", "{ minutes = 1 }", "{ seconds = 1, nodes = 1 }", "{}", "30", "{ nodes = 1.5 }"]
-    {
-        let found = error(&format!("k = 5\nmethod = \"anytime\"\neffort = {wrong}"));
-        assert!(found.starts_with("effort: expected { seconds = 30 } or { nodes = 10000 }"), "{found}");
+    let one = "effort: expected one of { seconds = 30 } and { nodes = 10000 }";
+    for (wrong, why) in [
+        ("{ seconds = 0 }", "effort.seconds: expected an integer of at least 1, found 0"),
+        ("{ nodes = 1.5 }", "effort.nodes: expected an integer of at least 1, found 1.5"),
+        ("{ minutes = 1 }", "effort.minutes: unknown key; valid: seconds, nodes"),
+        ("{ seconds = 1, nodes = 1 }", one),
+        ("{}", one),
+        ("30", "effort: expected a table of settings (seconds, nodes), found 30"),
+    ] {
+        assert_eq!(error(&format!("k = 5\nmethod = \"anytime\"\neffort = {wrong}")), why);
     }
 }
 
@@ -142,7 +147,7 @@ fn requirements() {
     );
     assert_eq!(
         error(&format!("{k_anonymity}k = 0")),
-        "require[0]: k: expected an integer of at least 1, found 0"
+        "require[0].k: expected an integer of at least 1, found 0"
     );
     assert_eq!(
         error(&format!("{k_anonymity}k = \"x\"")),
@@ -297,15 +302,17 @@ fn shapes_of_hierarchies() {
     let hierarchy = |spec: &str| column(&format!("zip = {{ role = \"quasi\", hierarchy = {spec} }}"));
     assert_eq!(
         hierarchy("{ prefix = 3 }"),
-        "columns.zip.hierarchy.prefix: expected a list of numbers, one per level, finest first, found 3"
+        "columns.zip.hierarchy.prefix: expected a list with one entry per level, finest first, each an integer of at \
+         least 1, found 3"
     );
     assert_eq!(
         hierarchy("{ prefix = [3, \"2\"] }"),
-        "columns.zip.hierarchy.prefix: expected a number, found the text \"2\""
+        "columns.zip.hierarchy.prefix: level 2: expected a number, found the text \"2\""
     );
     assert_eq!(
         hierarchy("{ date = \"year\" }"),
-        "columns.zip.hierarchy.date: expected a list of texts, found the text \"year\""
+        "columns.zip.hierarchy.date: expected a list with one entry per level, finest first, each \"day\", \
+         \"week\", \"month\", \"quarter\", \"year\", \"decade\" or \"century\", found the text \"year\""
     );
     assert_eq!(
         hierarchy("{ file = [1] }"),
@@ -327,11 +334,11 @@ fn shapes_of_hierarchies() {
     assert!(two.ends_with("; found range and floor"), "{two}");
     assert!(hierarchy("{}").ends_with("; found none"));
     let unit = hierarchy("{ date = [\"mounth\"] }");
-    assert!(unit.starts_with("columns.zip.hierarchy.date: "), "{unit}");
+    assert!(unit.starts_with("columns.zip.hierarchy.date: level 1: expected \"day\", "), "{unit}");
+    assert!(unit.ends_with(", found \"mounth\"; did you mean \"month\"?"), "{unit}");
     assert_eq!(
         hierarchy("{ bands = [18, 25] }"),
-        "columns.zip.hierarchy.bands: expected a list of lists of numbers, one list per level, such as \
-         [[18.5, 25, 30], [25]], found a list of something else"
+        "columns.zip.hierarchy.bands: level 1: expected a list of numbers, found 18"
     );
     assert_eq!(
         hierarchy("{ bands = [[18, 25], [] ] }"),
@@ -368,7 +375,7 @@ fn options_stand_beside_their_own_key() {
     );
     assert_eq!(
         hierarchy("{ prefix = [3], side = \"top\" }"),
-        "columns.zip.hierarchy.prefix: side: expected \"left\" or \"right\", found \"top\""
+        "columns.zip.hierarchy.side: expected \"left\" or \"right\", found \"top\""
     );
     assert_eq!(
         hierarchy("{ prefix = [5, 3], width = 5 }"),
@@ -418,12 +425,11 @@ fn ends_of_a_clip() {
 fn every_generalizer_with_a_key_can_stand_in_a_policy() {
     for row in GENERALIZERS {
         let Some(key) = row.key else { continue };
-        let shape = match row.takes {
-            Takes::Numbers => "true",
-            Takes::Lists | Takes::Words | Takes::Table | Takes::Ends | Takes::Nothing => "7",
-        };
-        let found = column(&format!("zip = {{ role = \"quasi\", hierarchy = {{ {key} = {shape} }} }}"));
-        assert!(found.starts_with(&format!("columns.zip.hierarchy.{key}: expected ")), "{found}");
+        let range = row.parameters[0].kind.range();
+        for shape in ["true", "7"] {
+            let found = column(&format!("zip = {{ role = \"quasi\", hierarchy = {{ {key} = {shape} }} }}"));
+            assert_eq!(found, format!("columns.zip.hierarchy.{key}: expected {range}, found {shape}"));
+        }
     }
 }
 

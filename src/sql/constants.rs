@@ -7,7 +7,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::physical_expr::expressions::Literal;
 
 use crate::decimal::Decimal;
-use crate::parameter::{Parameter, Setting};
+use crate::parameter::{Kind, Setting};
 
 /// A constant's place in a call.
 #[derive(Debug, Clone, Copy)]
@@ -41,13 +41,25 @@ impl Constant<'_> {
         }
     }
 
-    /// Returns the setting of a parameter that the literal gives.
-    pub(super) fn setting(self, parameter: &Parameter, literal: Option<&ScalarValue>) -> Result<Setting> {
-        let setting = match parameter.kind.is_word() {
-            true => Setting::Word(self.word(literal)?.into()),
-            false => Setting::Number(self.number(literal)?),
+    /// Returns the setting that the literals give, of which this is the first: all of them for a list
+    /// of numbers, else the first alone.
+    pub(super) fn setting(self, kind: Kind, literals: &[Option<&ScalarValue>]) -> Result<Setting> {
+        let literal = literals.first().copied().flatten();
+        let setting = match kind {
+            Kind::Levels(entry) => {
+                return self.setting(*entry, literals).map(|one| Setting::List(vec![one]));
+            }
+            Kind::Numbers => {
+                let number = |(literal, position)| Self { position, ..self }.number(literal);
+                let numbers = literals.iter().copied().zip(self.position..).map(number);
+                numbers.collect::<Result<Vec<_>>>()?.into()
+            }
+            Kind::Choice(_) | Kind::File => Setting::Word(self.word(literal)?.into()),
+            Kind::Count | Kind::AtLeastOne | Kind::Positive | Kind::Share | Kind::Number => {
+                Setting::Number(self.number(literal)?)
+            }
         };
-        parameter.check(&setting).map_err(|why| self.refused(&why))?;
+        kind.check(&setting).map_err(|why| self.refused(&why))?;
         Ok(setting)
     }
 

@@ -8,14 +8,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use arrow::datatypes::DataType;
 
 use crate::error::{Error, nearest};
+use crate::generalize::Hierarchy;
 use crate::generalize::hierarchy::{self, csv_of_rows};
-use crate::generalize::{Argument, Hierarchy};
+use crate::parameter::TextTable;
 use crate::release::publish::digest;
 
 /// A loaded table and its levels. Two are equal when their tables are equal.
 pub(crate) struct LoadedHierarchy {
     /// One row per value: the value, then its labels, finest first.
-    pub(crate) table: Argument,
+    pub(crate) table: TextTable,
     /// The levels: level 0 is the value as text, the last level one label for all.
     pub(crate) hierarchy: Hierarchy,
     /// The SHA-256 of the table.
@@ -23,12 +24,9 @@ pub(crate) struct LoadedHierarchy {
 }
 
 impl LoadedHierarchy {
-    fn new(table: Argument) -> crate::error::Result<Self> {
-        let levels = hierarchy::ROW.with(&table, &[])?;
-        let digest = match &table {
-            Argument::Table(rows) => digest::of_bytes(csv_of_rows(rows)?.as_bytes()),
-            _ => return Err(Error::internal("load_hierarchy: a loaded hierarchy is not a table")),
-        };
+    fn new(table: TextTable) -> crate::error::Result<Self> {
+        let levels = hierarchy::ROW.of(table.clone())?;
+        let digest = digest::of_bytes(csv_of_rows(table.rows())?.as_bytes());
         Ok(Self { hierarchy: Hierarchy::new(&DataType::Utf8View, levels)?, table, digest })
     }
 }
@@ -89,7 +87,7 @@ impl Hierarchies {
     ///
     /// # Errors
     /// A policy error with the name when the table is not a hierarchy.
-    pub(crate) fn load(&self, name: &str, table: Argument) -> crate::error::Result<()> {
+    pub(crate) fn load(&self, name: &str, table: TextTable) -> crate::error::Result<()> {
         let loaded = LoadedHierarchy::new(table).map_err(|error| error.at(place(name)))?;
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         all.insert(name.to_owned(), Arc::new(loaded));

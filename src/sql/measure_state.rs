@@ -72,7 +72,7 @@ impl Row {
     ) -> Result<Number> {
         let read = |((parameter, position), literal): ((&Parameter, usize), Option<&ScalarValue>)| {
             let place = Constant { function, position, name: parameter.name };
-            Ok((parameter.name.to_owned(), place.setting(parameter, literal)?))
+            Ok((parameter.name.to_owned(), place.setting(parameter.kind, &[literal])?))
         };
         let constants = self.constants().iter().zip(1..).zip(literals).map(read);
         let constants = constants.collect::<Result<Vec<_>>>()?;

@@ -2,10 +2,10 @@
 //!
 //! # Contract
 //! The value may be a column, an expression or a literal. The constants are literals, checked by
-//! the row when the query is planned: one level's argument, then the row's options, which may be
-//! left out; a list of cut points may have any length; an end that is NULL is open. The result is
-//! that of [`apply`], so dictionaries are generalized once per distinct value. Its type follows
-//! from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An untyped NULL
+//! the row when the query is planned: one level's settings of the row's parameters, in their order;
+//! a list of cut points may have any length, options may be left out, and NULL leaves an end or
+//! another parameter without a default unset. The result is that of [`apply`], so dictionaries are
+//! generalized once per distinct value. Its type follows from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An untyped NULL
 //! counts as the first type that the generalizer accepts, and stays NULL (under `suppress` it
 //! becomes the label, like every NULL). Volatility is immutable.
 //!
@@ -39,8 +39,9 @@ use super::constants::Constant;
 use super::documentation;
 use crate::engine::{Context, distinct, into_engine};
 use crate::error::Error;
-use crate::generalize::{Argument, Generalizer, GeneralizerRow, Takes, Value, apply};
+use crate::generalize::{Generalizer, GeneralizerRow, Value, apply};
 use crate::input::canonical_type;
+use crate::parameter::{Absent, Kind};
 
 /// A row of [`GENERALIZERS`](crate::generalize::GENERALIZERS) as a SQL function.
 pub struct GeneralizeFunction {
@@ -51,15 +52,15 @@ pub struct GeneralizeFunction {
 }
 
 impl GeneralizeFunction {
-    /// Creates the function of a row; `None` where the argument is a table, which a SQL function
+    /// Creates the function of a row; `None` where a parameter is a file, which a SQL function
     /// cannot take.
     pub fn new(row: &'static GeneralizerRow) -> Option<Self> {
-        if row.takes == Takes::Table {
+        if row.parameters.iter().any(|parameter| parameter.kind == Kind::File) {
             return None;
         }
         let name = format!("generalize_{}", row.doc.name);
         let constants = if row.doc.parameters.is_empty() { "" } else { ", " };
-        let options: String = row.options.iter().map(|option| format!("[, {}]", option.name)).collect();
+        let options: String = row.options().iter().map(|option| format!("[, {}]", option.name)).collect();
         let syntax = format!("{name}(value{constants}{}{options})", row.doc.parameters);
         let documentation = documentation(&syntax, row.doc.summary, row.doc.paper, row.doc.example);
         Some(Self { row, signature: Signature::user_defined(Volatility::Immutable), documentation, name })
@@ -67,23 +68,17 @@ impl GeneralizeFunction {
 
     /// Returns the place of a constant, counted from 0 after the value.
     fn constant(&self, index: usize) -> Constant<'_> {
-        let named = self.row.doc.parameters.split(", ").nth(index);
-        let option = || self.row.options.get(index.checked_sub(1)?).map(|option| option.name);
-        let name = match self.row.takes {
-            Takes::Lists => "cut point",
-            _ => named.or_else(option).unwrap_or_default(),
-        };
+        let parameter = self.row.parameters.get(index).or(self.row.parameters.last());
+        let name = parameter.map_or("", |parameter| parameter.name);
         Constant { function: &self.name, position: index + 2, name }
     }
 
     /// Returns the number of constants that a call may have.
     fn constants(&self) -> RangeInclusive<usize> {
-        match self.row.takes {
-            Takes::Nothing | Takes::Table => 0..=0,
-            Takes::Numbers | Takes::Words => 1..=1 + self.row.options.len(),
-            Takes::Lists => 1..=usize::MAX,
-            Takes::Ends => 2..=2,
-        }
+        let parameters = self.row.parameters;
+        let is_variadic = parameters.iter().any(|parameter| parameter.kind == Kind::Levels(&Kind::Numbers));
+        let most = if is_variadic { usize::MAX } else { parameters.len() };
+        parameters.len() - self.row.options().len()..=most
     }
 
     /// Returns the generalizer of a call with these literals after the value.
@@ -91,29 +86,17 @@ impl GeneralizeFunction {
         if !self.constants().contains(&literals.len()) {
             return Err(self.wrong_arity(literals.len() + 1));
         }
-        let literal = |index: usize| literals.get(index).copied().flatten();
-        let end = |index: usize| match literal(index) {
-            Some(open) if open.is_null() => Ok(None),
-            other => self.constant(index).number(other).map(Some),
-        };
-        let argument = match self.row.takes {
-            Takes::Numbers => Argument::Numbers(vec![self.constant(0).number(literal(0))?]),
-            Takes::Lists => {
-                let cuts = (0..literals.len()).map(|index| self.constant(index).number(literal(index)));
-                Argument::Lists(vec![cuts.collect::<Result<_>>()?])
+        let mut given = Vec::new();
+        for (index, (parameter, literal)) in self.row.parameters.iter().zip(literals).enumerate() {
+            if parameter.absent != Absent::Unset || !literal.is_some_and(ScalarValue::is_null) {
+                let literals = literals.get(index..).unwrap_or_default();
+                let setting = self.constant(index).setting(parameter.kind, literals)?;
+                given.push((parameter.name.to_owned(), setting));
             }
-            Takes::Words => Argument::Words(vec![self.constant(0).word(literal(0))?]),
-            Takes::Ends => Argument::Ends(end(0)?, end(1)?),
-            Takes::Nothing | Takes::Table => Argument::Words(Vec::new()),
-        };
-        let mut options = Vec::new();
-        for (index, option) in (1..literals.len()).zip(self.row.options) {
-            let setting = self.constant(index).setting(option, literal(index))?;
-            options.push((option.name.to_owned(), setting));
         }
         // An error about several constants is reported at the last one.
-        let place = if self.row.options.is_empty() { 0 } else { literals.len().saturating_sub(1) };
-        let mut levels = self.row.with(&argument, &options).map_err(|e| self.constant(place).refused(&e))?;
+        let place = if self.row.options().is_empty() { 0 } else { literals.len().saturating_sub(1) };
+        let mut levels = self.row.with(&given).map_err(|e| self.constant(place).refused(&e))?;
         levels.pop().ok_or_else(|| DataFusionError::Internal(format!("{}: no level", self.name)))
     }
 

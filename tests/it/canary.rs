@@ -23,8 +23,9 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion_kanon::class::{EvaluatedNode, Unlimited};
 use datafusion_kanon::engine::{Resources, Run};
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Takes, Value as Cell};
+use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Value as Cell};
 use datafusion_kanon::input::{Input, PolicySource, open};
+use datafusion_kanon::parameter::{Kind, Setting, TextTable};
 use datafusion_kanon::policy::{Folder, PolicySpec};
 use datafusion_kanon::progress::CancelToken;
 use datafusion_kanon::progress::Silent;
@@ -643,9 +644,12 @@ fn debug_shows_no_cell() {
     shown(&Cell::Text("Canary".into()), "Value");
     shown(&[Cell::Int(NUMBER.into()), Cell::Float(NUMBER as f64)], "Value");
     let file =
-        Argument::Table(vec![vec!["Canary".into(), "Canary's".into()], vec!["other".into(), "one".into()]]);
-    shown(&file, "Argument");
-    for row in GENERALIZERS.iter().filter(|row| row.takes == Takes::Table) {
-        shown(&row.with(&file, &[]).unwrap(), row.doc.name);
+        TextTable::from(vec![vec!["Canary".into(), "Canary's".into()], vec!["other".into(), "one".into()]]);
+    shown(&file, "a table of 2 columns");
+    shown(&Setting::from(file.clone()), "Table");
+    assert_eq!(Setting::from(file.clone()).to_string(), "a table of 2 columns");
+    let of_file = |row: &&GeneralizerRow| row.parameters.iter().any(|parameter| parameter.kind == Kind::File);
+    for row in GENERALIZERS.iter().filter(of_file) {
+        shown(&row.of(file.clone()).unwrap(), row.doc.name);
     }
 }

@@ -11,53 +11,58 @@ use arrow::array::{
 use arrow::datatypes::DataType;
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, GeneralizerRow, Hierarchy, Takes, Value, apply};
+use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Hierarchy, Value, apply};
 use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, ValueCount};
-use datafusion_kanon::parameter::{Parameter, Setting};
+use datafusion_kanon::parameter::{Kind, Parameter, Setting, TextTable};
 use proptest::prelude::*;
 
 fn decimal(text: &str) -> Decimal {
     Decimal::parse(text).unwrap()
 }
 
-/// Arguments to try a row with: enough levels to nest.
-fn arguments(row: &GeneralizerRow) -> Vec<Argument> {
+/// Settings to try a parameter with: enough levels to nest.
+fn settings(parameter: &Parameter) -> Vec<Setting> {
     let decimals = |list: &[&str]| list.iter().map(|n| decimal(n)).collect::<Vec<_>>();
-    let numbers = |list: &[&str]| Argument::Numbers(decimals(list));
-    match row.takes {
-        Takes::Nothing => vec![Argument::Numbers(vec![])],
-        Takes::Numbers => {
-            vec![numbers(&["2", "10", "100"]), numbers(&["0.1", "0.5", "10"]), numbers(&["4", "3", "1"])]
+    let words = |words: &[&'static str]| Setting::from(words.to_vec());
+    match parameter.kind {
+        Kind::Levels(Kind::Numbers) => vec![
+            vec![decimals(&["-20", "0", "18.5", "25", "100"]), decimals(&["0", "25"])].into(),
+            vec![decimals(&["7"])].into(),
+        ],
+        Kind::Levels(Kind::Choice(_)) => {
+            vec![words(&["day", "month", "quarter", "year", "decade", "century"]), words(&["day", "week"])]
         }
-        Takes::Lists => vec![
-            Argument::Lists(vec![decimals(&["-20", "0", "18.5", "25", "100"]), decimals(&["0", "25"])]),
-            Argument::Lists(vec![decimals(&["7"])]),
-        ],
-        Takes::Ends => vec![
-            Argument::Ends(Some(decimal("0")), Some(decimal("90"))),
-            Argument::Ends(None, Some(decimal("12.5"))),
-        ],
-        Takes::Words => vec![
-            Argument::Words(
-                ["day", "month", "quarter", "year", "decade", "century"].map(str::to_owned).to_vec(),
-            ),
-            Argument::Words(["day", "week"].map(str::to_owned).to_vec()),
-        ],
-        Takes::Table => {
+        Kind::Levels(_) => [&["2", "10", "100"], &["0.1", "0.5", "10"], &["4", "3", "1"]]
+            .map(|list| decimals(list).into())
+            .into(),
+        Kind::File => {
             let line = |n: i32| [n.to_string(), (n.div_euclid(10)).to_string(), "any".to_owned()].to_vec();
-            vec![Argument::Table((-300..300).map(line).collect())]
+            vec![TextTable::from((-300..300).map(line).collect::<Vec<_>>()).into()]
         }
+        Kind::Choice(_) => vec!["right".into()],
+        _ => vec![decimal("5").into()],
     }
 }
 
-/// A row's options to try: none, and all of them.
-fn options(row: &GeneralizerRow) -> Vec<Vec<(String, Setting)>> {
-    let setting = |option: &Parameter| match option.kind.is_word() {
-        false => Setting::Number(decimal("5")),
-        true => Setting::Word("right".into()),
-    };
-    let all = row.options.iter().map(|option| (option.name.to_owned(), setting(option))).collect();
-    vec![Vec::new(), all]
+/// The settings to try a row with: each of its first parameter, alone and with all options.
+fn given(row: &GeneralizerRow) -> Vec<Vec<(String, Setting)>> {
+    let named = |parameter: &Parameter, setting| (parameter.name.to_owned(), setting);
+    let end = |name: &str, end| (name.to_owned(), decimal(end).into());
+    match row.parameters {
+        [] => vec![vec![]],
+        _ if row.key.is_none() => vec![vec![end("low", "0"), end("high", "90")], vec![end("high", "12.5")]],
+        [first, options @ ..] => {
+            let options =
+                options.iter().flat_map(|option| settings(option).into_iter().map(|s| named(option, s)));
+            let options: Vec<_> = options.collect();
+            let both = |first| [vec![first], options.clone()].concat();
+            settings(first)
+                .into_iter()
+                .map(|s| named(first, s))
+                .flat_map(|s| [vec![s.clone()], both(s)])
+                .collect()
+        }
+    }
 }
 
 /// Every hierarchy of a row over values of this type, as it is and with its numbers clipped.
@@ -65,11 +70,8 @@ fn hierarchies(row: &GeneralizerRow, input: &DataType) -> Vec<Hierarchy> {
     let clips = [("-7", "91"), ("0", "25"), ("-12.5", "0.5")];
     let clips = clips.map(|(low, high)| Clip::new(Some(decimal(low)), Some(decimal(high))).unwrap());
     let mut all = Vec::new();
-    for (argument, options) in arguments(row)
-        .iter()
-        .flat_map(|argument| options(row).into_iter().map(move |options| (argument, options)))
-    {
-        let Ok(levels) = row.with(argument, &options) else { continue };
+    for given in given(row) {
+        let Ok(levels) = row.with(&given) else { continue };
         let Ok(hierarchy) = Hierarchy::new(input, levels) else { continue };
         all.extend(clips.iter().filter_map(|clip| hierarchy.clipped(clip).ok()));
         all.push(hierarchy);

@@ -12,6 +12,7 @@ use datafusion_kanon::doc::Doc;
 use datafusion_kanon::generalize::GENERALIZERS;
 use datafusion_kanon::measure::LOSSES;
 use datafusion_kanon::method::METHODS;
+use datafusion_kanon::method::lattice::EFFORT;
 use datafusion_kanon::model::MODELS;
 use datafusion_kanon::parameter::Parameter;
 use datafusion_kanon::sql::k_anonymity_to_group_by;
@@ -101,6 +102,7 @@ fn page() -> String {
     for row in GENERALIZERS {
         if let Some(key) = row.key {
             writeln!(page, "- `{key}`: {}.", row.doc.summary).unwrap();
+            of_parameters(&mut page, row.parameters);
         }
     }
     page += "\nModels:\n\n";
@@ -115,6 +117,8 @@ fn page() -> String {
         of_row(&mut page, row.doc());
         of_parameters(&mut page, row.parameters());
     }
+    page += "\nOne of the settings of `effort`:\n\n";
+    of_parameters(&mut page, EFFORT);
     page += "\n## Commands\n";
     let place = Place::new();
     for command in COMMANDS {

@@ -9,8 +9,9 @@ use arrow::array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, Strin
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
-use datafusion_kanon::generalize::{Argument, GENERALIZERS, Hierarchy, Value};
+use datafusion_kanon::generalize::{GENERALIZERS, Hierarchy, Value};
 use datafusion_kanon::model::{Counted, Merge};
+use datafusion_kanon::parameter::{Setting, TextTable};
 use proptest::prelude::*;
 
 use super::test_models::{Row, Rule};
@@ -101,13 +102,13 @@ fn jobs() -> Vec<Vec<String>> {
 
 fn column(kind: usize, cells: &[Option<u8>]) -> Column {
     let numbers =
-        |list: &[&str]| Some(Argument::Numbers(list.iter().map(|n| Decimal::parse(n).unwrap()).collect()));
+        |list: &[&str]| Some(list.iter().map(|n| Decimal::parse(n).unwrap()).collect::<Vec<_>>().into());
     let place = |cell: &Option<u8>| cell.map(usize::from);
     let texts = |values: [&'static str; 7]| -> ArrayRef {
         Arc::new(cells.iter().map(|c| place(c).map(|at| values[at])).collect::<StringViewArray>())
     };
     let letters = ["a", "b", "c", "d", "e", "f", "g"];
-    let (key, argument, values): (&str, Option<Argument>, ArrayRef) = match kind {
+    let (key, argument, values): (&str, Option<Setting>, ArrayRef) = match kind {
         0 => {
             let values = cells.iter().map(|c| place(c).map(|at| [-7i64, 3, 9, 10, 35, 99, 104][at]));
             ("range", numbers(&["10", "50"]), Arc::new(values.collect::<Int64Array>()))
@@ -122,12 +123,11 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
         }
         3 => {
             let values = cells.iter().map(|c| place(c).map(|at| [-40_000, -1, 0, 30, 31, 59, 3_653][at]));
-            let words = ["month", "year"].map(str::to_owned).to_vec();
-            ("date", Some(Argument::Words(words)), Arc::new(values.collect::<Date32Array>()))
+            ("date", Some(vec!["month", "year"].into()), Arc::new(values.collect::<Date32Array>()))
         }
         4 => ("", None, texts(letters)),
-        5 => ("file", Some(Argument::Table(towns())), texts(letters)),
-        6 => ("file", Some(Argument::Table(jobs())), texts(letters)),
+        5 => ("file", Some(TextTable::from(towns()).into()), texts(letters)),
+        6 => ("file", Some(TextTable::from(jobs()).into()), texts(letters)),
         7 => {
             let values = cells.iter().map(|c| place(c).map(|at| [-7i64, 3, 9, 10, 35, 99, 104][at]));
             ("range", numbers(&["10", "50"]), Arc::new(values.collect::<Int64Array>()))
@@ -139,10 +139,10 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
     };
     let levels = argument.as_ref().map_or(Vec::new(), |argument| {
         let row = GENERALIZERS.iter().find(|row| row.key == Some(key)).unwrap();
-        row.with(argument, &[]).unwrap()
+        row.of(argument.clone()).unwrap()
     });
     let file = match argument {
-        Some(Argument::Table(rows)) => Some(rows),
+        Some(Setting::Table(table)) => Some(table.rows().to_vec()),
         _ => None,
     };
     let hierarchy = Hierarchy::new(values.data_type(), levels).unwrap();

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion_kanon::class::{Budget, ClassTable, ClassTableBuilder, QuasiColumn, Unlimited};
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{Argument, Ends, Hierarchy, range};
+use datafusion_kanon::generalize::{Ends, Hierarchy, range};
 use datafusion_kanon::measure::{Grows, Interval, LOSSES, LossMeasure};
 use datafusion_kanon::method::lattice::Row as LatticeRow;
 use datafusion_kanon::method::lattice::anytime;
@@ -559,8 +559,8 @@ fn threads_change_nothing_in_a_large_table() {
     let values = [&columns[..], &[all]].concat();
     let widths = [vec![2, 20], vec![10], vec![4], vec![30, 300, 3_000]];
     let quasi = widths.iter().enumerate().map(|(at, widths)| {
-        let widths = Argument::Numbers(widths.iter().map(|width| Decimal::integer(*width)).collect());
-        let hierarchy = Hierarchy::new(&DataType::Int64, range::ROW.with(&widths, &[]).unwrap()).unwrap();
+        let widths: Vec<_> = widths.iter().map(|width| Decimal::integer(*width)).collect();
+        let hierarchy = Hierarchy::new(&DataType::Int64, range::ROW.of(widths).unwrap()).unwrap();
         QuasiColumn { name: format!("column_{at}"), hierarchy, weight: 1.0 }
     });
     let budget: Arc<dyn Budget> = Arc::new(Unlimited);

@@ -22,11 +22,9 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::{ExecutionPlanProperties, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_kanon::decimal::Decimal;
-use datafusion_kanon::generalize::{
-    Argument, GENERALIZERS, Generalizer, GeneralizerRow, Takes, Value, apply,
-};
+use datafusion_kanon::generalize::{GENERALIZERS, Generalizer, GeneralizerRow, Value, apply};
 use datafusion_kanon::input::canonical_type;
-use datafusion_kanon::parameter::Setting;
+use datafusion_kanon::parameter::{Kind, Parameter, Setting};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -53,49 +51,58 @@ fn number(decimal: Decimal) -> Expr {
     text.parse::<i64>().map_or_else(|_| lit(text.parse::<f64>().unwrap()), lit)
 }
 
+/// Settings to try a parameter with, one level each; NULL for one that is left out.
+fn settings(parameter: &Parameter) -> Vec<Option<Setting>> {
+    let numbers = |list: &[&str]| list.iter().map(|n| decimal(n)).collect::<Vec<_>>();
+    match parameter.kind {
+        Kind::Levels(Kind::Numbers) => vec![Some(vec![numbers(&["-20", "0", "25"])].into())],
+        Kind::Levels(Kind::Choice(words)) => words.iter().map(|word| Some(vec![*word].into())).collect(),
+        Kind::Levels(_) => {
+            ["1", "7", "10", "1000000000", "0.5", "0.1"].map(|step| Some(numbers(&[step]).into())).to_vec()
+        }
+        Kind::File => vec![],
+        Kind::Choice(_) => vec![Some("right".into())],
+        _ => vec![Some(decimal("5").into())],
+    }
+}
+
+/// The constants of a setting.
+fn constants(setting: &Option<Setting>) -> Vec<Expr> {
+    match setting {
+        None => vec![lit(ScalarValue::Null)],
+        Some(Setting::Number(n)) => vec![number(*n)],
+        Some(Setting::Word(word)) => vec![lit(word.as_ref())],
+        Some(Setting::List(all)) => all.iter().flat_map(|one| constants(&Some(one.clone()))).collect(),
+        Some(Setting::Table(_)) => vec![],
+    }
+}
+
 fn calls(row: &GeneralizerRow) -> Vec<Call> {
-    let arguments = match row.takes {
-        Takes::Nothing => vec![Argument::Numbers(vec![])],
-        Takes::Numbers => ["1", "7", "10", "1000000000", "0.5", "0.1"]
-            .map(|step| Argument::Numbers(vec![decimal(step)]))
-            .to_vec(),
-        Takes::Lists => vec![Argument::Lists(vec![["-20", "0", "25"].map(decimal).to_vec()])],
-        Takes::Words => ["day", "week", "month", "quarter", "year", "decade", "century"]
-            .map(|word| Argument::Words(vec![word.to_owned()]))
-            .to_vec(),
-        Takes::Ends => [(Some("0"), Some("90")), (None, Some("0")), (Some("-7"), None), (Some("0"), None)]
-            .map(|(low, high)| Argument::Ends(low.map(decimal), high.map(decimal)))
-            .to_vec(),
-        Takes::Table => vec![],
+    let given: Vec<Vec<Option<Setting>>> = match row.parameters {
+        [] => vec![vec![]],
+        _ if row.key.is_none() => {
+            [(Some("0"), Some("90")), (None, Some("0")), (Some("-7"), None), (Some("0"), None)]
+                .map(|(low, high)| [low, high].map(|end| end.map(|end| decimal(end).into())).to_vec())
+                .to_vec()
+        }
+        [first, options @ ..] => {
+            let options: Vec<_> = options.iter().flat_map(settings).collect();
+            let both = |first| [vec![first], options.clone()].concat();
+            let of_first = settings(first).into_iter();
+            match options.is_empty() {
+                true => of_first.map(|first| vec![first]).collect(),
+                false => of_first.flat_map(|first| [vec![first.clone()], both(first)]).collect(),
+            }
+        }
     };
     let mut all = Vec::new();
-    for argument in &arguments {
-        for with_options in [false, true] {
-            let mut constants: Vec<Expr> = match argument {
-                Argument::Numbers(numbers) => numbers.iter().map(|n| number(*n)).collect(),
-                Argument::Lists(lists) => lists[0].iter().map(|n| number(*n)).collect(),
-                Argument::Words(words) => words.iter().map(|word| lit(word.clone())).collect(),
-                Argument::Ends(low, high) => {
-                    [low, high].map(|end| end.map_or(lit(ScalarValue::Null), number)).into()
-                }
-                Argument::Table(_) => vec![],
-            };
-            let mut options = Vec::new();
-            for option in row.options.iter().filter(|_| with_options) {
-                let (setting, constant) = match option.kind.is_word() {
-                    false => (Setting::Number(decimal("5")), lit(5i64)),
-                    true => (Setting::Word("right".into()), lit("right")),
-                };
-                options.push((option.name.to_owned(), setting));
-                constants.push(constant);
-            }
-            if (with_options && row.options.is_empty()) || row.takes == Takes::Table {
-                continue;
-            }
-            let Ok(mut levels) = row.with(argument, &options) else { continue };
-            let function = format!("generalize_{}", row.doc.name);
-            all.push(Call { function, constants, level: levels.pop().unwrap() });
-        }
+    for given in given {
+        let named = row.parameters.iter().zip(&given);
+        let named = named.filter_map(|(of, setting)| Some((of.name.to_owned(), setting.clone()?)));
+        let Ok(mut levels) = row.with(&named.collect::<Vec<_>>()) else { continue };
+        let function = format!("generalize_{}", row.doc.name);
+        let constants = given.iter().flat_map(constants).collect();
+        all.push(Call { function, constants, level: levels.pop().unwrap() });
     }
     all
 }

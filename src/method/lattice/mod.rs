@@ -17,6 +17,7 @@ use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
+use crate::parameter::{Absent, Kind, Parameter, Setting};
 
 /// The most nodes that are visited one by one.
 const MAX_NODES: u64 = 2_000_000;
@@ -71,6 +72,31 @@ pub enum Effort {
     /// Evaluated nodes. A large table is searched four nodes at a time, so up to three more are
     /// evaluated; the answer is the same each time.
     Nodes(u64),
+}
+
+/// The parameters of an [`Effort`], one of which is set.
+pub const EFFORT: &[Parameter] = &[
+    Parameter { name: "seconds", kind: Kind::Count, absent: Absent::Unset, summary: "wall time in seconds" },
+    Parameter {
+        name: "nodes",
+        kind: Kind::Count,
+        absent: Absent::Unset,
+        summary: "how many nodes are evaluated",
+    },
+];
+
+impl Effort {
+    /// Makes the effort that a setting of one of [`EFFORT`] means.
+    ///
+    /// # Errors
+    /// An internal error for another name, and for a setting that is no count.
+    pub fn of(name: &str, setting: &Setting) -> Result<Self> {
+        match (name, setting.number()?.to_u64()) {
+            ("seconds", Some(seconds)) => Ok(Self::Seconds(seconds)),
+            ("nodes", Some(nodes)) => Ok(Self::Nodes(nodes)),
+            _ => Err(Error::internal(format!("effort: `{name}` is not set to a count"))),
+        }
+    }
 }
 
 impl Default for Effort {

@@ -23,7 +23,6 @@ use super::arguments::Arguments;
 use super::task::{Inputs, Rows, Task, plan_of};
 use crate::doc::Doc;
 use crate::engine::Context;
-use crate::generalize::Argument;
 use crate::generalize::hierarchy::table_of_batches;
 use crate::sql::hierarchies::Hierarchies;
 
@@ -75,7 +74,7 @@ impl Task for Load {
         }
         let place = || format!("hierarchy `{}`", self.name);
         let table = table_of_batches(&batches).map_err(|error| error.at(place()))?;
-        let values = if let Argument::Table(rows) = &table { rows.len() as u64 } else { 0 };
+        let values = table.rows().len() as u64;
         self.hierarchies.load(&self.name, table)?;
         let levels = self.hierarchies.get(&self.name)?.hierarchy.levels().len() as u64;
         let columns: Vec<ArrayRef> = vec![

@@ -15,7 +15,6 @@ use super::task::Inputs;
 use crate::class::ClassTable;
 use crate::engine::{Context, Resources, Run};
 use crate::error::{Error, of_file};
-use crate::generalize::Argument;
 use crate::generalize::hierarchy::csv_of_rows;
 use crate::input::canonical_table;
 use crate::input::days_since::{days_since, plain_days_since};
@@ -189,10 +188,7 @@ impl Files for KnownFiles {
     fn read(&self, name: &str) -> crate::error::Result<String> {
         if self.hierarchies.names().iter().any(|known| known == name) {
             let loaded = self.hierarchies.get(name)?;
-            return match &loaded.table {
-                Argument::Table(rows) => csv_of_rows(rows),
-                _ => Err(Error::internal("sql policy: a loaded hierarchy is not a table")),
-            };
+            return csv_of_rows(loaded.table.rows());
         }
         match &self.folder {
             Some(folder) => folder.read(name),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
-use datafusion_kanon::generalize::{Argument, Hierarchy, hierarchy};
+use datafusion_kanon::generalize::{Hierarchy, hierarchy};
 
 use super::columns::agree;
 use super::random::{NUMBERS, Random};
@@ -64,14 +64,14 @@ impl Target for HierarchyFiles {
             Ok(table) => table,
             Err(error) => return blameless(&error, ""),
         };
-        let Argument::Table(rows) = &table else { return Err("no table was read".into()) };
+        let rows = table.rows();
         if let Some(expected) = read_plainly(&text)
-            && expected != *rows
+            && expected != rows
         {
             return Err("it is read otherwise than line by line, split at the delimiter".into());
         }
-        let levels =
-            hierarchy::ROW.with(&table, &[]).map_err(|error| format!("a table was read, but: {error}"))?;
+        let levels = hierarchy::ROW.of(table.clone());
+        let levels = levels.map_err(|error| format!("a table was read, but: {error}"))?;
         shows_no_cell(&format!("{table:?} {levels:?}"), "")?;
         if levels.len() > 50 {
             return Ok(());

@@ -11,8 +11,9 @@ use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_kanon::generalize::{GENERALIZERS, Takes};
+use datafusion_kanon::generalize::GENERALIZERS;
 use datafusion_kanon::measure::RISKS;
+use datafusion_kanon::parameter::Kind;
 use datafusion_kanon::sql::register_all;
 use tokio::runtime::Runtime;
 
@@ -101,14 +102,14 @@ impl Queries {
         let name = row.doc.name;
         let fits = !random.once_in(4);
         let mut arguments = vec![if fits { self.fitting(random, name) } else { self.value(random, deep) }];
-        match row.takes {
+        match row.parameters.first().map(|parameter| parameter.kind) {
             _ if random.once_in(8) => arguments.push(self.value(random, 0)),
-            Takes::Words => arguments.push(format!("'{}'", random.pick(PERIODS))),
-            Takes::Numbers => arguments.push(random.pick(STEPS).to_owned()),
-            Takes::Lists | Takes::Ends => {
+            Some(Kind::Levels(Kind::Choice(_))) => arguments.push(format!("'{}'", random.pick(PERIODS))),
+            Some(Kind::Levels(Kind::Numbers) | Kind::Number) => {
                 arguments.extend((0..2).map(|_| random.pick(STEPS).to_owned()));
             }
-            Takes::Nothing | Takes::Table => {}
+            Some(Kind::Levels(_)) => arguments.push(random.pick(STEPS).to_owned()),
+            _ => {}
         }
         if random.once_in(15) {
             arguments.push(Self::literal(random));
@@ -234,12 +235,15 @@ impl Target for Queries {
             4 => {
                 let row = &GENERALIZERS[random.below(GENERALIZERS.len())];
                 let (name, column) = (row.doc.name, self.fitting(random, row.doc.name));
-                let call = match row.takes {
-                    Takes::Words => format!("generalize_{name}({column}, '{}')", random.pick(PERIODS)),
-                    Takes::Numbers => format!("generalize_{name}({column}, {})", random.pick(STEPS)),
-                    Takes::Lists => format!("generalize_{name}({column}, {})", random.pick(STEPS)),
-                    Takes::Ends => format!("generalize_{name}({column}, NULL, {})", random.pick(STEPS)),
-                    Takes::Nothing | Takes::Table => column.clone(),
+                let call = match row.parameters.first().map(|parameter| parameter.kind) {
+                    Some(Kind::Levels(Kind::Choice(_))) => {
+                        format!("generalize_{name}({column}, '{}')", random.pick(PERIODS))
+                    }
+                    Some(Kind::Levels(_)) => format!("generalize_{name}({column}, {})", random.pick(STEPS)),
+                    Some(Kind::Number) => {
+                        format!("generalize_{name}({column}, NULL, {})", random.pick(STEPS))
+                    }
+                    _ => column.clone(),
                 };
                 let row = random.below(45);
                 format!(
