@@ -316,6 +316,9 @@ fn refuse_limits(row: &MethodRow, problem: &Problem<'_>, options: &lattice::Opti
 }
 
 #[cfg(test)]
+mod attack_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

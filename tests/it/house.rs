@@ -180,6 +180,7 @@ fn tables() -> Vec<Table> {
             rows: METHODS.iter().map(MethodRow::doc).collect(),
             support: &[
                 "mod",
+                "attack_tests",
                 "branch_and_bound",
                 "evaluate",
                 "class_cache",
