@@ -151,7 +151,10 @@ impl Link {
             text += &format!("suppressed {} in B: any match of these people is wrong\n", rows(suppressed));
         }
         let region = Some(Descriptor::region().to_string());
-        if linked.on.iter().any(|(_, recoding)| *recoding == region) {
+        if linked.are_assigned {
+            text += "note      a person matches the class that the private record assigns to the person's values; who lacks the record \
+                     matches every class whose regions hold them, which may be more\n";
+        } else if linked.on.iter().any(|(_, recoding)| *recoding == region) {
             text += "note      a person matches every class whose regions hold the person's values; where regions overlap, that is \
                      more than the person's own class\n";
         }
@@ -185,5 +188,6 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         "uncovered": linked.uncovered,
         "rows_of_nobody": linked.rows_without_individual,
         "suppressed_rows": linked.suppressed_rows,
+        "by_assignment": linked.are_assigned,
     })
 }

@@ -217,38 +217,6 @@ impl RegionLabel {
         }
     }
 
-    /// Returns the region as an interval that includes its ends: of a set, from its least value to its greatest. Where numbers are
-    /// whole or values are dates, an end that is not included becomes the value beside it; otherwise it is included now.
-    #[must_use]
-    pub(crate) fn with_ends_included(self) -> Self {
-        let Self::Values { values, or_missing } = self else { return self };
-        let included = |end: Option<End>, step: i8| {
-            end.map(|end| End {
-                value: match end.value {
-                    Value::Int(value) if !end.is_closed => Value::Int(value + i128::from(step)),
-                    Value::Date(days) if !end.is_closed => Value::Date(days.saturating_add(step.into())),
-                    other => other,
-                },
-                is_closed: true,
-            })
-        };
-        let (low, high) = match values {
-            Values::Interval(low, high) => (included(low, 1), included(high, -1)),
-            Values::Set(all) => {
-                let end = |value: &Value| Some(End { value: value.clone(), is_closed: true });
-                (all.first().and_then(end), all.last().and_then(end))
-            }
-            other => return Self::Values { values: other, or_missing },
-        };
-        let values = match (&low, &high) {
-            (Some(from), Some(to)) if compare(&from.value, &to.value) == Some(Ordering::Equal) => {
-                Values::One(from.value.clone())
-            }
-            _ => Values::Interval(low, high),
-        };
-        Self::Values { values, or_missing }
-    }
-
     /// Reads a text that a column whose values have this type can show; `None` for a text that kanon never writes. A column
     /// that has intervals shows no labels.
     pub fn parse_canonical(text: Option<&str>, data_type: &DataType, has_intervals: bool) -> Option<Self> {

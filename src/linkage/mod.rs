@@ -14,6 +14,7 @@
 //!
 //! [`SWEENEY_2002`]: crate::papers::SWEENEY_2002
 
+mod assigned;
 mod recode;
 mod regions;
 
@@ -84,6 +85,9 @@ pub struct Linked {
     pub uncovered: u64,
     /// The rows of A without an individual.
     pub rows_without_individual: u64,
+    /// Whether people match the classes that the private record assigns to their values, rather than all whose regions hold
+    /// these.
+    pub are_assigned: bool,
     /// The rows suppressed in B, where its private record is available.
     pub suppressed_rows: Option<u64>,
 }
@@ -151,12 +155,15 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let (list, table) = (read(attack.list).await?, as_texts(read(attack.table).await?, &intervals)?);
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let sensitive = sensitive(attack, &on, public.as_ref());
-    let mut recoded = Vec::new();
+    let (mut recoded, mut are_assigned) = (Vec::new(), false);
     let joined = if on.iter().any(|name| recoding.region(name).is_some()) {
         let columns = regions::columns(&on, &recoding, &list, names.0)?;
         recoded.extend(on.iter().map(|name| (name.clone(), Some(Descriptor::region().to_string()))));
         let groups = hashed_groups(table, on.iter().map(column).collect(), attack, &sensitive)?;
-        let classes = regions::Classes::read(&session, groups, columns, sensitive.len()).await?;
+        let classes =
+            regions::Classes::read(&session, groups, columns, sensitive.len(), private.as_ref(), &recoding)
+                .await?;
+        are_assigned = classes.are_assigned();
         classes.found_by(list, attack.individual)?
     } else {
         let mut keys = Vec::new();
@@ -175,6 +182,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
         uncovered: 0,
         rows_without_individual: 0,
+        are_assigned,
         suppressed_rows: private.map(|private| private.suppressed_rows),
     };
     let mut stream = found.execute_stream().await.context(DOING)?;

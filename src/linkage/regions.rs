@@ -1,9 +1,10 @@
 //! The attack on a release whose classes show regions: a row of A matches the classes whose regions cover its values.
 //!
-//! Regions may overlap, so a row can match several classes; it matches all of their rows. The classes of B are held in the
-//! engine's memory, each with the numbers of the texts that it shows, and so is for each value of A the set of the texts
-//! that cover it. Of the classes that show such a text in the column where these are fewest, those are matched whose other
-//! texts cover the row's other values.
+//! Regions may overlap, so a row can match several classes; it matches all of their rows. Where the private record is there, a
+//! row matches only the classes that it assigns to the row's values, as for somebody who knows a person's own class. The
+//! classes of B are held in the engine's memory, each with the numbers of the texts that it shows, and so is for each value of A
+//! the set of the texts that cover it. Of the classes that show such a text in the column where these are fewest, those are
+//! matched whose other texts cover the row's other values.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -20,6 +21,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
+use super::assigned::Assigned;
 use super::recode::AttackerRecoding;
 use super::{COVERED, DOING, MATCHES, PERSON, ROWS, all, numbered};
 use crate::class::{Budget, Held};
@@ -27,7 +29,7 @@ use crate::engine::{Context, PoolBudget, column, distinct, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::{Hierarchy, RegionLabel, Value};
 use crate::input::canonical_type;
-use crate::release::publish::record::Regions;
+use crate::release::publish::record::{PrivateRecord, Regions};
 
 /// A column that both sides have, with the hierarchy of its values.
 pub(super) struct Column {
@@ -91,6 +93,7 @@ pub(super) struct Classes {
     /// For each sensitive column and class the hash of the value that all rows of the class share.
     shared: Vec<Vec<Option<u64>>>,
     covering: Mutex<Covering>,
+    assigned: Option<Assigned>,
     _held: Held,
 }
 
@@ -112,6 +115,8 @@ struct Covered {
     numbers: Vec<u32>,
     /// The classes that show one of them.
     classes: usize,
+    /// The number of the value's label in the assignment; `None` without one, and for a value that it lacks.
+    assigned: Option<u32>,
 }
 
 /// For each column the regions that cover each value that A has; `None` for a value that a hierarchy file lacks.
@@ -131,6 +136,8 @@ impl Classes {
         groups: DataFrame,
         columns: Vec<Column>,
         sensitive: usize,
+        private: Option<&PrivateRecord>,
+        recoding: &AttackerRecoding<'_>,
     ) -> Result<Self> {
         let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "released classes"));
         let mut held = Held::new(&budget);
@@ -162,7 +169,27 @@ impl Classes {
         }
         let of_value = columns.iter().map(|_| HashMap::new()).collect();
         let covering = Mutex::new(Covering { of_value, bytes: 0, held: Held::new(&budget) });
-        Ok(Self { columns, rows, shared, covering, _held: held })
+        let (mut by_regions, mut of_regions) = (HashMap::<Vec<u32>, u32>::new(), Held::new(&budget));
+        if private.is_some() {
+            of_regions.at_least(rows.len() * 2 * (size_of::<(Vec<u32>, u32)>() + 4 * columns.len()))?;
+            for class in (0u32..).take(rows.len()) {
+                let regions = columns.iter().map(|column| column.region_of_class[class as usize]);
+                by_regions.insert(regions.collect(), class);
+            }
+        }
+        let class_of = |texts: &[Option<&str>]| {
+            let regions = columns.iter().zip(texts);
+            let regions = regions.map(|(column, text)| column.numbers.get(&text.map(str::to_owned)).copied());
+            by_regions.get(&regions.collect::<Option<Vec<u32>>>()?).copied()
+        };
+        let on: Vec<String> = columns.iter().map(|column| column.of.name.clone()).collect();
+        let assigned = Assigned::read(private, recoding, &on, class_of, &budget)?;
+        Ok(Self { columns, rows, shared, covering, assigned, _held: held })
+    }
+
+    /// Returns whether rows match by what the private record assigns to their values.
+    pub(super) fn are_assigned(&self) -> bool {
+        self.assigned.is_some()
     }
 
     /// Builds the groups of A with what they match, as a join with the groups of B would.
@@ -224,7 +251,13 @@ impl Classes {
                 })
                 .collect();
             covered.push(of_row.is_some());
-            let classes = of_row.map_or(Vec::new(), |of_row| self.in_all(&of_row));
+            let classes = of_row.map_or(Vec::new(), |of_row| match &self.assigned {
+                None => self.in_all(&of_row),
+                Some(assigned) => {
+                    let labels: Option<Vec<u32>> = of_row.iter().map(|covered| covered.assigned).collect();
+                    labels.map_or(Vec::new(), |labels| assigned.classes(&labels).to_vec())
+                }
+            });
             let found: i64 = classes.iter().map(|class| self.rows[*class as usize]).sum();
             matches.push((found > 0).then_some(found));
             for (shared, of_class) in shared.iter_mut().zip(&self.shared) {
@@ -252,7 +285,11 @@ impl Classes {
             let covered = match known.get(&text) {
                 Some(covered) => covered.clone(),
                 None => {
-                    let covered = column.covering(&value)?.map(Arc::new);
+                    let mut covered = column.covering(&value)?;
+                    if let (Some(covered), Some(assigned)) = (&mut covered, &self.assigned) {
+                        covered.assigned = assigned.number_of(at, &column.of.hierarchy, &value)?;
+                    }
+                    let covered = covered.map(Arc::new);
                     let size = covered
                         .as_ref()
                         .map_or(0, |covered| covered.bits.len() * 8 + covered.numbers.len() * 4);
@@ -333,8 +370,12 @@ impl ReleasedColumn {
         if is_of_file && levels.iter().any(|level| level.generalize_value(value).is_err()) {
             return Ok(None);
         }
-        let mut covered =
-            Covered { bits: vec![0; self.regions.len() / 64 + 1], numbers: Vec::new(), classes: 0 };
+        let mut covered = Covered {
+            bits: vec![0; self.regions.len() / 64 + 1],
+            numbers: Vec::new(),
+            classes: 0,
+            assigned: None,
+        };
         for (number, region) in (0u32..).zip(&self.regions) {
             if region.covers(&self.of.hierarchy, value)? {
                 covered.bits[number as usize / 64] |= 1 << (number % 64);

@@ -12,6 +12,7 @@
 //! Both ends are included. Each text stands for one such triple and is what the rest of a release, and its verification,
 //! works with: rows are written from texts and read back into them.
 
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use datafusion::prelude::DataFrame;
 use crate::engine::{Context, column, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::region_label::{End, Values};
-use crate::generalize::{RegionLabel, Value};
+use crate::generalize::{RegionLabel, Value, compare};
 use crate::policy::{Policy, Quasi, end_names};
 
 /// A quasi-identifier that is written as three columns.
@@ -44,14 +45,10 @@ impl IntervalColumns {
         end_names(&self.name)
     }
 
-    /// Returns the fields of the columns, with the metadata of the field that shows text.
-    pub(crate) fn fields(&self, text: &Field) -> [Field; 3] {
-        let types = [self.value_type.clone(), self.value_type.clone(), DataType::Boolean];
-        let mut types = types.into_iter();
-        self.names().map(|name| {
-            let data_type = types.next().unwrap_or(DataType::Boolean);
-            Field::new(name, data_type, true).with_metadata(text.metadata().clone())
-        })
+    /// Returns the names of the columns with their types.
+    pub(crate) fn columns(&self) -> [(String, DataType); 3] {
+        let [from, to, missing] = self.names();
+        [(from, self.value_type.clone()), (to, self.value_type.clone()), (missing, DataType::Boolean)]
     }
 
     /// Returns the columns of texts.
@@ -97,6 +94,37 @@ impl Policy {
     pub(crate) fn interval_columns(&self) -> Vec<IntervalColumns> {
         self.quasi.iter().filter_map(|quasi| quasi.interval_columns(self)).collect()
     }
+}
+
+/// Returns the region as an interval that includes its ends: of a set, from its least value to its greatest. Where numbers are
+/// whole or values are dates, an end that is not included becomes the value beside it; otherwise it is included now.
+pub(super) fn with_ends_included(region: RegionLabel) -> RegionLabel {
+    let RegionLabel::Values { values, or_missing } = region else { return region };
+    let included = |end: Option<End>, step: i8| {
+        end.map(|end| End {
+            value: match end.value {
+                Value::Int(value) if !end.is_closed => Value::Int(value + i128::from(step)),
+                Value::Date(days) if !end.is_closed => Value::Date(days.saturating_add(step.into())),
+                other => other,
+            },
+            is_closed: true,
+        })
+    };
+    let (low, high) = match values {
+        Values::Interval(low, high) => (included(low, 1), included(high, -1)),
+        Values::Set(all) => {
+            let end = |value: &Value| Some(End { value: value.clone(), is_closed: true });
+            (all.first().and_then(end), all.last().and_then(end))
+        }
+        other => return RegionLabel::Values { values: other, or_missing },
+    };
+    let values = match (&low, &high) {
+        (Some(from), Some(to)) if compare(&from.value, &to.value) == Some(Ordering::Equal) => {
+            Values::One(from.value.clone())
+        }
+        _ => Values::Interval(low, high),
+    };
+    RegionLabel::Values { values, or_missing }
 }
 
 /// Returns the ends of a region, and whether its value is missing; NULL where that is open. `None` for a set and an end that is
@@ -221,7 +249,7 @@ impl ScalarUDFImpl for RegionText {
             let [from, to, missing] = [0, 1, 2].map(|part: usize| Value::read(&parts[part], row));
             Ok(region(from?, to?, missing?).ok_or_else(refused)?.write(&self.of.value_type))
         };
-        let rows = parts.first().map_or(0, |part| part.len());
+        let rows = parts.first().map_or(0, Array::len);
         let texts = (0..rows).map(text).collect::<Result<StringArray>>().map_err(into_engine)?;
         Ok(ColumnarValue::Array(Arc::new(texts)))
     }
@@ -258,6 +286,25 @@ mod tests {
                 back.collect::<Vec<_>>(),
                 texts.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()
             );
+        }
+    }
+
+    #[test]
+    fn ends_are_included() {
+        for (data_type, text, included) in [
+            (INT, "(30,35]", "[31,35]"),
+            (INT, "(30,32)", "31"),
+            (INT, "<18 or missing", "<=17 or missing"),
+            (INT, ">90", ">=91"),
+            (INT, "{30; 34}", "[30,34]"),
+            (INT, "[30,35]", "[30,35]"),
+            (INT, "*", "*"),
+            (DataType::Date32, "(1999-12-31,2000-03-01)", "[2000-01-01,2000-02-29]"),
+            (DataType::Float64, "(0.5,1.5]", "[0.5,1.5]"),
+            (DataType::Float64, "<0.5", "<=0.5"),
+        ] {
+            let region = with_ends_included(RegionLabel::parse(Some(text), &data_type));
+            assert_eq!(region.write(&data_type).as_deref(), Some(included), "{text}");
         }
     }
 

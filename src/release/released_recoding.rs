@@ -219,11 +219,12 @@ pub fn released_schema(policy: &Policy, input: &Schema, quasi: &[(DataType, Desc
             Some(index) => (&quasi[index].0, Some(&quasi[index].1)),
         };
         let label = field_label(policy.days_since.get(name).map(String::as_str), by);
-        let field = labelled_field(name, released_type(data_type), label);
         let quasi = policy.quasi_index(name).map(|index| &policy.quasi[index]);
         match quasi.and_then(|quasi| quasi.interval_columns(policy)) {
-            Some(columns) => fields.extend(columns.fields(&field)),
-            None => fields.push(field),
+            None => fields.push(labelled_field(name, released_type(data_type), label)),
+            Some(written) => fields.extend(
+                written.columns().map(|(name, data_type)| labelled_field(&name, data_type, label.clone())),
+            ),
         }
     }
     Ok(Schema::new(fields))

@@ -13,6 +13,7 @@ use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Ends, Value, text_forms};
 use crate::policy::Policy;
+use crate::release::interval_columns::with_ends_included;
 use crate::release::publish::write_assignment::{self, Texts};
 use crate::release::released_recoding::{Chosen, ClassKeys, KeptClasses, Shown, in_order, released_schema};
 
@@ -114,7 +115,7 @@ fn labels(
                 (None, Ends::Cuts) => region.label_of_cuts(column, &codes)?,
             };
             let label =
-                if policy.writes_ends && column.has_intervals() { label.with_ends_included() } else { label };
+                if policy.writes_ends && column.has_intervals() { with_ends_included(label) } else { label };
             let label = match &extremes {
                 Some((least, greatest)) => label.without_ends_at(least, greatest),
                 None => label,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
@@ -339,27 +339,24 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
         let label = field.metadata().get(GENERALIZED).cloned();
         (field.name().clone(), field.data_type().to_string(), label)
     });
-    let label = |column: &ColumnRecord| {
-        field_label(column.days_since.as_deref(), public.recoding.descriptor(&column.name).as_ref())
-    };
     let mut recorded = Vec::new();
     for column in public.columns() {
-        let text = labelled_field(&column.name, DataType::Utf8, label(column));
+        let by = public.recoding.descriptor(&column.name);
+        let label = field_label(column.days_since.as_deref(), by.as_ref());
         match public.recoding.written_as(&column.name)? {
-            Some(columns) => {
-                recorded.extend(columns.fields(&text).map(|field| (field.data_type().to_string(), field)))
+            None => recorded.push((column.name.clone(), column.data_type.clone(), label)),
+            Some(written) => {
+                let written = written.columns().into_iter();
+                recorded
+                    .extend(written.map(|(name, data_type)| (name, data_type.to_string(), label.clone())));
             }
-            None => recorded.push((column.data_type.clone(), text)),
         }
     }
-    let of_field = |(data_type, field): &(String, Field)| {
-        (field.name().clone(), data_type.clone(), field.metadata().get(GENERALIZED).cloned())
-    };
-    if !columns.eq(recorded.iter().map(of_field)) {
+    if !columns.eq(recorded.iter().cloned()) {
         return Err(refused("the columns are not those of the record"));
     }
-    let fields = schema.fields().iter().zip(recorded);
-    let fields = fields.map(|(field, (_, recorded))| recorded.with_data_type(field.data_type().clone()));
+    let typed = schema.fields().iter().map(|field| field.data_type().clone()).zip(recorded);
+    let fields = typed.map(|(data_type, (name, _, label))| labelled_field(&name, data_type, label));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 

@@ -100,6 +100,17 @@ impl Assignment {
         Some(Some(self.class_of_line[line as usize]).filter(|class| *class != SUPPRESSED))
     }
 
+    /// Returns the number of a level-0 label among those of a quasi-identifier; `None` if no line has it.
+    pub(crate) fn number_of(&self, column: usize, label: Option<&str>) -> Option<u32> {
+        self.columns[column].values.find(label)
+    }
+
+    /// Returns the lines of kept rows: the numbers of their level-0 labels, and their class.
+    pub(crate) fn kept_lines(&self) -> impl Iterator<Item = (&[u32], u32)> {
+        let lines = self.lines.iter().map(|(labels, line)| (&**labels, self.class_of_line[*line as usize]));
+        lines.filter(|(_, class)| *class != SUPPRESSED)
+    }
+
     /// Returns for each quasi-identifier the number of the label of every class among `labels`.
     pub(crate) fn label_numbers(&self, labels: &[&Labels]) -> Result<Vec<Arc<Vec<u32>>>> {
         let numbers = self.columns.iter().zip(labels).map(|(column, labels)| {

@@ -188,6 +188,8 @@ fn tables() -> Vec<Table> {
                 "cell",
                 "cell_tests",
                 "cuts",
+                "global",
+                "in_parts",
                 "least_loss",
                 "medians",
                 "methods_tests",

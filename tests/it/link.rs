@@ -56,7 +56,7 @@ fn voters_are_found_in_the_table_as_it_is() {
         "people": 10, "matched": 10, "unmatched": 0, "unique": 10, "least_matches": 1,
         "histogram": [{ "matches": 1, "people": 10 }],
         "homogeneous": [{ "column": "problem", "people": 10, "share": 1 }],
-        "uncovered": 0, "rows_of_nobody": 0, "suppressed_rows": null,
+        "uncovered": 0, "rows_of_nobody": 0, "suppressed_rows": null, "by_assignment": false,
     });
     assert_eq!(found, expected);
     place.run(&format!("{line} --k 1")).exit(0);

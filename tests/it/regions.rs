@@ -554,8 +554,14 @@ fn regions(record: &mut PublicRecord) -> &mut datafusion_kanon::release::publish
     }
 }
 
-/// What the attack finds: how many people match how many rows, and for how many all of these share a diagnosis.
-fn found_naively(lab: &Lab, list: &RecordBatch, on: &[&str]) -> (BTreeMap<u64, u64>, u64, u64) {
+/// What the attack finds: how many people match how many rows, and for how many all of these share a diagnosis. By the
+/// `assignment` people match the rows of the classes that it names for their values, else all whose regions hold these.
+fn found_naively(
+    lab: &Lab,
+    list: &RecordBatch,
+    on: &[&str],
+    assignment: Option<&[Line]>,
+) -> (BTreeMap<u64, u64>, u64, u64) {
     let rows = read_parquet(&lab.out().join(PART));
     let text = fs::read_to_string(lab.path("policy.toml")).unwrap();
     let policy = PolicySpec::parse(&text).unwrap().resolve(&list.schema(), &Folder(lab.path(""))).unwrap();
@@ -569,6 +575,10 @@ fn found_naively(lab: &Lab, list: &RecordBatch, on: &[&str]) -> (BTreeMap<u64, u
     });
     let columns: Vec<_> = columns.collect();
     let diagnoses = texts(&rows, "diagnosis");
+    let places: Vec<usize> =
+        on.iter().map(|name| QUASI.iter().position(|quasi| quasi == name).unwrap()).collect();
+    let linked = |all: &Texts| -> Texts { places.iter().map(|at| all[*at].clone()).collect() };
+    let shown = shown(&rows);
     let (mut matches, mut unmatched, mut learnt) = (BTreeMap::new(), 0, 0);
     for person in 0..list.num_rows() {
         let covers = |row: &usize| {
@@ -576,7 +586,14 @@ fn found_naively(lab: &Lab, list: &RecordBatch, on: &[&str]) -> (BTreeMap<u64, u
                 regions[*row].covers(hierarchy, &Value::read(values, person).unwrap()).unwrap_or(false)
             })
         };
-        let found: Vec<usize> = (0..rows.num_rows()).filter(covers).collect();
+        let own: Texts = on.iter().map(|name| cell(list, name, person)).collect();
+        let is_own = |row: &usize| {
+            assignment.is_none_or(|lines| {
+                let mut lines = lines.iter().filter(|line| line.kept && linked(&line.values) == own);
+                lines.any(|line| linked(&line.shown) == linked(&shown[*row]))
+            })
+        };
+        let found: Vec<usize> = (0..rows.num_rows()).filter(covers).filter(is_own).collect();
         match found.len() as u64 {
             0 => unmatched += 1,
             rows => *matches.entry(rows).or_default() += 1,
@@ -598,10 +615,21 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
         ages.iter().map(|age| age.map(|age| if age % 7 == 0 { age + 60 } else { age })).collect();
     let strangers =
         edited(&with(&people, "age", Arc::new(ages)), "marital", |cells| cells[3] = Some("divorced".into()));
-    for (list, on) in [(&people, &QUASI[..]), (&strangers, &QUASI), (&strangers, &["zip", "age"])] {
+    let (lines, honest) = (assignment(&lab), lab.files());
+    let lists = [(&people, &QUASI[..]), (&strangers, &QUASI), (&strangers, &["zip", "age"])];
+    let mut found_both = Vec::new();
+    for ((list, on), by_assignment) in lists.iter().flat_map(|list| [(*list, true), (*list, false)]) {
+        if by_assignment {
+            lab.restore(&honest);
+        } else {
+            fs::remove_file(PrivateRecord::path(&lab.out()).unwrap()).unwrap();
+        }
         write_parquet(&lab.path("list.parquet"), list, WriterProperties::default());
         let on_argument = on.join(",");
-        let arguments = ["link", "list.parquet", OUT, "--on", &on_argument, "--format", "json"];
+        let mut arguments = vec!["link", "list.parquet", OUT, "--on", &on_argument, "--format", "json"];
+        if !by_assignment {
+            arguments.extend(["--policy", "policy.toml"]);
+        }
         let output = lab.command(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -610,15 +638,17 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
             histogram.map(|bar| (bar["matches"].as_u64().unwrap(), bar["people"].as_u64().unwrap()));
         let learnt = found["homogeneous"][0]["people"].as_u64().unwrap();
         let unmatched = found["unmatched"].as_u64().unwrap();
-        let naive = found_naively(&lab, list, on);
+        let naive = found_naively(&lab, list, on, by_assignment.then_some(&lines));
         assert_eq!((histogram.collect::<BTreeMap<_, _>>(), unmatched, learnt), naive, "{on:?}");
+        assert_eq!(found["by_assignment"], by_assignment);
+        found_both.push(naive);
         let is_of_the_release = std::ptr::eq(list, &raw const people);
         assert!(!is_of_the_release || (unmatched == 0 && found["least_matches"].as_u64().unwrap() >= 5));
         let uncovered = u64::from(on.len() == QUASI.len() && !is_of_the_release);
         assert_eq!(found["uncovered"].as_u64().unwrap(), uncovered);
     }
+    assert!(found_both.chunks(2).any(|both| both[0] != both[1]), "no region overlaps another");
     // Without the private record the hierarchies are not known.
-    fs::remove_file(PrivateRecord::path(&lab.out()).unwrap()).unwrap();
     lab.run(&["link", "list.parquet", OUT]).exit(2, "give the policy of the release with --policy");
     lab.run(&["link", "list.parquet", OUT, "--policy", "policy.toml"]).exit(0, "on dob region | zip region");
     lab.run(&["link", "list.parquet", OUT, "--on", "age"]).exit(0, "on age region");

@@ -9,7 +9,8 @@
 //! 2. Each base class moves to a class near it where it adds less loss than it takes along, if both classes then satisfy the
 //!    policy, in at most eight rounds (sequential clustering, Goldberger & Tassa 2010).
 //!
-//! Loss is that of `granularity_mean`, whatever the policy's objective.
+//! Loss is that of `granularity_mean`, whatever the policy's objective. More than 65,536 base classes are cut by least loss first,
+//! as `mondrian` does, until each part has no more, and each part is partitioned by itself, several at a time.
 //!
 //! # Contract
 //! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. Every class
@@ -22,6 +23,7 @@
 use std::borrow::Cow;
 
 use super::cuts::Finished;
+use super::in_parts::{Partition, in_parts};
 use super::near::{NEAR, Orders, Remaining};
 use super::{Row, found, least_loss, of_leaf};
 use crate::class::{ClassTable, Held, Region, Union};
@@ -48,19 +50,16 @@ pub const ROW: Row = Row {
     keeps_max_level: false,
     shows_cuts: false,
     make: |settings, options| {
-        let begins_with_cuts = settings.word(START.name)? == CUTS;
+        let begins_with_cuts = settings.word(START.name)? == "cuts";
         Ok(Box::new(Clusters { begins_with_cuts, options: options.clone() }))
     },
 };
 
-const NEIGHBOURS: &str = "neighbours";
-const CUTS: &str = "cuts";
-
 /// The classes to begin with.
 const START: Parameter = Parameter {
     name: "start",
-    kind: Kind::Choice(&[NEIGHBOURS, CUTS]),
-    absent: Absent::Means(Setting::Word(Cow::Borrowed(NEIGHBOURS))),
+    kind: Kind::Choice(&["neighbours", "cuts"]),
+    absent: Absent::Means(Setting::Word(Cow::Borrowed("neighbours"))),
     summary: "begin with neighbours, or with the classes of `mondrian` by least loss",
 };
 
@@ -81,6 +80,9 @@ const ROUNDS: usize = 8;
 
 /// Base classes of a larger class stay: to know what it shows without one of them, all others are looked at.
 const MOST_MEMBERS: usize = 4_096;
+
+/// A table of more base classes is cut into parts first: classes near one another stay near, and parts are searched in parallel.
+const MOST_AT_ONCE: usize = 65_536;
 
 /// A smaller gain may come from rounding alone.
 pub(super) const ROUNDING: f64 = 1e-9;
@@ -437,32 +439,30 @@ fn more(leaves: u64, than: u64) -> f64 {
     ratio(leaves.saturating_sub(than).into(), 1)
 }
 
-impl Method for Clusters {
-    fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
-        let table = problem.table;
+impl Clusters {
+    /// Returns the classes of a table. None if all base classes together do not satisfy the requirements.
+    fn partition(&self, problem: &Problem<'_>) -> Result<Partition> {
+        let Problem { table, requirements, .. } = *problem;
         let all: Vec<u32> = (0u32..).take(table.base().len()).collect();
         let mut held = Held::new(table.budget());
         // Its codes, its class, the regions that its class shows, when it was looked at, and its place among the seeds.
         let of_class =
             2 * size_of::<(u64, Cluster)>() + table.columns().len() * size_of::<(Region, u64, u32)>();
         held.at_least(all.len() * of_class)?;
-        problem.progress.begin(Phase::Search, all.len() as u64);
-        let mut union = Union::new(table, problem.requirements)?;
+        let mut union = Union::new(table, requirements)?;
         if all.is_empty() || !union.holds(&all) {
-            return found(problem, &self.options, Vec::new(), 0);
+            return Ok((Vec::new(), 0));
         }
         let orders = Orders::new(table)?;
-        let columns = table.columns().len();
-        let codes =
-            all.iter().flat_map(|class| (0..columns).map(|at| table.code(table.base(), *class as usize, at)));
+        let code = |class: &u32, at: usize| table.code(table.base(), *class as usize, at);
+        let codes = all.iter().flat_map(|class| (0..table.columns().len()).map(move |at| code(class, at)));
         let mut clustering = Clustering {
             problem,
             orders: &orders,
             codes: codes.collect(),
             of_leaf: table.columns().iter().map(of_leaf).collect(),
             union,
-            survives_any_merging: problem
-                .requirements
+            survives_any_merging: requirements
                 .iter()
                 .all(|one| one.model.merge(table.counted()) == Merge::Any),
             clusters: Vec::new(),
@@ -472,10 +472,8 @@ impl Method for Clusters {
         if self.begins_with_cuts {
             let (mut parts, tried) = least_loss::cut_all(problem)?;
             parts.sort_unstable_by_key(|part| part.classes.iter().copied().min());
-            for part in parts {
-                if let Some(cluster) = clustering.of(&part.classes) {
-                    clustering.keep(cluster)?;
-                }
+            for cluster in parts.iter().filter_map(|part| clustering.of(&part.classes)).collect::<Vec<_>>() {
+                clustering.keep(cluster)?;
             }
             clustering.judged += tried;
         } else {
@@ -484,7 +482,19 @@ impl Method for Clusters {
         }
         clustering.settle()?;
         let clusters = clustering.clusters.into_iter().filter(|cluster| !cluster.members.is_empty());
-        let parts = clusters.map(|cluster| Finished { classes: cluster.members, shown: None });
-        found(problem, &self.options, parts.collect(), clustering.judged)
+        Ok((clusters.map(|cluster| cluster.members).collect(), clustering.judged))
+    }
+}
+
+impl Method for Clusters {
+    fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
+        let base = problem.table.base().len();
+        problem.progress.begin(Phase::Search, base as u64);
+        let (classes, judged) = match base {
+            ..=MOST_AT_ONCE => self.partition(problem)?,
+            _ => in_parts(problem, MOST_AT_ONCE, |problem| self.partition(problem))?,
+        };
+        let parts = classes.into_iter().map(|classes| Finished { classes, shown: None });
+        found(problem, &self.options, parts.collect(), judged)
     }
 }

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use super::cuts::Finished;
 use super::nodes::{Node, regions};
 use super::{around, candidate, released};
-use crate::class::{ClassTable, Held, Region, Union};
+use crate::class::{ClassTable, EncodedColumn, Held, Region, Union};
 use crate::error::{Error, Result};
 use crate::generalize::Ends;
 use crate::method::lattice::Options;
@@ -93,7 +93,7 @@ impl Groups<'_> {
         let mut held = Held::new(table.budget());
         // Its number in its group and in its class.
         held.at_least(table.base().len() * 2 * size_of::<u32>())?;
-        let mut at: Vec<usize> = table.columns().iter().map(|column| column.height()).collect();
+        let mut at: Vec<usize> = table.columns().iter().map(EncodedColumn::height).collect();
         self.global.iter().zip(levels).for_each(|(column, level)| at[*column] = *level);
         let all = (0u32..).take(table.base().len()).collect();
         let mut groups = Node::new(table, &at, problem.ends)?.classes(all)?;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use super::clusters::ROUNDING;
+use super::in_parts::in_parts;
 use super::mondrian::tests::{options, problem, requirements, rows, table_with};
 use super::near::{NEAR, Orders};
 use super::*;
@@ -450,4 +451,43 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_table_in_parts_is_all_of_it(
+        rows in rows(),
+        k in 1..6u64,
+        l in 1..3u64,
+        most in 1..8usize,
+        counts_individuals in any::<bool>(),
+    ) {
+        let table = table_with(&rows, counts_individuals, true);
+        let requirements = requirements(k, l);
+        let mut union = Union::new(&table, &requirements).unwrap();
+        // Every part is one class; the rows of another table would not hold.
+        let whole = |problem: &Problem<'_>| {
+            let all = all_of(problem.table);
+            let mut union = Union::new(problem.table, problem.requirements)?;
+            Ok((if union.holds(&all) { vec![all] } else { Vec::new() }, 1))
+        };
+        let in_parts = |threads: usize| {
+            in_parts(&Problem { threads, ..problem(&table, &requirements) }, most, whole).unwrap()
+        };
+        let (classes, judged) = in_parts(1);
+        prop_assert_eq!(&in_parts(2), &(classes.clone(), judged));
+        prop_assert_eq!(classes.is_empty(), !union.holds(&all_of(&table)));
+        let mut members: Vec<u32> = classes.concat();
+        members.sort_unstable();
+        prop_assert_eq!(members, if classes.is_empty() { Vec::new() } else { all_of(&table) });
+        let (least_loss, _) = least_loss::cut_all(&problem(&table, &requirements)).unwrap();
+        let finest: BTreeSet<Vec<u32>> = least_loss.into_iter().map(|part| sorted(part.classes)).collect();
+        for class in classes {
+            prop_assert!(union.holds(&class));
+            prop_assert!(class.len() <= most || finest.contains(&sorted(class)), "a part could be cut");
+        }
+    }
+}
+
+fn sorted(mut classes: Vec<u32>) -> Vec<u32> {
+    classes.sort_unstable();
+    classes
 }

@@ -5,6 +5,7 @@ pub mod cells;
 pub mod clusters;
 mod cuts;
 pub(super) mod global;
+mod in_parts;
 mod least_loss;
 pub mod local;
 mod medians;
