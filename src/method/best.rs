@@ -9,8 +9,9 @@
 //! The loss is at most that of any method tried that makes classes of its own, and is not proven best. A node of the lattice
 //! loses at most as much by regions as by its labels, but for columns in which a value has the same text as a label above it:
 //! the region must then be read as the label. Methods that cannot do what the policy says are left out, such as those that
-//! choose no levels where a column has a `max_level`; a `min_level` is refused, because a class may show values finer than
-//! its labels. The schema is the same whichever method wins: every quasi-identifier shows regions as text. The same bytes for
+//! choose no levels where a column has a `max_level`; a `min_level` is refused, but in a column with `recode = "global"`, because
+//! a class may show values finer than its labels. The schema is the same whichever method wins: every quasi-identifier shows
+//! regions, which the policy writes as text or as columns. The same bytes for
 //! any number of threads, unless the effort is given in seconds. A method that runs out of memory is left out.
 
 use std::time::{Duration, Instant};

@@ -10,6 +10,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion_kanon::method::{MethodSpec, variants};
 use datafusion_kanon::release::publish::record::{PrivateRecord, PublicRecord};
 
+use crate::regions::{Line, assignment, write_assignment};
 use crate::releases::{Lab, OUT, PART, people, read_parquet, texts, write_parquet};
 
 const QUASI: [&str; 5] = ["dob", "zip", "age", "sex", "marital"];
@@ -132,4 +133,69 @@ fn a_recoding_that_does_not_hold_is_refused() {
         lab.run(&both).exit(2, "cannot be used with");
         assert_eq!(lab.names(), names, "{method}");
     }
+}
+
+/// Whoever edits the private record decides what the classes show, but not what holds: the rows are judged and verified again.
+#[test]
+fn an_edited_record_promises_no_less() {
+    const REFUSED: [&str; 2] =
+        ["is not the canonical text of its region", "assigns a combination of values twice"];
+    type Edit = fn(&mut Vec<Line>);
+    let edits: [(&str, Edit, Option<&str>); 6] = [
+        ("a text that is no region", |lines| show(lines, "[07,90]"), Some(REFUSED[0])),
+        ("a combination twice", |lines| lines.push(lines[0].clone()), Some(REFUSED[1])),
+        ("a region that does not hold its values", |lines| show(lines, "[0,1]"), None),
+        ("more than its values", |lines| show(lines, "*"), None),
+        (
+            "nobody is suppressed",
+            |lines| {
+                let shown = lines.iter().find(|line| line.kept).unwrap().shown.clone();
+                for line in lines.iter_mut().filter(|line| !line.kept) {
+                    (line.kept, line.shown) = (true, shown.clone());
+                }
+            },
+            None,
+        ),
+        (
+            "each combination shows itself",
+            |lines| lines.iter_mut().for_each(|line| line.shown[0].clone_from(&line.values[0])),
+            None,
+        ),
+    ];
+    let lab = Lab::new(&people(2));
+    fs::write(lab.path("policy.toml"), policy(&MethodSpec::named("mondrian"), "closed")).unwrap();
+    lab.release("policy.toml", OUT).exit(0, "");
+    let honest = fs::read(lab.path(RECORD)).unwrap();
+    let again = ["release", "people.parquet", "--recoding", RECORD, "--to", AGAIN, "--overwrite"];
+    for (what, edit, refusal) in edits {
+        let mut lines = assignment(&lab);
+        let before = lines.clone();
+        edit(&mut lines);
+        assert_ne!(lines, before, "{what}: nothing was edited");
+        write_assignment(&lab, &lines);
+        match refusal {
+            Some(why) => lab.run(&again).exit(1, why),
+            None => {
+                lab.run(&again).exit(0, "k_anonymity 5 required");
+                lab.run(&["verify", AGAIN, "--input", "people.parquet"]).exit(0, "against the input");
+                let sizes = shown(&written(&lab, AGAIN));
+                assert!(!sizes.is_empty(), "{what}");
+            }
+        }
+        fs::write(lab.path(RECORD), &honest).unwrap();
+    }
+    // Levels that the policy does not allow.
+    fs::write(lab.path("policy.toml"), policy(&MethodSpec::named("auto"), "")).unwrap();
+    lab.run(&["release", "people.parquet", "--policy", "policy.toml", "--to", OUT, "--overwrite"])
+        .exit(0, "");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(lab.path(RECORD)).unwrap()).unwrap();
+    record["search"]["best"][0]["recoding"]["levels"][0] = 99.into();
+    fs::write(lab.path(RECORD), record.to_string()).unwrap();
+    lab.run(&again).exit(1, "holds no recoding that could be applied");
+}
+
+/// Lets the first class show another age.
+fn show(lines: &mut [Line], age: &str) {
+    let first = lines.iter().find(|line| line.kept).unwrap().shown.clone();
+    lines.iter_mut().filter(|line| line.shown == first).for_each(|line| line.shown[2] = Some(age.to_owned()));
 }

@@ -55,14 +55,14 @@ fn released() -> Lab {
     lab
 }
 
-type Texts = Vec<Option<String>>;
+pub(crate) type Texts = Vec<Option<String>>;
 
 /// A line of the assignment.
 #[derive(Debug, Clone, PartialEq)]
-struct Line {
-    kept: bool,
-    values: Texts,
-    shown: Texts,
+pub(crate) struct Line {
+    pub(crate) kept: bool,
+    pub(crate) values: Texts,
+    pub(crate) shown: Texts,
 }
 
 fn private(lab: &Lab) -> PrivateRecord {
@@ -74,7 +74,7 @@ fn write_private(lab: &Lab, private: &PrivateRecord) {
     fs::write(PrivateRecord::path(&lab.out()).unwrap(), private.to_json().unwrap()).unwrap();
 }
 
-fn assignment(lab: &Lab) -> Vec<Line> {
+pub(crate) fn assignment(lab: &Lab) -> Vec<Line> {
     let file = lab.path("assignment.parquet");
     fs::write(&file, STANDARD.decode(private(lab).assignment.unwrap()).unwrap()).unwrap();
     let lines = read_parquet(&file);
@@ -93,7 +93,7 @@ fn assignment(lab: &Lab) -> Vec<Line> {
     (0..lines.num_rows()).map(line).collect()
 }
 
-fn write_assignment(lab: &Lab, lines: &[Line]) {
+pub(crate) fn write_assignment(lab: &Lab, lines: &[Line]) {
     let kept: ArrayRef = Arc::new(BooleanArray::from_iter(lines.iter().map(|line| Some(line.kept))));
     let mut columns = vec![("kept".to_owned(), kept, false)];
     for (name, of_line) in

@@ -117,7 +117,12 @@ impl Utility {
             Ok((spreads, Shows::OfValue(labels)))
         });
         let classes = node.kept().map(|(class, rows)| (codes(class), rows)).collect();
-        Shown::new(table, is_kept, shown.collect::<Result<_>>()?, classes)?.utility()
+        Ok(Self::of(&Shown::new(table, is_kept, shown.collect::<Result<_>>()?, classes)?))
+    }
+
+    fn of(shown: &Shown<'_>) -> Self {
+        let (columns, pairs) = shown.columns_and_pairs();
+        Self { columns, pairs, queries: queries::errors(shown) }
     }
 
     /// Computes the utility of released classes.
@@ -152,7 +157,7 @@ impl Utility {
                 (0..table.base().len()).map(|base| class_of(base).map_or(NOTHING, |class| numbers[class]));
             shown.push((spreads, Shows::OfClass(of_base.collect())));
         }
-        Shown::new(table, |base| class_of(base).is_some(), shown, classes)?.utility()
+        Ok(Self::of(&Shown::new(table, |base| class_of(base).is_some(), shown, classes)?))
     }
 }
 

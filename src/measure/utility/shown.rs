@@ -1,7 +1,7 @@
 //! What every base class shows, and what that keeps of distributions.
 
 use super::spread::Spread;
-use super::{ColumnUtility, PairUtility, Utility, queries};
+use super::{ColumnUtility, PairUtility};
 use crate::class::{ClassTable, EncodedColumn, Held};
 use crate::decimal::ratio;
 use crate::error::Result;
@@ -86,7 +86,8 @@ impl<'a> Shown<'a> {
         Ok(Self { table, rows: base.rows().collect(), is_kept, columns, classes, _held: held })
     }
 
-    pub(super) fn utility(&self) -> Result<Utility> {
+    /// Returns what is kept of each column, and of each pair of columns.
+    pub(super) fn columns_and_pairs(&self) -> (Vec<ColumnUtility>, Vec<PairUtility>) {
         let columns = self.columns.iter().enumerate().map(|(at, column)| {
             let (p, q) = (self.input(column), self.released(at));
             let on_line = column
@@ -115,7 +116,7 @@ impl<'a> Shown<'a> {
                 }
             }
         }
-        Ok(Utility { columns, pairs, queries: queries::errors(self) })
+        (columns, pairs)
     }
 
     /// Returns the distance of two distributions; 1 if no row is kept.
