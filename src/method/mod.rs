@@ -178,6 +178,15 @@ impl MethodRow {
         }
     }
 
+    /// Returns whether a policy's effort bounds the method; others run to completion.
+    pub(crate) fn takes_effort(&self) -> bool {
+        match self {
+            Self::Lattice(row) => row.takes_effort,
+            Self::Partition(_) => false,
+            Self::Best(_) => true,
+        }
+    }
+
     /// Returns the method's parameters.
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {

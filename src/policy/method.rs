@@ -7,9 +7,9 @@ use super::keys::{Keys, expected, join, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
-use crate::method::lattice::{EFFORT, Effort, anytime};
+use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
-    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, best, chooses_no_levels, makes_no_cuts, row,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
     shows_regions,
 };
 use crate::parameter::{Parameter, Setting};
@@ -17,8 +17,11 @@ use crate::role::Role;
 
 /// The key of the method.
 const METHOD: &str = "method";
-/// The methods that an effort bounds.
-const WITH_EFFORT: [&str; 2] = [anytime::ROW.doc.name, best::DOC.name];
+
+/// Returns whether an effort bounds the method with this name.
+fn takes_effort(name: &str) -> bool {
+    row(name).is_some_and(MethodRow::takes_effort)
+}
 
 /// Reads `"mondrian"` or `{ mondrian = { split = "loss" } }`.
 pub(super) fn method(value: Value) -> Result<MethodSpec> {
@@ -40,11 +43,7 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
     let Some(given) = given else { return Ok(MethodSpec { name, settings: Vec::new() }) };
     let parameters = row(&name).map_or(&[][..], MethodRow::parameters);
     if parameters.is_empty() {
-        let effort = if WITH_EFFORT.contains(&name.as_str()) {
-            " and, beside it, effort = { seconds = 30 }"
-        } else {
-            ""
-        };
+        let effort = if takes_effort(&name) { " and, beside it, effort = { seconds = 30 }" } else { "" };
         let why = format!("`{name}` has no parameters; write method = {name:?}{effort}");
         return Err(Error::policy(why).at(METHOD));
     }
@@ -104,8 +103,10 @@ impl PolicySpec {
     /// Checks that the policy holds no key that its method does not take.
     pub(super) fn check_method(&self, has_effort: bool, output: &Output) -> Result<()> {
         let method = self.method.name.as_str();
-        if has_effort && !WITH_EFFORT.contains(&method) {
-            let names = WITH_EFFORT.map(|name| format!("{name:?}")).join(" and ");
+        if has_effort && !takes_effort(method) {
+            let names =
+                METHODS.iter().filter(|row| row.takes_effort()).map(|row| format!("{:?}", row.doc().name));
+            let names = names.collect::<Vec<_>>().join(" and ");
             let why = format!("only the methods {names} take it; `{method}` runs to completion");
             return Err(Error::policy(why).at("effort"));
         }

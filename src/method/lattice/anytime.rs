@@ -31,6 +31,7 @@ pub const ROW: Row = Row {
         example: "method = \"anytime\"",
         paper: Some(papers::SWEENEY_1998),
     },
+    takes_effort: true,
     make: |options| Box::new(Anytime { options }),
 };
 

@@ -27,6 +27,7 @@ pub const ROW: Row = Row {
         example: "method = \"exhaustive\"",
         paper: None,
     },
+    takes_effort: false,
     make: |options| Box::new(Exhaustive { options }),
 };
 

@@ -60,6 +60,8 @@ impl Options {
 pub struct Row {
     /// Name and documentation.
     pub doc: &'static Doc,
+    /// Whether a policy's effort bounds it; others run to completion.
+    pub takes_effort: bool,
     /// Makes the method for a part of the lattice.
     pub make: fn(Options) -> Box<dyn Method>,
 }

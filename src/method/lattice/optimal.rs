@@ -28,6 +28,7 @@ pub const ROW: Row = Row {
         example: "method = \"optimal\"",
         paper: Some(papers::KOHLMAYER_2015),
     },
+    takes_effort: false,
     make: |options| Box::new(Optimal { options }),
 };
 
