@@ -259,7 +259,7 @@ impl GroupsAccumulator for Sizes {
 mod tests {
     use super::*;
     use crate::measure::RISKS;
-    use crate::model::MODELS;
+    use crate::model::k_anonymity;
 
     fn sizes(row: Row) -> Sizes {
         let (number, returns) = (row.number("test", std::iter::empty()).unwrap(), row.returns().unwrap());
@@ -270,16 +270,16 @@ mod tests {
     fn sizes_answer_in_groups_and_states() {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(4), Some(2), None, Some(2), Some(7)]));
         let groups = [0, 1, 1, 1, 2];
-        let mut k = sizes(Row::Model(&MODELS[0]));
+        let mut k = sizes(Row::Model(&k_anonymity::ROW));
         k.update_batch(&[Arc::clone(&values)], &groups, None, 4).unwrap();
-        let mut merged = sizes(Row::Model(&MODELS[0]));
+        let mut merged = sizes(Row::Model(&k_anonymity::ROW));
         let state = k.convert_to_state(&[Arc::clone(&values)], None).unwrap();
         merged.merge_batch(&state, &groups, 4).unwrap();
         let expected = Int64Array::from(vec![Some(4), Some(2), Some(7), None]);
         assert_eq!(k.answers(EmitTo::All).unwrap().as_primitive::<Int64Type>(), &expected);
         assert_eq!(merged.evaluate(EmitTo::First(1)).unwrap().as_primitive::<Int64Type>().value(0), 4);
         let state = merged.state(EmitTo::All).unwrap();
-        let mut again = sizes(Row::Model(&MODELS[0]));
+        let mut again = sizes(Row::Model(&k_anonymity::ROW));
         again.merge_batch(&state, &[0, 1, 2], 3).unwrap();
         let left = again.evaluate(EmitTo::All).unwrap();
         assert_eq!(left.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(2), Some(7), None]));
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_negative_size_is_an_error() {
-        let mut k = sizes(Row::Model(&MODELS[0]));
+        let mut k = sizes(Row::Model(&k_anonymity::ROW));
         k.update_batch(&[Arc::new(Int64Array::from(vec![-1]))], &[0], None, 1).unwrap();
         assert!(k.evaluate(EmitTo::All).is_err());
     }
