@@ -307,7 +307,8 @@ fn is_reached(
         return false;
     }
     if model.needs() == Needs::Size {
-        return model.value(&Class::of_size(least)) == reached;
+        // As records show numbers, because a ratio of sizes is one there.
+        return recorded(model.value(&Class::of_size(least)).to_f64()) == recorded(record.reached);
     }
     if model.worst() == Worst::Greatest {
         return true;
