@@ -21,6 +21,7 @@ use crate::measure::{
     sample_uniqueness, share_at_risk,
 };
 use crate::model::{Class, Counted, Distribution, Needs, Quantity, Requirement, ValueCount, Worst};
+use crate::release::publish::make_record::risks;
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
 };
@@ -227,18 +228,44 @@ pub(super) fn check_individuals(
     check_homogeneous(public, individuals, least, verified)
 }
 
+/// The measures that every record holds. Records of earlier versions lack those that came later.
+const ALWAYS_RECORDED: [&RiskRow; 5] = [
+    &prosecutor_risk_max::ROW,
+    &prosecutor_risk_mean::ROW,
+    &share_at_risk::ROW,
+    &expected_reidentifications::ROW,
+    &sample_uniqueness::ROW,
+];
+
+/// Returns whether the record's risks are those of classes of these sizes.
+///
+/// # Errors
+/// An internal error if a default of a measure is not valid.
+pub(super) fn has_risks_of(public: &PublicRecord, sizes: &ClassSizes) -> Result<bool> {
+    let mut risks = risks(sizes)?;
+    risks.retain(|name, _| {
+        public.risk.contains_key(name) || ALWAYS_RECORDED.iter().any(|row| row.doc.name == name)
+    });
+    let is_right = |((name, value), (said, number)): ((&String, &f64), (&String, &f64))| {
+        name == said && recorded(*value) == recorded(*number)
+    };
+    Ok(risks.len() == public.risk.len() && risks.iter().zip(&public.risk).all(is_right))
+}
+
 /// Returns the size of the smallest class in individuals, from which all risks follow.
 fn check_risks(public: &PublicRecord, individuals: u64) -> Result<u64> {
     let wrong = || refused("the record contradicts itself on its risks");
-    let names: BTreeSet<&str> = RISKS.iter().map(|row| row.doc.name).collect();
-    if individuals == 0 || !public.risk.keys().map(String::as_str).eq(names) {
+    let is_known = |name: &String| RISKS.iter().any(|row| row.doc.name == name);
+    let is_recorded = |row: &&RiskRow| public.risk.contains_key(row.doc.name);
+    if individuals == 0 || !public.risk.keys().all(is_known) || !ALWAYS_RECORDED.iter().all(is_recorded) {
         return Err(wrong());
     }
     let all = ratio(u128::from(individuals), 1);
     let risk = |row: &RiskRow| public.risk.get(row.doc.name).copied().ok_or_else(wrong);
     let (highest, mean) = (risk(&prosecutor_risk_max::ROW)?, risk(&prosecutor_risk_mean::ROW)?);
     let expected = risk(&expected_reidentifications::ROW)?;
-    let shares: Vec<f64> = RISKS.iter().filter(|row| row.is_share).map(risk).collect::<Result<_>>()?;
+    let shares: Vec<f64> =
+        RISKS.iter().filter(is_recorded).filter(|row| row.is_share).map(risk).collect::<Result<_>>()?;
     if !shares.iter().all(|share| (0.0..=1.0).contains(share)) || highest <= 0.0 {
         return Err(wrong());
     }

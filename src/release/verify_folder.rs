@@ -1,7 +1,7 @@
 //! A folder judged as a release: its files, its schema, its rows, and with the input the comparison
 //! of all rows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::policy::{Files, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
-use crate::release::publish::make_record::{column_records, counted_in, recoding_record, risks};
+use crate::release::publish::make_record::{column_records, counted_in, recoding_record};
 use crate::release::publish::record::{
     ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, compared_with,
     models_text, parameters_text,
@@ -115,12 +115,9 @@ pub async fn check_release(
 
 /// Checks the record's sizes against the counts.
 fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
-    let rounded = |risks: &BTreeMap<String, f64>| -> BTreeMap<String, f64> {
-        risks.iter().map(|(name, value)| (name.clone(), record::recorded(*value))).collect()
-    };
     let counted_individuals = verified.sizes.individuals();
     if public.individuals.is_some_and(|individuals| individuals != counted_individuals)
-        || rounded(&risks(&verified.sizes)?) != rounded(&public.risk)
+        || !check_record::has_risks_of(public, &verified.sizes)?
         || verified.homogeneous != public.homogeneous
     {
         return Err(refused("individuals, risks or homogeneous classes differ from the record"));
