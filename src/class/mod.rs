@@ -23,6 +23,7 @@ mod region;
 mod region_growth;
 mod released_classes;
 mod roll_up;
+mod shown;
 mod subset;
 mod union;
 
@@ -41,6 +42,8 @@ pub use growing_region::GrowingRegion;
 pub use region::Region;
 pub use released_classes::ReleasedClasses;
 pub use roll_up::Scratch;
+#[cfg(feature = "engine")]
+pub(crate) use shown::ShownColumn;
 pub use union::Union;
 
 use crate::error::{Error, Result};

@@ -43,7 +43,7 @@ impl PolicySpec {
         for column in sensitive {
             column.levels(type_of(schema, column)?, files)?;
         }
-        self.check_written_names(schema, &quasi)?;
+        self.check_written_names(&quasi)?;
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
@@ -61,14 +61,13 @@ impl PolicySpec {
         })
     }
 
-    /// Checks that the ends of intervals, written as columns, have no name of another column.
-    fn check_written_names(&self, schema: &Schema, quasi: &[Quasi]) -> Result<()> {
+    /// Checks that the ends of intervals, written as columns, have no name of another released column.
+    fn check_written_names(&self, quasi: &[Quasi]) -> Result<()> {
+        let is_released = |name: &String| self.column(name).is_some_and(|other| other.role.is_released());
         for quasi in quasi.iter().filter(|quasi| self.writes_ends && quasi.hierarchy.has_intervals()) {
-            if let Some(name) =
-                quasi.end_names().into_iter().find(|name| schema.field_with_name(name).is_ok())
-            {
+            if let Some(name) = quasi.end_names().into_iter().find(is_released) {
                 let why = format!(
-                    "`{}` would be written as `{name}`, and the input has such a column; rename it",
+                    "`{}` would be written as `{name}`, which is another released column; rename it",
                     quasi.name
                 );
                 return Err(Error::policy(why).at("output.intervals"));

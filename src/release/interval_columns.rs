@@ -9,7 +9,7 @@
 //! NULL                  NULL    NULL  true
 //! *                     NULL    NULL  NULL
 //! ```
-//! Both ends are included. Each text stands for one such triple and is what the rest of a release, and its verification,
+//! Both ends are included; NaN is above all numbers, and beyond an open end there is none. Each text stands for one such triple and is what the rest of a release, and its verification,
 //! works with: rows are written from texts and read back into them.
 
 use std::cmp::Ordering;

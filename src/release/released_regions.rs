@@ -8,10 +8,10 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 
-use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, ReleasedClasses};
+use crate::class::{ClassTable, EvaluatedRegions, ReleasedClasses, ShownColumn};
 use crate::engine::Context;
 use crate::error::{Error, Result};
-use crate::generalize::{Descriptor, Ends, Value, text_forms};
+use crate::generalize::{Descriptor, text_forms};
 use crate::policy::Policy;
 use crate::release::interval_columns::with_ends_included;
 use crate::release::publish::write_assignment::{self, Texts};
@@ -98,61 +98,22 @@ fn labels(
     released: &ReleasedClasses,
     kept: &[(usize, u64)],
 ) -> Result<Vec<ArrayRef>> {
-    let ends = policy.ends;
     let mut is_kept = vec![false; released.regions().len()];
     kept.iter().for_each(|(class, _)| is_kept[*class] = true);
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
-        let codes = kept_codes(table, released, &is_kept, at);
-        let extremes = match ends {
-            Ends::Values | Ends::Cuts => extremes(column, &codes)?,
-            Ends::Closed => None,
-        };
+        let shown = ShownColumn::new(table, released, &is_kept, at, policy.ends)?;
         let labels = kept.iter().map(|(class, _)| {
-            let region = &released.regions()[*class][at];
-            let label = match (released.label(*class, at), ends) {
-                (Some(label), _) => label.clone(),
-                (None, Ends::Values | Ends::Closed) => region.label_among(column, &codes)?,
-                (None, Ends::Cuts) => region.label_of_cuts(column, &codes)?,
+            let label = match released.label(*class, at) {
+                Some(label) => label.clone(),
+                None => shown.label(&released.regions()[*class][at])?,
             };
             let label =
                 if policy.writes_ends && column.has_intervals() { with_ends_included(label) } else { label };
-            let label = match &extremes {
-                Some((least, greatest)) => label.without_ends_at(least, greatest),
-                None => label,
-            };
-            Ok(label.write(column.hierarchy().input_type()))
+            Ok(shown.open(label).write(column.hierarchy().input_type()))
         });
         Ok(Arc::new(labels.collect::<Result<StringArray>>()?) as ArrayRef)
     });
     columns.collect()
-}
-
-/// Returns the codes of the kept rows in one column, in order.
-fn kept_codes(table: &ClassTable, released: &ReleasedClasses, is_kept: &[bool], at: usize) -> Vec<u32> {
-    let mut occurs = vec![false; table.columns()[at].distinct()];
-    for (base, class) in released.class_of_base().iter().enumerate() {
-        if class.is_some_and(|class| is_kept[class as usize]) {
-            occurs[table.code(table.base(), base, at) as usize] = true;
-        }
-    }
-    (0u32..).zip(occurs).filter(|(_, occurs)| *occurs).map(|(code, _)| code).collect()
-}
-
-/// Returns the least and the greatest value of the kept rows, NULL and NaN aside.
-fn extremes(column: &EncodedColumn, kept: &[u32]) -> Result<Option<(Value, Value)>> {
-    // Codes are in the order of the values, and several values may share a label of level 0.
-    let value = |code: u32| {
-        let place = column.level(0).of_value().iter().position(|label| *label == code);
-        let place = place.ok_or_else(|| Error::internal("released_regions: a label without a value"))?;
-        Value::read(column.values(), place)
-    };
-    // NULL has the first code, NaN the last.
-    let kept = column.without_null(kept);
-    let Some((greatest, below)) = kept.split_last() else { return Ok(None) };
-    let is_nan = matches!(value(*greatest)?, Value::Float(greatest) if greatest.is_nan());
-    let kept = if is_nan { below } else { kept };
-    let (Some(least), Some(greatest)) = (kept.first(), kept.last()) else { return Ok(None) };
-    Ok(Some((value(*least)?, value(*greatest)?)))
 }
 
 /// Writes the assignment, in the order of the released columns.

@@ -9,6 +9,7 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::*;
 use crate::class::{Budget, Region, Unlimited};
 use crate::engine::{Resources, Run};
+use crate::generalize::Value;
 use crate::input::infer_types::Typing;
 use crate::input::{Input, Loaded, open, open_typed};
 use crate::method::Recoding;

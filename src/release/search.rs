@@ -176,6 +176,9 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
     };
     let row = method::row(&policy.method.name);
     let advice = match outcome.nodes {
+        None if policy.quasi.iter().any(|quasi| quasi.is_global) => {
+            "raise suppression_limit, or allow coarser levels of the columns with recode = \"global\""
+        }
         // Those that choose labels can suppress rows.
         None if row.is_some_and(|row| !row.keeps_max_level()) => {
             "require less, or try a method that can suppress rows, such as \"auto\""

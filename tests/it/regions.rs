@@ -660,6 +660,39 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
     lab.run(&["link", "list.parquet", OUT, "--on", "age"]).exit(2, "these cannot be compared");
 }
 
+/// `<=1 or missing` and `>1` both lose their end at the least value and become `*`: one class, in which p1 and p2 have both
+/// diseases. The search says what the release does.
+#[test]
+fn classes_that_show_the_same_are_judged_as_one() {
+    let place = Place::new();
+    let rows = ",X,p1,flu 1,X,p2,gout 2,X,p1,gout 3,X,p2,flu ,Y,p3,flu 1,Y,p4,gout 2,Y,p5,flu 3,Y,p6,gout";
+    place.write("in.csv", format!("age,zip,pid,disease\n{}\n", rows.replace(' ', "\n")));
+    for method in ["mondrian", "local", "cells", "best"] {
+        for ends in ["values", "cuts"] {
+            place.write(
+                "policy.toml",
+                format!(
+                    "k = 2\nmethod = \"{method}\"\n[output]\nends = \"{ends}\"\n[[require]]\nmodel = \"l_diversity\"\nl = 2\n\
+                     [columns]\nage = {{ role = \"quasi\", hierarchy = {{ range = [2] }} }}\nzip = {{ role = \"quasi\" }}\n\
+                     pid = {{ role = \"individual\" }}\ndisease = {{ role = \"sensitive\", allow_unique = true }}\n"
+                ),
+            );
+            let search = place.run("search in.csv --policy policy.toml --format json");
+            let release = place.run("release in.csv --policy policy.toml --to out --overwrite --format json");
+            assert_eq!(search.code, release.code, "{method}, {ends}: {search:?} {release:?}");
+            assert!(!release.err.contains("verification refused"), "{method}, {ends}: {}", release.err);
+            if release.code == 0 {
+                assert_eq!(
+                    search.json()["best"][0]["classes"],
+                    release.json()["classes"],
+                    "{method}, {ends}"
+                );
+                place.run("verify out --input in.csv").exit(0);
+            }
+        }
+    }
+}
+
 #[test]
 fn extremes_beside_missing_values_and_nan() {
     let lab = released();
@@ -670,6 +703,12 @@ fn extremes_beside_missing_values_and_nan() {
         )
     };
     for (cells, hierarchy, expected) in [
+        // The text of the lower bound stands for all values below it, too.
+        (
+            ["-1", "-2", "0", "0", "-1", "0"],
+            ", clip = { from = 0 }, hierarchy = { floor = [5] }",
+            ["*", "*", "*", "*", "*", "*"],
+        ),
         // One row has the least value of all, beside a missing one.
         (
             ["", "-99", "10", "10", "11", "11"],

@@ -1,6 +1,6 @@
 //! Columns with `recode = "global"`: all rows show them at one level, whatever the method does with the other columns.
 //!
-//! Each combination of levels of these columns is tried, finest first. It groups the base classes by their labels, and the
+//! Each combination of levels of these columns is tried, finest first; more than 64 are refused. It groups the base classes by their labels, and the
 //! method partitions each group by itself, the smallest first; what a group may suppress is what those before it left of the
 //! limit. The combination that loses least is taken, of equal ones the finest.
 //!
@@ -50,13 +50,7 @@ pub(in crate::method) fn search(
     }
     let ranges: Vec<RangeInclusive<usize>> =
         global.iter().map(|column| options.ranges[*column].clone()).collect();
-    let tried = Options { ranges: ranges.clone(), ..options.clone() }.nodes();
-    if tried > MOST_LEVELS {
-        return Err(Error::policy(format!(
-            "the columns with `recode = \"global\"` have {tried} combinations of levels, more than {MOST_LEVELS}; \
-             narrow them with min_level and max_level"
-        )));
-    }
+    let tried = combinations(options)?;
     let groups = Groups { problem, method: make(&within)?, global };
     let base = table.base().len() as u64;
     problem.progress.begin(Phase::Search, tried * base);
@@ -77,6 +71,21 @@ pub(in crate::method) fn search(
         }
     }
     Ok(Outcome { best: best.into_iter().collect(), nodes: None, evaluated, proven: false, bound: None })
+}
+
+/// Counts the combinations of levels of the global columns.
+///
+/// # Errors
+/// A policy error when there are too many to try.
+pub(in crate::method) fn combinations(options: &Options) -> Result<u64> {
+    let ranges = options.global.iter().map(|column| options.ranges[*column].clone()).collect();
+    match (Options { ranges, ..options.clone() }).nodes() {
+        tried @ ..=MOST_LEVELS => Ok(tried),
+        tried => Err(Error::policy(format!(
+            "the columns with `recode = \"global\"` have {tried} combinations of levels, more than {MOST_LEVELS}; \
+             narrow them with min_level and max_level"
+        ))),
+    }
 }
 
 /// A method that partitions groups of base classes.

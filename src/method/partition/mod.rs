@@ -58,21 +58,31 @@ pub(crate) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Res
             "objective: `{name}` measures levels, which this method does not choose"
         )));
     };
-    let merged = problem.table.merge(&released)?;
-    let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements);
-    if evaluated.suppressed_individuals() > problem.limit {
-        return Ok(None);
+    let mut released = released;
+    loop {
+        let merged = problem.table.merge(&released)?;
+        let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements);
+        if evaluated.suppressed_individuals() > problem.limit {
+            return Ok(None);
+        }
+        let mut is_kept = vec![false; released.regions().len()];
+        evaluated.kept().for_each(|(class, _)| is_kept[class] = true);
+        // What a class shows depends on the others that are kept, and classes that show the same are one: again until none is.
+        if let Some(as_shown) = released.as_shown(problem.table, &is_kept, problem.ends)? {
+            released = as_shown;
+            continue;
+        }
+        let candidate = Candidate {
+            loss: loss.of(&evaluated),
+            suppressed_rows: evaluated.suppressed_rows(),
+            suppressed_individuals: evaluated.suppressed_individuals(),
+            classes: evaluated.kept_classes(),
+            min_class: evaluated.min_class(),
+            recoding: Recoding::Classes(Arc::new(released)),
+            by: None,
+        };
+        return Ok(Some(candidate));
     }
-    let candidate = Candidate {
-        loss: loss.of(&evaluated),
-        suppressed_rows: evaluated.suppressed_rows(),
-        suppressed_individuals: evaluated.suppressed_individuals(),
-        classes: evaluated.kept_classes(),
-        min_class: evaluated.min_class(),
-        recoding: Recoding::Classes(Arc::new(released)),
-        by: None,
-    };
-    Ok(Some(candidate))
 }
 
 /// Returns what each leaf beyond the first that a row shows in a column costs it, by `granularity_mean` of one row and column.
