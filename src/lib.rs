@@ -65,6 +65,7 @@
 //! measure                        loss and risk
 //! class    model                 the class table | is a class safe
 //! generalize                     coarser values
+//! known                          hierarchies that come with the tool
 //! error doc decimal role papers parameter plural
 //! ```
 //!
@@ -103,6 +104,7 @@ pub mod error;
 pub mod generalize;
 #[cfg(feature = "engine")]
 pub mod input;
+pub mod known;
 #[cfg(feature = "engine")]
 #[doc(hidden)]
 pub mod linkage;

@@ -7,12 +7,13 @@ use super::Done;
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::generalize::GENERALIZERS;
+use crate::known::KNOWN;
 use crate::measure::{LOSSES, RISKS};
 use crate::method::{METHODS, MethodRow};
 use crate::model::MODELS;
 use crate::sql::table::TABLE_FUNCTIONS;
 
-/// List generalizers, models, measures, methods and table functions.
+/// List generalizers, known hierarchies, models, measures, methods and table functions.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,8 +23,9 @@ pub(crate) struct List {}
 
 impl List {
     pub(super) fn run(self) -> Result<Done> {
-        let tables: [(&str, Vec<&Doc>); 6] = [
+        let tables: [(&str, Vec<&Doc>); 7] = [
             ("generalizers", GENERALIZERS.iter().map(|row| row.doc).collect()),
+            ("known_hierarchies", KNOWN.iter().map(|row| row.doc).collect()),
             ("models", MODELS.iter().map(|row| row.doc).collect()),
             ("losses", LOSSES.iter().map(|row| row.doc()).collect()),
             ("risks", RISKS.iter().map(|row| row.doc).collect()),

@@ -15,6 +15,7 @@ use super::{Done, in_shell, without_controls};
 use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Error, Result, of_file};
+use crate::generalize::known;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::release::publish::record::{
@@ -300,10 +301,12 @@ pub(super) fn level_text(level: &LevelRecord) -> String {
         "suppress" => "suppressed".to_owned(),
         "date" => argument,
         "prefix" => format!("{} {argument}", if is_last { "last" } else { "first" }),
+        "known" => known::level_name(by).map_or(argument, str::to_owned),
         _ if by.is_of_file() => format!("level {level} of {of}"),
         name => format!("{name} {argument}"),
     };
+    let is_said = |key: &str| key == "side" || (name == "known" && key == "level");
     let beside: String =
-        parts.filter(|(key, _)| *key != "side").map(|(key, setting)| format!(" {key}:{setting}")).collect();
+        parts.filter(|(key, _)| !is_said(key)).map(|(key, setting)| format!(" {key}:{setting}")).collect();
     format!("{column} {what}{beside}")
 }

@@ -75,6 +75,12 @@ impl Descriptor {
         self.generalizer == FILE
     }
 
+    /// Returns whether the level may have no label for a value, because its values are on a list: of
+    /// a hierarchy file, or of a known hierarchy.
+    pub fn is_of_list(&self) -> bool {
+        self.is_of_file() || self.generalizer == super::known::ROW.doc.name
+    }
+
     /// Returns the generalizer with its argument, then each option and the clip with its setting.
     pub(crate) fn parts(&self) -> Vec<(&str, String)> {
         let mut parts = Vec::new();

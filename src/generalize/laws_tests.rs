@@ -214,6 +214,8 @@ fn a_level_is_made_again_from_its_label() {
         "prefix:3",
         "prefix:2 side:right",
         "prefix:2 side:right width:5",
+        "known:icd10 level:3",
+        "known:us_zip level:1 outside:join",
     ] {
         assert_eq!(level(label).descriptor().to_string(), label);
     }
@@ -221,9 +223,18 @@ fn a_level_is_made_again_from_its_label() {
     assert_eq!(zip, Value::Text("***39".into()));
     let age = level("floor:10 origin:5 clip:0,").generalize_value(&Value::Int(4)).unwrap();
     assert_eq!(age, Value::Int(0));
-    for wrong in
-        ["range:10 origin", "range:10 side:right", "prefix:2 origin:5", "as_is", "hierarchy:1", "floor:010"]
-    {
+    for wrong in [
+        "range:10 origin",
+        "range:10 side:right",
+        "prefix:2 origin:5",
+        "as_is",
+        "hierarchy:1",
+        "floor:010",
+        "known:country",
+        "known:country level:3",
+        "known:country level:1 outside:refuse",
+        "known:contry level:1",
+    ] {
         assert!(restored(wrong, true).is_none(), "{wrong}");
     }
 }

@@ -18,6 +18,8 @@ mod descriptor;
 mod hierarchy_file;
 mod hierarchy_of_levels;
 #[cfg(test)]
+mod known_tests;
+#[cfg(test)]
 mod laws_tests;
 mod naive_bounds;
 pub mod region_label;
@@ -30,6 +32,7 @@ pub mod clip;
 pub mod date;
 pub mod floor;
 pub mod hierarchy;
+pub mod known;
 pub mod prefix;
 pub mod range;
 pub mod suppress;
@@ -205,8 +208,17 @@ impl GeneralizerRow {
 }
 
 /// All generalizers.
-pub const GENERALIZERS: &[GeneralizerRow] =
-    &[bands::ROW, clip::ROW, date::ROW, floor::ROW, hierarchy::ROW, prefix::ROW, range::ROW, suppress::ROW];
+pub const GENERALIZERS: &[GeneralizerRow] = &[
+    bands::ROW,
+    clip::ROW,
+    date::ROW,
+    floor::ROW,
+    hierarchy::ROW,
+    known::ROW,
+    prefix::ROW,
+    range::ROW,
+    suppress::ROW,
+];
 
 /// Generalizes a column of any text encoding: dictionaries once per distinct value, other text as
 /// `Utf8View`.

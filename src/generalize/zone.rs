@@ -47,6 +47,13 @@ impl Zone {
         Some(moment.checked_add(self.offset(moment)?)?.div_euclid(DAY))
     }
 
+    /// Returns the local time of a moment in seconds since 1970-01-01 00:00; `None` outside the
+    /// calendar.
+    pub(super) fn local_seconds(&self, moment: i64) -> Option<i64> {
+        DateTime::from_timestamp(moment, 0)?;
+        moment.checked_add(self.offset(moment)?)
+    }
+
     /// Returns the first moment of a local day, or of the next day that the place had; `None`
     /// outside the calendar.
     pub(super) fn first_moment(&self, day: i64) -> Option<i64> {

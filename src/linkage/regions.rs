@@ -365,9 +365,10 @@ impl ReleasedColumn {
 
     fn covering(&self, value: &Value) -> Result<Option<Covered>> {
         let levels = self.of.hierarchy.levels();
-        // Only a hierarchy file has no label for a value.
-        let is_of_file = levels.iter().any(|level| level.all_leaves().is_some());
-        if is_of_file && levels.iter().any(|level| level.generalize_value(value).is_err()) {
+        // Only a list, such as a hierarchy file, has no label for a value.
+        let is_of_list =
+            levels.iter().any(|level| level.all_leaves().is_some() || level.descriptor().is_of_list());
+        if is_of_list && levels.iter().any(|level| level.generalize_value(value).is_err()) {
             return Ok(None);
         }
         let mut covered = Covered {

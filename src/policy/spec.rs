@@ -21,7 +21,7 @@ use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
-use crate::parameter::Setting;
+use crate::parameter::{Kind, Setting};
 use crate::role::Role;
 
 /// A parsed policy file.
@@ -418,7 +418,7 @@ impl HierarchySpec {
         let no_setting = || Error::internal("policy spec: the key of a hierarchy has no setting");
         let first = row.parameters.first().ok_or_else(no_setting)?;
         let levels = match keys.setting(key, first)?.ok_or_else(no_setting)? {
-            Setting::Word(name) => LevelsSpec::File(name.into_owned()),
+            Setting::Word(name) if first.kind == Kind::File => LevelsSpec::File(name.into_owned()),
             setting => {
                 given.push((first.name.to_owned(), setting));
                 LevelsSpec::Made(row.with(&given).map_err(|error| error.at(join(path, key)))?)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use datafusion_kanon::doc::Doc;
 use datafusion_kanon::generalize::GENERALIZERS;
+use datafusion_kanon::known::KNOWN;
 use datafusion_kanon::measure::{LOSSES, RISKS};
 use datafusion_kanon::method::{METHODS, MethodRow};
 use datafusion_kanon::model::MODELS;
@@ -61,6 +62,7 @@ fn sources() -> Vec<Source> {
 /// and models together.
 const LAYERS: &[&[&str]] = &[
     &["decimal", "doc", "error", "papers", "parameter", "plural", "progress", "role"],
+    &["known"],
     &["generalize"],
     &["class", "model"],
     &["measure"],
@@ -143,6 +145,7 @@ fn tables() -> Vec<Table> {
                 "descriptor",
                 "hierarchy_file",
                 "hierarchy_of_levels",
+                "known_tests",
                 "laws_tests",
                 "naive_bounds",
                 "region_label",
@@ -151,6 +154,13 @@ fn tables() -> Vec<Table> {
                 "value",
                 "zone",
             ],
+        },
+        Table {
+            name: "KNOWN",
+            src: &["known"],
+            sql: "known",
+            rows: KNOWN.iter().map(|row| row.doc).collect(),
+            support: &["mod", "coordinates", "digits", "named", "ranges"],
         },
         Table {
             name: "MODELS",
@@ -231,7 +241,11 @@ fn rows_say_what_they_are() {
     for doc in tables().iter().flat_map(|table| &table.rows) {
         assert!(names.insert(doc.name), "`{}` is the name of two rows", doc.name);
         assert!(!doc.summary.is_empty() && !doc.example.is_empty(), "`{}` says too little", doc.name);
-        assert!(doc.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "`{}`", doc.name);
+        assert!(
+            doc.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+            "`{}`",
+            doc.name
+        );
     }
 }
 

@@ -13,7 +13,7 @@ use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Hierarchy, Value, apply};
 use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, ValueCount};
-use datafusion_kanon::parameter::{Kind, Parameter, Setting, TextTable};
+use datafusion_kanon::parameter::{Absent, Kind, Parameter, Setting, TextTable};
 use proptest::prelude::*;
 
 fn decimal(text: &str) -> Decimal {
@@ -39,7 +39,13 @@ fn settings(parameter: &Parameter) -> Vec<Setting> {
             let line = |n: i32| [n.to_string(), (n.div_euclid(10)).to_string(), "any".to_owned()].to_vec();
             vec![TextTable::from((-300..300).map(line).collect::<Vec<_>>()).into()]
         }
-        Kind::Choice(_) => vec!["right".into()],
+        // The last word of an option is not its default.
+        Kind::Choice(words) if parameter.absent != Absent::Refused => {
+            words.last().map(|word| (*word).into()).into_iter().collect()
+        }
+        Kind::Choice(words) => words.iter().map(|word| (*word).into()).collect(),
+        // Every known hierarchy has a first level.
+        _ if parameter.name == "level" => vec![decimal("1").into()],
         _ => vec![decimal("5").into()],
     }
 }
@@ -54,12 +60,13 @@ fn given(row: &GeneralizerRow) -> Vec<Vec<(String, Setting)>> {
         [first, options @ ..] => {
             let options =
                 options.iter().flat_map(|option| settings(option).into_iter().map(|s| named(option, s)));
+            // No option, each alone, and all.
             let options: Vec<_> = options.collect();
-            let both = |first| [vec![first], options.clone()].concat();
-            settings(first)
-                .into_iter()
-                .map(|s| named(first, s))
-                .flat_map(|s| [vec![s.clone()], both(s)])
+            let beside = options.iter().map(|option| vec![option.clone()]).chain([vec![], options.clone()]);
+            let beside: Vec<_> = beside.collect();
+            let of_first = settings(first).into_iter().map(|s| named(first, s));
+            of_first
+                .flat_map(|s| beside.iter().map(move |options| [vec![s.clone()], options.clone()].concat()))
                 .collect()
         }
     }

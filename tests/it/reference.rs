@@ -10,6 +10,7 @@ use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 use datafusion_kanon::doc::Doc;
 use datafusion_kanon::generalize::GENERALIZERS;
+use datafusion_kanon::known::KNOWN;
 use datafusion_kanon::measure::LOSSES;
 use datafusion_kanon::method::METHODS;
 use datafusion_kanon::method::lattice::EFFORT;
@@ -104,6 +105,12 @@ fn page() -> String {
             writeln!(page, "- `{key}`: {}.", row.doc.summary).unwrap();
             of_parameters(&mut page, row.parameters);
         }
+    }
+    page += "\nKnown hierarchies, for `known`:\n\n";
+    for row in KNOWN {
+        let levels = row.levels.join("`, `");
+        writeln!(page, "- `{}`: {}; levels `{levels}` ({}).", row.doc.name, row.doc.summary, row.source)
+            .unwrap();
     }
     page += "\nModels:\n\n";
     for row in MODELS {

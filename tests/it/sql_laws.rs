@@ -24,7 +24,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::{GENERALIZERS, Generalizer, GeneralizerRow, Value, apply};
 use datafusion_kanon::input::canonical_type;
-use datafusion_kanon::parameter::{Kind, Parameter, Setting};
+use datafusion_kanon::parameter::{Absent, Kind, Parameter, Setting};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -61,7 +61,13 @@ fn settings(parameter: &Parameter) -> Vec<Option<Setting>> {
             ["1", "7", "10", "1000000000", "0.5", "0.1"].map(|step| Some(numbers(&[step]).into())).to_vec()
         }
         Kind::File => vec![],
-        Kind::Choice(_) => vec![Some("right".into())],
+        Kind::Choice(words) if parameter.absent == Absent::Refused => {
+            words.iter().map(|word| Some((*word).into())).collect()
+        }
+        // The last word of an option is not its default.
+        Kind::Choice(words) => words.last().map(|word| Some((*word).into())).into_iter().collect(),
+        // Every known hierarchy has a first level.
+        _ if parameter.name == "level" => vec![Some(decimal("1").into())],
         _ => vec![Some(decimal("5").into())],
     }
 }

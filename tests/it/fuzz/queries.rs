@@ -109,6 +109,7 @@ impl Queries {
                 arguments.extend((0..2).map(|_| random.pick(STEPS).to_owned()));
             }
             Some(Kind::Levels(_)) => arguments.push(random.pick(STEPS).to_owned()),
+            Some(Kind::Choice(words)) => arguments.push(format!("'{}'", random.pick(words))),
             _ => {}
         }
         if random.once_in(15) {
