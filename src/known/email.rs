@@ -70,7 +70,7 @@ impl Rule for Email {
             }
         }
         let last = labels.last()?.clone();
-        let is_number = last.chars().all(|c| c.is_numeric());
+        let is_number = last.chars().all(char::is_numeric);
         if labels.len() < 2
             || is_number
             || labels.iter().any(|l| l.is_empty() || l.len() > 63 || l.ends_with('-'))

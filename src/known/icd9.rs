@@ -28,7 +28,7 @@ pub const ROW: KnownRow = KnownRow {
 };
 
 static LIST: CodeRanges = CodeRanges::new(include_str!("../../data/known/icd9.txt"), |code| match code {
-    [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', ..] | [b'V', b'0'..=b'9', b'0'..=b'9', ..] => Some(3),
+    [b'0'..=b'9' | b'V', b'0'..=b'9', b'0'..=b'9', ..] => Some(3),
     [b'E', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', ..] => Some(4),
     _ => None,
 });

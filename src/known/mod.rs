@@ -210,7 +210,7 @@ mod tests {
 
         #[test]
         fn both_ways_agree_near_the_lists(
-            texts in KNOWN.iter().map(|row| near(row)).collect::<Vec<_>>(),
+            texts in KNOWN.iter().map(near).collect::<Vec<_>>(),
         ) {
             for (row, text) in KNOWN.iter().zip(texts) {
                 path(row, &text);

@@ -61,16 +61,11 @@ impl CodeRanges {
         if is_dotted && (head.len() != length || tail.is_empty()) {
             return None;
         }
-        let rest = head.get(length..)?.bytes().chain(tail.bytes());
-        let (mut is_plain, mut more) = (true, 0);
-        for byte in rest {
-            is_plain &= byte.is_ascii_alphanumeric();
-            more += 1;
-        }
-        if !is_plain || more > 4 {
+        let (category, rest) = head.split_at_checked(length)?;
+        let is_plain = rest.bytes().chain(tail.bytes()).all(|byte| byte.is_ascii_alphanumeric());
+        if !is_plain || rest.len() + tail.len() > 4 {
             return None;
         }
-        let category = head.get(..length)?;
         let after = self.blocks().partition_point(|block| block.first <= category);
         let block = self.blocks().get(after.checked_sub(1)?)?;
         (category <= block.last && category.len() == block.last.len()).then(|| (category.to_owned(), block))
@@ -79,7 +74,7 @@ impl CodeRanges {
 
 /// Reads the letter and the number of a category, each if it has one.
 fn parts(code: &str) -> Option<(Option<char>, u32)> {
-    let letter = code.chars().next().filter(|c| c.is_ascii_alphabetic());
+    let letter = code.chars().next().filter(char::is_ascii_alphabetic);
     let number = if letter.is_some() { code.get(1..)? } else { code };
     Some((letter, number.parse().ok()?))
 }

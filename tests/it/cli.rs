@@ -199,7 +199,7 @@ fn json_for_programs() {
     assert_eq!(risk["without"].as_array().unwrap().len(), 2);
 
     let list = place.run("list --format json").exit(0).json();
-    keys(&list, &["generalizers", "models", "losses", "risks", "methods"]);
+    keys(&list, &["generalizers", "known_hierarchies", "models", "losses", "risks", "methods"]);
     keys(&list["generalizers"][0], &["name", "summary", "parameters", "example"]);
 
     place.write("p.toml", as_they_are());

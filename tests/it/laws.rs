@@ -62,8 +62,11 @@ fn given(row: &GeneralizerRow) -> Vec<Vec<(String, Setting)>> {
                 options.iter().flat_map(|option| settings(option).into_iter().map(|s| named(option, s)));
             // No option, each alone, and all.
             let options: Vec<_> = options.collect();
-            let beside = options.iter().map(|option| vec![option.clone()]).chain([vec![], options.clone()]);
-            let beside: Vec<_> = beside.collect();
+            let mut beside = vec![vec![]];
+            beside.extend(options.iter().map(|option| vec![option.clone()]));
+            if options.len() > 1 {
+                beside.push(options);
+            }
             let of_first = settings(first).into_iter().map(|s| named(first, s));
             of_first
                 .flat_map(|s| beside.iter().map(move |options| [vec![s.clone()], options.clone()].concat()))
