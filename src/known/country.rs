@@ -1,9 +1,8 @@
 //! `country`: a country becomes its subregion and its continent.
 //!
 //! Reads ISO 3166-1 alpha-2 and alpha-3 codes and English names: the short names of ISO 3166-1 and
-//! the United Nations, and common ones (`South Korea`, `UK`). Case, spaces, accents' base letters
-//! aside, only letters and digits count: `united-states` is `United States`. `é` is not `e`, but
-//! names with accents are listed in both forms.
+//! the United Nations, and common ones (`South Korea`, `UK`). Only letters and digits count, in any
+//! case: `united-states` is `United States`. Names with accents are listed with and without them.
 //!
 //! The subregions are the 22 geographic ones of UN M49 with the five continents above them. M49 has
 //! no subregion for two of the 249 entries: Taiwan counts as Eastern Asia, and Antarctica is a

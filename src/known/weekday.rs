@@ -1,4 +1,4 @@
-//! `weekday`: a date becomes its day of the week, and that a working day or the weekend.
+//! `weekday`: a date becomes its day of the week, then Monday to Friday or the weekend.
 //!
 //! Reads dates and timestamps; a timestamp with a time zone counts by its local day there. Level 1
 //! is the day (`Monday`), level 2 `Monday to Friday` or `weekend` (Saturday and Sunday). Countries
