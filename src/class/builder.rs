@@ -177,6 +177,7 @@ impl ClassTableBuilder {
             total_rows,
             individuals,
             distributions,
+            is_part: false,
             _codes: codes_held,
         })
     }

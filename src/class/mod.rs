@@ -149,6 +149,8 @@ pub struct ClassTable {
     individuals: Option<Individuals>,
     /// The values of each sensitive column in the whole table.
     distributions: Vec<Distribution>,
+    /// Whether it is a part of another table, so that other rows may be kept besides its own.
+    is_part: bool,
     /// The memory that the codes take.
     _codes: Held,
 }

@@ -90,8 +90,8 @@ impl ReleasedClasses {
     /// # Errors
     /// An internal error if labels cannot be made, a data error when memory runs out.
     pub(crate) fn as_shown(&self, table: &ClassTable, is_kept: &[bool], ends: Ends) -> Result<Option<Self>> {
-        if self.label(0, 0).is_some() {
-            // They show what those of an earlier release did.
+        // They show what those of an earlier release did, or it is not known yet which rows are kept besides.
+        if self.label(0, 0).is_some() || table.is_part {
             return Ok(None);
         }
         let mut held = Held::new(table.budget());

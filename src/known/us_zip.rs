@@ -3,7 +3,7 @@
 //! Reads five digits, ZIP+4 (`02139-4307`, or nine digits), and integers below 100,000, which have
 //! their leading zeros again; the text `2139` is outside. Level 1 is the area of the first three
 //! digits (`021**`), level 2 the postal code of its state, levels 3 and 4 are those of
-//! [`us_state`](super::us_state). An area belongs to the state of most of its ZIP codes: some cross
+//! [`us_state`]. An area belongs to the state of most of its ZIP codes: some cross
 //! a border (06390 in New York counts as Connecticut, American Samoa as Hawaii). The areas are the
 //! Postal Service's ranges of states; one inside a range counts whether or not it is in use.
 //!

@@ -7,6 +7,8 @@
 
 mod csv_options;
 mod keys;
+#[cfg(test)]
+mod known_tests;
 mod method;
 mod relative;
 mod required;
