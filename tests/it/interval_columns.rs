@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array};
 use arrow::datatypes::{DataType, Date32Type};
 use arrow::record_batch::RecordBatch;
-use arrow::util::display::array_value_to_string;
-use datafusion_kanon::release::publish::record::{FileRecord, PublicRecord, RecodingRecord};
+use datafusion_kanon::release::publish::record::{FileRecord, PublicRecord};
 use datafusion_kanon::release::publish::write;
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
+use crate::regions::{cell, regions};
 use crate::releases::{
     FOOTER, Lab, OUT, PART, as_kanon_writes, ordered, people, read_parquet, record, seal, with, write_parquet,
 };
@@ -45,11 +45,6 @@ fn released(method: &str, output: &str) -> Lab {
 
 fn rows(lab: &Lab) -> RecordBatch {
     read_parquet(&lab.out().join(PART))
-}
-
-fn cell(rows: &RecordBatch, column: &str, row: usize) -> Option<String> {
-    let values = rows.column_by_name(column).unwrap_or_else(|| panic!("no column `{column}`"));
-    values.is_valid(row).then(|| array_value_to_string(values, row).unwrap())
 }
 
 /// Every row as text, in order; `cells` gives those of a quasi-identifier that is written as three columns.
@@ -278,13 +273,6 @@ fn records_that_contradict_their_columns() {
         seal(&lab, record);
         verify(&lab, what, must, must);
         lab.restore(&honest);
-    }
-}
-
-fn regions(record: &mut PublicRecord) -> &mut datafusion_kanon::release::publish::record::RegionsRecord {
-    match &mut record.recoding {
-        RecodingRecord::Regions(regions) => regions,
-        RecodingRecord::Levels(_) => panic!("the release has levels"),
     }
 }
 

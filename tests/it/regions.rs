@@ -113,7 +113,7 @@ pub(crate) fn write_assignment(lab: &Lab, lines: &[Line]) {
 }
 
 /// A cell as text.
-fn cell(rows: &RecordBatch, column: &str, row: usize) -> Option<String> {
+pub(crate) fn cell(rows: &RecordBatch, column: &str, row: usize) -> Option<String> {
     let values = rows.column_by_name(column).unwrap();
     values.is_valid(row).then(|| array_value_to_string(values, row).unwrap())
 }
@@ -547,7 +547,9 @@ fn public_records_that_contradict_their_regions() {
     }
 }
 
-fn regions(record: &mut PublicRecord) -> &mut datafusion_kanon::release::publish::record::RegionsRecord {
+pub(crate) fn regions(
+    record: &mut PublicRecord,
+) -> &mut datafusion_kanon::release::publish::record::RegionsRecord {
     match &mut record.recoding {
         RecodingRecord::Regions(regions) => regions,
         RecodingRecord::Levels(_) => panic!("the release has levels"),
