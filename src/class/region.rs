@@ -114,13 +114,29 @@ impl Region {
         }
     }
 
-    /// Returns the label of the region among the `kept` codes, which are in order: a set names no value of suppressed rows alone.
-    /// The set of a label whose text means something else names all values that have the label.
+    /// Returns the label of the region among the `kept` codes, which are in order: a set names no value of suppressed rows alone, and
+    /// no interval ends at one. The set of a label whose text means something else names all values that have the label.
     ///
     /// # Errors
     /// The errors of [`label`](Self::label).
     pub fn label_among(&self, column: &EncodedColumn, kept: &[u32]) -> Result<RegionLabel> {
-        let Self::Set(codes) = self else { return self.label(column) };
+        let within = |first: &u32, last: &u32| {
+            let from = kept.partition_point(|code| code < first);
+            let held = &kept[from..kept.partition_point(|code| code <= last).max(from)];
+            Some((*held.first()?, *held.last()?))
+        };
+        let codes = match self {
+            Self::Set(codes) => codes,
+            Self::Interval { first, last } => {
+                let (first, last) = within(first, last).unwrap_or((*first, *last));
+                return Self::Interval { first, last }.label(column);
+            }
+            Self::OrMissing { first, last } => {
+                let (first, last) = within(first, last).unwrap_or((*first, *last));
+                return Self::OrMissing { first, last }.label(column);
+            }
+            Self::Label { .. } | Self::Everything => return self.label(column),
+        };
         let held = codes.iter().copied().filter(|code| kept.binary_search(code).is_ok());
         match *held.collect::<Vec<u32>>() {
             [code] if column.has_intervals() => column.leaf_label(code),

@@ -40,6 +40,23 @@ fn all_regions(column: &EncodedColumn) -> Vec<Region> {
     labels.chain(intervals).chain(with_null).chain(sets).chain([Region::Everything]).collect()
 }
 
+/// An interval that several classes share may reach to values of suppressed rows; its text does not.
+#[test]
+fn an_interval_ends_at_kept_values() {
+    let ages: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(20), Some(30), Some(40), Some(50)]));
+    let table = table(vec![(quasi("age", &ages, None), ages)]);
+    let column = &table.columns()[0];
+    let text =
+        |region: Region, kept: &[u32]| region.label_among(column, kept).unwrap().write(&DataType::Int32);
+    let (interval, or_missing) =
+        (Region::Interval { first: 1, last: 4 }, Region::OrMissing { first: 1, last: 4 });
+    assert_eq!(text(interval.clone(), &[0, 1, 2, 3, 4]).unwrap(), "[20,50]");
+    assert_eq!(text(interval.clone(), &[2, 3]).unwrap(), "[30,40]");
+    assert_eq!(text(interval, &[0, 3]).unwrap(), "40");
+    assert_eq!(text(or_missing.clone(), &[0, 2, 3]).unwrap(), "[30,40] or missing");
+    assert_eq!(text(or_missing, &[0, 4]).unwrap(), "50 or missing");
+}
+
 /// A region that grows value by value shows as many leaves as the finest one around these values.
 fn regions_grow(column: &EncodedColumn) {
     let values = column.distinct() as u32;

@@ -1,7 +1,8 @@
 //! `isco`: an occupation in ISCO-08 becomes its minor, sub-major and major group.
 //!
-//! Reads codes of one to four digits as text, and integers as codes of four digits (`110` is `0110`,
-//! commissioned officers); a shorter code stays as it is at the levels that keep more digits. A code
+//! Reads codes of one to four digits as text; a shorter code stays as it is at the levels that keep
+//! more digits. Integers are refused: 221 may be the minor group `221`, medical doctors, or the unit
+//! group `0221` of the armed forces without its zero, so they must be made text first. A code
 //! counts if it begins with one of the 43 sub-major groups of ISCO-08 (or is one of its 10 major
 //! groups); whether its other digits are in use is not checked.
 
@@ -19,7 +20,7 @@ pub const ROW: KnownRow = KnownRow {
         paper: None,
     },
     levels: &["minor_group", "sub_major_group", "major_group"],
-    input: Input::TextOrIntegers(4),
+    input: Input::Text,
     source: "codes of the groups of ISCO-08",
     rule: || &CODES,
 };

@@ -62,7 +62,7 @@ pub enum Input {
     TextOrNumbers,
     /// Dates and timestamps by their local day of the week: `1` (Monday) to `7`.
     Weekday,
-    /// Timestamps by their local hour: `0` to `23`.
+    /// Text as it is, and timestamps by their local hour: `0` to `23`.
     Hour,
 }
 

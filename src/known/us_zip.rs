@@ -1,8 +1,9 @@
 //! `us_zip`: a US ZIP code becomes its first three digits, its state, its division and its region.
 //!
-//! Reads five digits, ZIP+4 (`02139-4307`, or nine digits), and integers below 100,000, which have
-//! their leading zeros again; the text `2139` is outside. Level 1 is the area of the first three
-//! digits (`021**`), level 2 the postal code of its state, levels 3 and 4 are those of
+//! Reads five digits, ZIP+4 (`02139-4307`, or nine digits), and integers: those of at most five
+//! digits have their leading zeros again, those of nine are ZIP+4; the text `2139` is outside. Level 1
+//! is the area of the first three digits (`021**`), level 2 the postal code of its state, levels 3 and
+//! 4 are those of
 //! [`us_state`]. An area belongs to the state of most of its ZIP codes: some cross
 //! a border (06390 in New York counts as Connecticut, American Samoa as Hawaii). The areas are the
 //! Postal Service's ranges of states; one inside a range counts whether or not it is in use.

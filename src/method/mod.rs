@@ -314,9 +314,13 @@ fn refuse_limits(row: &MethodRow, problem: &Problem<'_>, options: &lattice::Opti
     let is_limited = |(column, allowed): &(&EncodedColumn, &RangeInclusive<usize>)| {
         *allowed.start() > 0 || (*allowed.end() < column.height() && !row.keeps_max_level())
     };
-    let limits = problem.table.columns().iter().zip(&options.ranges).enumerate();
-    let mut local = limits.filter(|(at, _)| !options.global.contains(at)).map(|(_, limit)| limit);
-    match local.find(is_limited) {
+    let mut limits = problem.table.columns().iter().zip(&options.ranges).enumerate();
+    let is_broken = |(at, limit): &(usize, (&EncodedColumn, &RangeInclusive<usize>))| {
+        // Intervals end at values, which are finer than any label.
+        let is_honoured = options.global.contains(at) && !(limit.0.has_intervals() && *limit.1.start() > 0);
+        !is_honoured && is_limited(limit)
+    };
+    match limits.find(is_broken).map(|(_, limit)| limit) {
         Some((column, _)) => {
             Err(Error::policy(chooses_no_levels(row.doc().name)).at(format!("columns.{}", column.name())))
         }

@@ -11,6 +11,7 @@ use super::{Files, Policy, Quasi, one_name_each};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, hierarchy};
+use crate::method::shows_regions;
 use crate::model::{Class, Counted, Distribution, Needs, Requirement, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
@@ -34,8 +35,9 @@ impl PolicySpec {
             check_type(column, type_of(schema, column)?)?;
         }
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
+        let shows_regions = shows_regions(&self.method.name);
         let quasi = quasi
-            .map(|column| column.resolve(type_of(schema, column)?, files))
+            .map(|column| column.resolve(type_of(schema, column)?, files, shows_regions))
             .collect::<Result<Vec<_>>>()?;
         // The hierarchies of sensitive columns have no use yet, but a wrong one is already an
         // error.
@@ -232,7 +234,7 @@ impl PolicySpec {
 }
 
 impl ColumnSpec {
-    fn resolve(&self, data_type: &DataType, files: &dyn Files) -> Result<Quasi> {
+    fn resolve(&self, data_type: &DataType, files: &dyn Files, shows_regions: bool) -> Result<Quasi> {
         let hierarchy = self.levels(data_type, files)?;
         let height = hierarchy.height();
         let max = self.max_level.unwrap_or(height);
@@ -250,6 +252,11 @@ impl ColumnSpec {
         }
         if self.min_level > max {
             let why = format!("{} is above max_level = {max}", self.min_level);
+            return Err(Error::policy(why).at(join(&self.path(), "min_level")));
+        }
+        if self.is_global && shows_regions && self.min_level > 0 && hierarchy.has_intervals() {
+            let why = "the classes of this method show intervals of such a column, whose ends are values and finer than any level; \
+                       remove this limit, or use a method that chooses levels, such as \"auto\"";
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
         Ok(Quasi {

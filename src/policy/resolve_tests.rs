@@ -339,6 +339,26 @@ fn levels_that_are_not_there() {
     assert_eq!(zip("min_level = 2, max_level = 1"), "columns.zip.min_level: 2 is above max_level = 1");
 }
 
+/// Regions of numbers and dates end at values, which are finer than any level.
+#[test]
+fn a_min_level_of_a_global_column_needs_labels() {
+    let of = |method: &str, zip: &str, dob: &str| {
+        let text = format!(
+            "k = 5\nmethod = {method:?}\nothers = \"drop\"\n[columns]\nage = {{ role = \"quasi\" }}\n\
+             zip = {{ role = \"quasi\", hierarchy = {{ prefix = [3, 2] }}, recode = \"global\"{zip} }}\n\
+             dob = {{ role = \"quasi\", hierarchy = {{ date = [\"month\"] }}, recode = \"global\"{dob} }}"
+        );
+        resolve(&text).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (limit, top) = (", min_level = 1", ", max_level = 1");
+    for method in ["mondrian", "clusters", "best"] {
+        assert_eq!(of(method, limit, top), Ok(()), "{method}");
+        let why = of(method, limit, limit).unwrap_err();
+        assert!(why.starts_with("columns.dob.min_level: the classes of this method show intervals"), "{why}");
+    }
+    assert_eq!(of("auto", limit, limit), Ok(()));
+}
+
 #[test]
 fn a_sensitive_column_may_have_a_hierarchy() {
     let of = |column: &str| {

@@ -440,7 +440,7 @@ fn more(leaves: u64, than: u64) -> f64 {
 }
 
 impl Clusters {
-    /// Returns the classes of a table. None if all base classes together do not satisfy the requirements.
+    /// Returns the classes of a table: none if all base classes together do not satisfy the requirements.
     fn partition(&self, problem: &Problem<'_>) -> Result<Partition> {
         let Problem { table, requirements, .. } = *problem;
         let all: Vec<u32> = (0u32..).take(table.base().len()).collect();

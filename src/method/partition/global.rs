@@ -6,8 +6,10 @@
 //!
 //! # Contract
 //! A value of such a column shows the same text in every class: the label of its level, or, where the column shows intervals,
-//! the interval around the released values that have this label. The levels are those that the policy allows, so a `min_level`
-//! holds. What the method promises holds within a group.
+//! the interval around the released values that have this label, the set of them where the level does not keep the order, and
+//! `*` where it reaches from the least to the greatest. The levels are those that the policy allows. A `min_level` holds for
+//! labels; for a column that shows intervals it is refused, because their ends are values. What the method promises holds
+//! within a group.
 
 use std::ops::RangeInclusive;
 
@@ -205,10 +207,18 @@ pub(in crate::method) fn at_levels(
                 parts.iter().flat_map(|part| &part.classes).map(|class| code(*class)).collect();
             kept.sort_unstable();
             kept.dedup();
-            kept.into_iter().for_each(|value| values[labels[value as usize] as usize].push(value));
-            let region = |values: Vec<u32>| match values.is_empty() {
-                true => Ok(Region::Everything),
-                false => Region::around(column, values),
+            kept.iter().for_each(|value| values[labels[*value as usize] as usize].push(*value));
+            let region = |values: Vec<u32>| match (values.first(), values.last()) {
+                (Some(first), Some(last)) => {
+                    let between = kept.iter().filter(|code| (first..=last).contains(code)).count();
+                    // A level such as the day of the week does not keep the order.
+                    if between > values.len() {
+                        Ok(Region::Set(values.into()))
+                    } else {
+                        Region::around(column, values)
+                    }
+                }
+                _ => Ok(Region::Everything),
             };
             values.into_iter().map(region).collect::<Result<_>>()?
         } else {

@@ -10,8 +10,8 @@ use crate::method::Problem;
 use crate::model::min_size;
 use crate::progress::Silent;
 
-/// The classes of a table, by the numbers of its base classes, and the number of classes that were judged. None if all base
-/// classes together do not satisfy the requirements.
+/// The classes of a table, by the numbers of its base classes, and the number of classes that were judged. No classes if
+/// all base classes together do not satisfy the requirements.
 pub(super) type Partition = (Vec<Vec<u32>>, u64);
 
 /// Cuts the table until parts have at most `most` base classes or no cut is found, and partitions each of them. The classes are

@@ -406,7 +406,8 @@ proptest! {
         let problem = Problem { limit, ends, ..problem(&table, &requirements) };
         let mut options = Options { global: global.clone(), ..options(&table) };
         for column in &global {
-            options.ranges[*column] = min_level..=table.columns()[*column].height();
+            let of_column = &table.columns()[*column];
+            options.ranges[*column] = if of_column.has_intervals() { 0 } else { min_level }..=of_column.height();
         }
         let mut union = Union::new(&table, &requirements).unwrap();
         let all_hold = union.holds(&all_of(&table));
