@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """What do the methods keep of real tables?
 
-    python3 benches/methods.py        KANON: the program ($CARGO_TARGET_DIR/release/kanon); KANON_SHARED: ../shared
+    python3 benches/methods.py [TABLE]   KANON: the program ($CARGO_TARGET_DIR/release/kanon); KANON_SHARED: ../shared
 
 Runs `kanon search --compare` on the shipped visits (people counted, 2-diversity, at most 5 % suppressed) and on UCI Adult
 as pyCANON ships it (32,561 rows, ten quasi-identifiers, 2-diversity, at most 5 % suppressed, no hierarchies but ranges of
 ages), each for k = 5 and 10 by `granularity_mean`, and prints a Markdown table. Adult is compared under
-`[output] ends = "cuts"`, too. The errors are those of random counts, see `src/measure/utility/`.
+`[output] ends = "cuts"`, too, and under the policy that `kanon init` proposes, with all undecided columns left out. TABLE names one of
+the four. The errors are those of random counts, see `src/measure/utility/`.
 """
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -41,7 +43,14 @@ def compare(table, policy, folder, k, ends):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["methods"]
 
 
+def proposed(table):
+    policy = subprocess.run([KANON, "init", table], check=True, capture_output=True, text=True).stdout
+    policy = policy.replace('"?"', '"text"').replace("# rows_are_individuals", "rows_are_individuals")
+    return "".join(line for line in policy.splitlines(True) if not line.startswith(("#", "method = ")))
+
+
 def main():
+    adult = SHARED / "data" / "adult_full" / "adult.csv"
     print(
         "| table | k | method | `granularity_mean` | discernibility | average class size | information, of a column"
         " | of two | median error | suppressed rows | search, s |"
@@ -53,9 +62,11 @@ def main():
             (folder / file.name).write_bytes(file.read_bytes())
         tables = [
             ("visits", ROOT / "data" / "visits.parquet", (ROOT / "data" / "visits.toml").read_text(), "values"),
-            ("Adult", SHARED / "data" / "adult_full" / "adult.csv", ADULT, "values"),
-            ("Adult, cuts", SHARED / "data" / "adult_full" / "adult.csv", ADULT, "cuts"),
+            ("Adult", adult, ADULT, "values"),
+            ("Adult, cuts", adult, ADULT, "cuts"),
+            ("Adult, init", adult, proposed(adult), "values"),
         ]
+        tables = [table for table in tables if table[0] in (sys.argv[1:] or [table[0]])]
         for name, table, policy, ends in tables:
             for k in (5, 10):
                 for row in compare(table, policy, folder, k, ends):

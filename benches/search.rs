@@ -139,7 +139,7 @@ fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     let (resources, stop) = (Resources { threads: 1, memory: 1 << 30, spill: None }, CancelToken::default());
     let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?.block_on(async {
-        let loaded = open(&resources, &input, said, &Folder(data)).await?;
+        let loaded = open(&run, &input, said, &Folder(data)).await?;
         let classes = release::load(&run, &loaded).await?;
         Ok(Profiled { schema: loaded.schema().clone(), classes })
     })

@@ -38,6 +38,8 @@ pub enum Kind {
     Number,
     /// Any numbers.
     Numbers,
+    /// Any words.
+    Words,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A list with one entry of this kind per level, finest first, and at least one; in a SQL call, the entry alone.
@@ -104,6 +106,7 @@ impl Kind {
             Kind::Share => "a number from 0 to 1".into(),
             Kind::Number => "a number".into(),
             Kind::Numbers => "a list of numbers".into(),
+            Kind::Words => "a list of texts".into(),
             Kind::Levels(entry) => {
                 format!("a list with one entry per level, finest first, each {}", entry.range())
             }
@@ -133,6 +136,7 @@ impl Kind {
             (Kind::Share, Setting::Number(value)) => *value >= Decimal::integer(0) && *value <= one,
             (Kind::Number, Setting::Number(_)) | (Kind::File, Setting::Table(_)) => true,
             (Kind::Numbers, Setting::List(all)) => all.iter().all(|one| Kind::Number.allows(one)),
+            (Kind::Words, Setting::List(all)) => all.iter().all(|one| matches!(one, Setting::Word(_))),
             (Kind::Choice(words), Setting::Word(word)) => words.contains(&&**word),
             (Kind::File, Setting::Word(name)) => !name.is_empty(),
             _ => false,
@@ -176,6 +180,7 @@ impl Setting {
         match kind {
             Kind::Choice(_) | Kind::File => Ok(Self::Word(text.to_owned().into())),
             Kind::Levels(entry) => Self::parse(text, *entry).map(|one| Self::List(vec![one])),
+            Kind::Words => Ok(Self::List(vec![Self::Word(text.to_owned().into())])),
             Kind::Numbers => text.split(',').map(Decimal::parse).collect::<Result<Vec<_>>>().map(Self::from),
             Kind::Count | Kind::AtLeastOne | Kind::Positive | Kind::Share | Kind::Number => {
                 Decimal::parse(text).map(Self::Number)
@@ -368,6 +373,15 @@ impl Settings {
     /// An internal error if the row has no such word.
     pub fn word(&self, name: &str) -> Result<&str> {
         self.set(name)?.word()
+    }
+
+    /// Returns the words of the parameter `name`; `None` if it is left out.
+    ///
+    /// # Errors
+    /// An internal error if it is set to something else.
+    pub fn some_words(&self, name: &str) -> Result<Option<Vec<String>>> {
+        let words = |all: &Setting| all.list()?.iter().map(|word| word.word().map(str::to_owned)).collect();
+        self.get(name).map(words).transpose()
     }
 
     /// Returns the entries of the parameter `name`.

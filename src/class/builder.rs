@@ -15,7 +15,7 @@ use super::packing::Packing;
 use super::roll_up::{Scratch, roll_up};
 use super::{Budget, ClassTable, Held, Individuals, QuasiColumn, too_many_classes};
 use crate::error::{Error, Result};
-use crate::generalize::{Hierarchy, Value};
+use crate::generalize::Hierarchy;
 use crate::model::{Distribution, ValueCount};
 
 /// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers, the counted
@@ -337,13 +337,6 @@ fn in_order(entries: &[u64], words: usize) -> Result<Vec<u32>> {
 
 /// Lists the values that no level covers, for the error of a user who asked to see them.
 fn uncovered(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<String> {
-    for level in hierarchy.levels() {
-        let places = level.uncovered(values)?;
-        if !places.is_empty() {
-            let texts =
-                places.iter().map(|place| Ok(Value::read(values, *place)?.text_form().unwrap_or_default()));
-            return Ok(format!(": {}", texts.collect::<Result<Vec<_>>>()?.join(", ")));
-        }
-    }
-    Ok(String::new())
+    let texts = hierarchy.uncovered(values)?;
+    Ok(if texts.is_empty() { String::new() } else { format!(": {}", texts.join(", ")) })
 }

@@ -42,7 +42,7 @@ impl<'a> GrowingRegion<'a> {
     pub fn new(column: &'a EncodedColumn) -> Result<Self> {
         let shown = if column.has_intervals() {
             Shown::Interval { has_null: false, ends: None }
-        } else if column.height() > 1 {
+        } else if column.shows_labels() {
             let levels = (0..=column.height()).map(|level| column.map(0, level)).collect::<Result<_>>()?;
             Shown::Label { levels, shared: None }
         } else {

@@ -159,7 +159,7 @@ impl Region {
                 _ => Self::Interval { first, last },
             });
         }
-        if codes.len() > 1 && column.height() > 1 {
+        if codes.len() > 1 && column.shows_labels() {
             for level in 1..column.height() {
                 let labels = column.map(0, level)?;
                 let code = labels[first as usize];
@@ -250,7 +250,8 @@ impl<'a> LabelTexts<'a> {
     pub(super) fn of(column: &'a EncodedColumn) -> Result<Self> {
         let mut labels: HashMap<String, Option<(usize, u32)>> = HashMap::new();
         // Numbers and dates in their natural order show no labels.
-        let levels = 0..if column.has_intervals() { 0 } else { column.height() };
+        let shown = if column.shows_labels() { column.height() } else { 1 };
+        let levels = 0..if column.has_intervals() { 0 } else { shown };
         for level in levels.rev() {
             let texts = text_forms(column.level(level).labels())?;
             for (text, code) in texts.iter().zip(0u32..) {
@@ -304,7 +305,9 @@ impl<'a> LabelTexts<'a> {
         match label {
             // NULL stands alone below the top.
             Value::Null => Ok(Region::Label { level: 0, code: 0 }),
-            Value::Text(text) => match self.labels.get(&text) {
+            // A label above level 0 shows the set of its values where labels do not show.
+            Value::Text(text) => match self.labels.get(&text).filter(|_| level == 0 || column.shows_labels())
+            {
                 Some(Some((level, code))) => Ok(Region::Label { level: *level, code: *code }),
                 _ if level == 0 => Ok(Region::Set([code].into())),
                 _ => Region::Set(with_label()?.into()).canonical(self),
@@ -332,6 +335,11 @@ impl EncodedColumn {
 
     pub(crate) fn has_intervals(&self) -> bool {
         self.hierarchy().has_intervals()
+    }
+
+    /// Returns whether several values show a label of the hierarchy; in other columns without intervals they show a set.
+    pub(crate) fn shows_labels(&self) -> bool {
+        self.height() > 1 && !self.hierarchy().is_merged() && !self.has_intervals()
     }
 
     /// Returns the label of the values from one code to another one, both above NULL's.

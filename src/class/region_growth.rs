@@ -28,7 +28,7 @@ impl Region {
             Self::OrMissing { first, last } => {
                 Self::OrMissing { first: code.min(*first), last: code.max(*last) }
             }
-            Self::Label { level, code: label } if column.height() > 1 => {
+            Self::Label { level, code: label } if column.shows_labels() => {
                 match shared_level(column, *level, *label, code) {
                     (level, _) if level == column.height() => Self::Everything,
                     (level, code) => Self::Label { level, code },
@@ -47,7 +47,7 @@ impl Region {
     pub(crate) fn leaves_with(&self, column: &EncodedColumn, code: u32) -> u64 {
         match self {
             Self::Set(codes) => codes.len() as u64 + u64::from(codes.binary_search(&code).is_err()),
-            Self::Label { level: 0, code: one } if column.height() <= 1 => 1 + u64::from(*one != code),
+            Self::Label { level: 0, code: one } if !column.shows_labels() => 1 + u64::from(*one != code),
             Self::Label { level, code: label } => match shared_level(column, *level, *label, code) {
                 (level, _) if level == column.height() => column.leaves(),
                 (level, label) => column.level(level).leaves()[label as usize],

@@ -55,7 +55,7 @@ impl Check {
         let policy = self.columns.open(|| Ok(Vec::new()))?;
         let input = Input::find(&self.input)?;
         run.progress.begin(Phase::Profile, 0);
-        let loaded = open(run.resources, &input, &policy.spec, &policy.folder).await?;
+        let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         let models = if models.is_empty() { &loaded.policy.requirements } else { &models };
         let sensitive = looked_at(models, &loaded, &names)?;

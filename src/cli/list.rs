@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Done;
 use crate::doc::Doc;
 use crate::error::Result;
-use crate::generalize::GENERALIZERS;
+use crate::generalize::{GENERALIZERS, merge};
 use crate::known::KNOWN;
 use crate::measure::{LOSSES, RISKS};
 use crate::method::{METHODS, MethodRow};
@@ -24,7 +24,7 @@ pub(crate) struct List {}
 impl List {
     pub(super) fn run(self) -> Result<Done> {
         let tables: [(&str, Vec<&Doc>); 7] = [
-            ("generalizers", GENERALIZERS.iter().map(|row| row.doc).collect()),
+            ("generalizers", GENERALIZERS.iter().map(|row| row.doc).chain([merge::DOC]).collect()),
             ("known_hierarchies", KNOWN.iter().map(|row| row.doc).collect()),
             ("models", MODELS.iter().map(|row| row.doc).collect()),
             ("losses", LOSSES.iter().map(|row| row.doc()).collect()),

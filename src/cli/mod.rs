@@ -3,6 +3,7 @@
 
 mod check;
 mod generate;
+mod hierarchy;
 mod init;
 mod link;
 mod list;
@@ -84,6 +85,7 @@ enum Command {
     Risk(risk::Risk),
     Link(link::Link),
     Sql(sql::Sql),
+    Hierarchy(hierarchy::Hierarchy),
     List(list::List),
     Generate(generate::Generate),
 }
@@ -228,6 +230,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
         Command::Sql(sql) => sql.run(run, format, listening).await,
+        Command::Hierarchy(hierarchy) => hierarchy.run(run, format).await,
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(run).await,
     }

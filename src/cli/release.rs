@@ -247,7 +247,7 @@ fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
     let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
     let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
     match text.as_slice() {
-        [] => "nothing: all released values are unchanged".to_owned(),
+        [] => "nothing: every column is at level 0".to_owned(),
         [(first, share), others @ ..] => {
             let others: String = others.iter().map(|(name, share)| format!(", {name} {share}")).collect();
             let all = if some_suppressed { "; a suppressed row counts as 100 %" } else { "" };
@@ -302,7 +302,8 @@ pub(super) fn level_text(level: &LevelRecord) -> String {
         "date" => argument,
         "prefix" => format!("{} {argument}", if is_last { "last" } else { "first" }),
         "known" => known::level_name(by).map_or(argument, str::to_owned),
-        _ if by.is_of_file() => format!("level {level} of {of}"),
+        _ if by.is_of_file() || (by.is_of_merge() && *level > 0) => format!("level {level} of {of}"),
+        _ if by.is_of_merge() => "as is or other".to_owned(),
         name => format!("{name} {argument}"),
     };
     let is_said = |key: &str| key == "side" || (name == "known" && key == "level");

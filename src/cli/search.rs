@@ -56,7 +56,7 @@ impl Search {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = PolicyFile::open(&self.policy)?;
         let input = Input::find(&self.input)?;
-        let loaded = open(run.resources, &input, &policy.spec, &policy.folder).await?;
+        let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         each_counts_once(run, &loaded).await?;
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;

@@ -126,7 +126,7 @@ fn levels_text(public: &PublicRecord) -> String {
         .take(SHOWN)
         .map(|level| format!("{} ({} of {})", level_text(level), level.level, level.of));
     match text.collect::<Vec<_>>().as_slice() {
-        [] => "coarsest  nothing: all released values are unchanged\n".to_owned(),
+        [] => "coarsest  nothing: every column is at level 0\n".to_owned(),
         text => format!("coarsest  {}\n", text.join(", ")),
     }
 }

@@ -11,7 +11,7 @@ pub struct Run<'a> {
     pub stop: &'a CancelToken,
     /// The receiver of progress and notices.
     pub progress: &'a dyn Progress,
-    /// Whether errors may show values that a hierarchy does not cover. No other output ever shows a
-    /// cell.
+    /// Whether errors and `kanon hierarchy check` may show values that a hierarchy does not cover. No
+    /// other output shows a cell, except that of a query and the file that `kanon hierarchy` writes.
     pub show_values: bool,
 }

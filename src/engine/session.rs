@@ -107,24 +107,27 @@ pub fn column(name: impl Into<String>) -> Expr {
     Expr::Column(Column::from_name(name.into()))
 }
 
-/// Memory for classes, taken from the engine's pool.
-pub struct PoolBudget(MemoryReservation);
+/// Memory that is taken from the engine's pool.
+pub struct PoolBudget {
+    reservation: MemoryReservation,
+    doing: String,
+}
 
 impl PoolBudget {
-    /// Takes a budget from the session's pool; `what` names it in the pool's reports.
+    /// Takes a budget from the session's pool; `what` it is for is named in errors and in the pool's reports.
     pub fn new(session: &SessionContext, what: &str) -> Self {
         let pool: Arc<dyn MemoryPool> = Arc::clone(&session.runtime_env().memory_pool);
-        Self(MemoryConsumer::new(what).register(&pool))
+        Self { reservation: MemoryConsumer::new(what).register(&pool), doing: format!("holding the {what}") }
     }
 }
 
 impl Budget for PoolBudget {
     fn grow(&self, bytes: usize) -> Result<()> {
-        self.0.try_grow(bytes).map_err(|e| map_error(&e, "holding the classes"))
+        self.reservation.try_grow(bytes).map_err(|e| map_error(&e, &self.doing))
     }
 
     fn shrink(&self, bytes: usize) {
-        self.0.shrink(bytes);
+        self.reservation.shrink(bytes);
     }
 }
 

@@ -14,6 +14,9 @@ const CLIP: &str = "clip";
 /// The name of the generalizer by a hierarchy file.
 const FILE: &str = "hierarchy";
 
+/// The name of the generalizer by a tree that a run has made.
+const MERGE: &str = super::merge::DOC.name;
+
 /// The whole function of a level. Equal descriptors on columns of the same type mean equal
 /// functions, except for the levels of hierarchy files, whose labels only the file has.
 ///
@@ -70,9 +73,19 @@ impl Descriptor {
         Self::new(FILE).with(level)
     }
 
+    /// Describes a level of a tree that `merge` made.
+    pub(crate) fn of_merge(level: usize) -> Self {
+        Self::new(MERGE).with(level)
+    }
+
     /// Returns whether the level is one of a hierarchy file, which alone has its labels.
     pub fn is_of_file(&self) -> bool {
         self.generalizer == FILE
+    }
+
+    /// Returns whether the level is one of a tree that `merge` made, which only the private record has.
+    pub fn is_of_merge(&self) -> bool {
+        self.generalizer == MERGE
     }
 
     /// Returns whether the level may have no label for a value, because its values are on a list: of

@@ -2,7 +2,9 @@
 //!
 //! `f(v) = column i of v's row`. A file has one row per value: the value, then its labels, finest
 //! first (`divorced;was married;*`). This is the value generalization hierarchy of
-//! [`papers::SWEENEY_2002`].
+//! [`papers::SWEENEY_2002`]. Files are CSV, such as those of ARX, or Parquet; a Parquet file of
+//! exactly the columns `value`, `level` and `label` has one row for each value and level instead,
+//! with levels counted from 1 (rows of level 0, the value itself, are skipped).
 //!
 //! # Contract
 //! Any type in, matched on its [text form](Value::text_form) exactly (no trimming, no case
@@ -36,7 +38,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::hierarchy_file::check;
 pub use super::hierarchy_file::{
-    csv_of_batches, csv_of_rows, has_open_quote, is_table, parse_csv, parse_table, table_of_batches,
+    csv_of_batches, csv_of_rows, first_cell, has_open_quote, is_table, parse_csv, parse_table,
+    table_of_batches,
 };
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Descriptor, Generalizer, GeneralizerRow, Value, text_forms};
@@ -68,7 +71,7 @@ pub const ROW: GeneralizerRow = GeneralizerRow {
 fn levels(settings: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
     let rows = settings.table("file")?.rows();
     check(rows, |row| format!("row {}", row + 1))?;
-    let table = Arc::new(Table::new(rows)?);
+    let table = Arc::new(Table::new(rows, None)?);
     let top = match table.levels.last().map(|level| level.leaves.keys().collect::<Vec<_>>()).as_deref() {
         Some([label]) => Some((*label).clone()),
         _ => None,
@@ -81,7 +84,16 @@ fn levels(settings: &Settings) -> Result<Vec<Arc<dyn Generalizer>>> {
     Ok((1..=last).map(level).collect())
 }
 
-/// A checked hierarchy file.
+/// Returns the levels of a checked tree of [`merge`](super::merge), whose first labels are those of level 0.
+pub(super) fn merged_levels(rows: &[Vec<String>], other: &'static str) -> Result<Vec<Arc<dyn Generalizer>>> {
+    let table = Arc::new(Table::new(rows, Some(other))?);
+    let level = |level| {
+        Arc::new(HierarchyLevel { level, table: Arc::clone(&table), top: None }) as Arc<dyn Generalizer>
+    };
+    Ok((1..=table.levels.len()).map(level).collect())
+}
+
+/// A checked hierarchy file, or a tree of [`merge`](super::merge).
 struct Table {
     /// The row number of each value, for columns: depth first through the tree, siblings in the order
     /// of their first lines in the file.
@@ -90,6 +102,8 @@ struct Table {
     levels: Vec<Labels>,
     /// All labels of each value, for one value at a time and for comparing tables.
     paths: BTreeMap<String, Vec<String>>,
+    /// The value whose labels all values without a row have. Only a tree of `merge` has one.
+    other: Option<&'static str>,
 }
 
 struct Labels {
@@ -101,7 +115,7 @@ struct Labels {
 
 impl Table {
     /// Creates the table from [checked](check) rows.
-    fn new(rows: &[Vec<String>]) -> Result<Self> {
+    fn new(rows: &[Vec<String>], other: Option<&'static str>) -> Result<Self> {
         let rows = depth_first(rows);
         let paths = rows
             .iter()
@@ -118,7 +132,17 @@ impl Table {
             labels().for_each(|label| *leaves.entry(label.clone()).or_insert(0) += 1);
             Labels { of_rows: StringViewArray::from_iter_values(labels()), leaves }
         });
-        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers })
+        Ok(Self { levels: levels.collect(), paths: paths.collect(), rows: numbers, other })
+    }
+
+    /// Returns the row with a value's labels.
+    fn row(&self, value: &str) -> Option<u32> {
+        self.rows.get(value).or_else(|| self.rows.get(self.other?)).copied()
+    }
+
+    /// Returns a value's labels.
+    fn path(&self, value: &str) -> Option<&Vec<String>> {
+        self.paths.get(value).or_else(|| self.paths.get(self.other?))
     }
 }
 
@@ -167,6 +191,17 @@ impl HierarchyLevel {
         Arc::ptr_eq(&self.table, &other.table) || self.table.paths == other.table.paths
     }
 
+    fn not_covered(&self, count: usize) -> Error {
+        if self.table.other.is_some() {
+            return Error::data("the input has changed since its values were counted");
+        }
+        Error::data(plural(
+            count as u64,
+            "distinct value is not in the hierarchy file; add a line for it",
+            "distinct values are not in the hierarchy file; add a line for each",
+        ))
+    }
+
     fn labels(&self) -> Result<&Labels> {
         let index = self.level.checked_sub(1);
         index
@@ -186,17 +221,13 @@ fn plain_texts(values: &ArrayRef) -> Result<StringViewArray> {
     }
 }
 
-fn not_covered(count: usize) -> Error {
-    Error::data(plural(
-        count as u64,
-        "distinct value is not in the hierarchy file; add a line for it",
-        "distinct values are not in the hierarchy file; add a line for each",
-    ))
-}
-
 impl Generalizer for HierarchyLevel {
     fn descriptor(&self) -> Descriptor {
-        if self.is_top() { Descriptor::suppress() } else { Descriptor::of_file(self.level) }
+        match self.table.other {
+            _ if self.is_top() => Descriptor::suppress(),
+            Some(_) => Descriptor::of_merge(self.level - 1),
+            None => Descriptor::of_file(self.level),
+        }
     }
 
     fn is_top(&self) -> bool {
@@ -213,10 +244,10 @@ impl Generalizer for HierarchyLevel {
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let texts = plain_texts(values)?;
-        let rows: UInt32Array = texts.iter().map(|text| self.table.rows.get(text?).copied()).collect();
+        let rows: UInt32Array = texts.iter().map(|text| self.table.row(text?)).collect();
         if rows.null_count() > texts.null_count() {
-            let missing = texts.iter().flatten().filter(|text| !self.table.rows.contains_key(*text));
-            return Err(not_covered(missing.collect::<HashSet<&str>>().len()));
+            let missing = texts.iter().flatten().filter(|text| self.table.row(text).is_none());
+            return Err(self.not_covered(missing.collect::<HashSet<&str>>().len()));
         }
         if let Some(top) = &self.top {
             return Ok(Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(top, values.len()))));
@@ -229,7 +260,7 @@ impl Generalizer for HierarchyLevel {
         let Some(text) = value.text_form() else {
             return Ok(self.top.clone().map_or(Value::Null, Value::Text));
         };
-        let path = self.table.paths.get(&text).ok_or_else(|| not_covered(1))?;
+        let path = self.table.path(&text).ok_or_else(|| self.not_covered(1))?;
         let label =
             path.get(self.level - 1).ok_or_else(|| Error::internal("hierarchy: a value has no label"))?;
         Ok(Value::Text(label.clone()))
@@ -256,13 +287,13 @@ impl Generalizer for HierarchyLevel {
 
     fn uncovered(&self, values: &ArrayRef) -> Result<Vec<usize>> {
         let texts = plain_texts(values)?;
-        let missing = |text: Option<&str>| text.is_some_and(|text| !self.table.rows.contains_key(text));
+        let missing = |text: Option<&str>| text.is_some_and(|text| self.table.row(text).is_none());
         Ok(texts.iter().enumerate().filter(|(_, text)| missing(*text)).map(|(row, _)| row).collect())
     }
 
     fn leaf_positions(&self, values: &ArrayRef) -> Result<Option<UInt32Array>> {
         let texts = plain_texts(values)?;
-        Ok(Some(texts.iter().map(|text| self.table.rows.get(text?).copied()).collect()))
+        Ok(Some(texts.iter().map(|text| self.table.row(text?)).collect()))
     }
 
     fn all_leaves(&self) -> Option<u64> {

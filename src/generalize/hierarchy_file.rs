@@ -6,7 +6,7 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use hashbrown::HashMap;
 
-use super::Value;
+use super::{Value, tidy_hierarchy};
 use crate::error::{Error, Result};
 use crate::parameter::TextTable;
 use crate::plural::plural;
@@ -18,7 +18,9 @@ pub fn is_table(name: &str) -> bool {
 }
 
 /// Reads a hierarchy from any table: its columns are the value and its labels, finest first,
-/// whatever their names. TextTable count by their [text form](Value::text_form).
+/// whatever their names. Cells count by their [text form](Value::text_form). A table of exactly the
+/// columns `value`, `level` and `label` is tidy instead: it has one row for each value and level,
+/// counted from 1.
 ///
 /// No cell may be NULL: NULL needs no row, because it has its place at every level, and a missing
 /// label is not a label.
@@ -38,6 +40,12 @@ pub fn table_of_batches(batches: &[RecordBatch]) -> Result<TextTable> {
                 plural(nulls as u64, "NULL", "NULLs")
             )));
         }
+    }
+    if let Some(columns) = schema.as_ref().and_then(|schema| tidy_hierarchy::columns_of(schema)) {
+        let wide = tidy_hierarchy::wide(batches, columns)?;
+        let place = |row| wide.first_rows.get(row).map_or_else(String::new, |first| format!("row {first}"));
+        check(&wide.rows, place)?;
+        return Ok(wide.rows.into());
     }
     let mut rows: Vec<Vec<String>> = Vec::new();
     for batch in batches {
@@ -104,7 +112,28 @@ pub fn parse_table(text: &str) -> Result<TextTable> {
     parse(text, None)
 }
 
+/// Returns the first cell of a hierarchy file: the name of its column, if the file has a header.
+///
+/// # Errors
+/// A policy error when the text is not CSV.
+pub fn first_cell(text: &str) -> Result<Option<String>> {
+    Ok(evenly_divided(text)?.into_iter().next().and_then(|first| first.cells.into_iter().next()))
+}
+
 fn parse(text: &str, header: Option<&str>) -> Result<TextTable> {
+    let mut records = evenly_divided(text)?;
+    if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| Some(cell.as_str()) == header)
+    {
+        records.remove(0);
+    }
+    let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
+        records.into_iter().map(|record| (record.line, record.cells)).unzip();
+    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
+    Ok(rows.into())
+}
+
+/// Divides a text at the delimiter that gives every line the same number of columns.
+fn evenly_divided(text: &str) -> Result<Vec<Record>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // Quotes that one delimiter leaves open may be closed with the other.
     let (by_semicolon, by_comma) = match (records(text, b';'), records(text, b',')) {
@@ -120,15 +149,7 @@ fn parse(text: &str, header: Option<&str>) -> Result<TextTable> {
         (false, false) => by_semicolon.is_empty() || !by_comma.is_empty() && !several(&by_semicolon),
         (by_semicolon, _) => !by_semicolon,
     };
-    let mut records = if choose_comma { by_comma } else { by_semicolon };
-    if records.first().and_then(|first| first.cells.first()).is_some_and(|cell| Some(cell.as_str()) == header)
-    {
-        records.remove(0);
-    }
-    let (lines, rows): (Vec<u64>, Vec<Vec<String>>) =
-        records.into_iter().map(|record| (record.line, record.cells)).unzip();
-    check(&rows, |row| lines.get(row).map_or_else(String::new, |line| format!("line {line}")))?;
-    Ok(rows.into())
+    Ok(if choose_comma { by_comma } else { by_semicolon })
 }
 
 struct Record {

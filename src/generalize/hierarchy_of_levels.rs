@@ -22,6 +22,7 @@ pub struct Hierarchy {
     input_type: DataType,
     output_type: DataType,
     levels: Vec<Arc<dyn Generalizer>>,
+    is_merged: bool,
 }
 
 impl Hierarchy {
@@ -52,7 +53,21 @@ impl Hierarchy {
         }
         check_order(&levels)?;
         levels.insert(0, Arc::new(AsIs { text: is_text }));
-        Ok(Self { input_type: plain.clone(), output_type, levels })
+        Ok(Self { input_type: plain.clone(), output_type, levels, is_merged: false })
+    }
+
+    /// Creates the hierarchy of a tree of [`merge`](super::merge), whose levels begin with level 0.
+    ///
+    /// # Errors
+    /// A data error for types that cannot be generalized, an internal error without levels.
+    pub(crate) fn merged(input_type: &DataType, mut levels: Vec<Arc<dyn Generalizer>>) -> Result<Self> {
+        if levels.is_empty() {
+            return Err(Error::internal("hierarchy: a tree without levels"));
+        }
+        let level_0 = levels.remove(0);
+        let mut hierarchy = Self::new(input_type, levels)?;
+        hierarchy.levels[0] = level_0;
+        Ok(Self { is_merged: true, ..hierarchy })
     }
 
     /// Returns this hierarchy over numbers that are clipped first: level 0 is the number between
@@ -87,6 +102,18 @@ impl Hierarchy {
         has_order && self.levels.iter().all(|level| level.all_leaves().is_none())
     }
 
+    /// Returns whether `merge` made the levels. Then classes that show regions show sets of level-0 labels: any of these is held by
+    /// many, and a label of a run says less.
+    pub fn is_merged(&self) -> bool {
+        self.is_merged
+    }
+
+    /// Returns the level-0 label of a value if `merge` made the levels.
+    pub(super) fn merged_label(&self, value: &Value) -> Result<Option<Value>> {
+        let level_0 = self.levels.first().filter(|_| self.is_merged());
+        level_0.map(|level| level.generalize_value(value)).transpose()
+    }
+
     /// Returns the type of every level's labels.
     pub fn output_type(&self) -> &DataType {
         &self.output_type
@@ -104,6 +131,21 @@ impl Hierarchy {
     pub fn leaf_positions(&self, values: &ArrayRef) -> Result<Option<UInt32Array>> {
         let positions = self.levels.iter().map(|level| level.leaf_positions(values).transpose());
         positions.flatten().next().transpose()
+    }
+
+    /// Returns the text forms of the values that some level does not cover.
+    ///
+    /// # Errors
+    /// The errors of [`Generalizer::uncovered`].
+    pub fn uncovered(&self, values: &ArrayRef) -> Result<Vec<String>> {
+        for level in &self.levels {
+            let places = level.uncovered(values)?;
+            if !places.is_empty() {
+                let text = |place| Ok(Value::read(values, place)?.text_form().unwrap_or_default());
+                return places.into_iter().map(text).collect();
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Returns the number of the top level, H in the formulae.

@@ -17,6 +17,8 @@ mod decimal_steps;
 mod descriptor;
 mod hierarchy_file;
 mod hierarchy_of_levels;
+pub mod hierarchy_rows;
+pub mod hierarchy_shape;
 #[cfg(test)]
 mod known_tests;
 #[cfg(test)]
@@ -24,6 +26,7 @@ mod laws_tests;
 mod naive_bounds;
 pub mod region_label;
 mod restore;
+mod tidy_hierarchy;
 pub mod value;
 mod zone;
 
@@ -33,6 +36,7 @@ pub mod date;
 pub mod floor;
 pub mod hierarchy;
 pub mod known;
+pub mod merge;
 pub mod prefix;
 pub mod range;
 pub mod suppress;

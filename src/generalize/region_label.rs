@@ -38,6 +38,7 @@ use super::hierarchy_of_levels::ClippedText;
 use super::value::ticks_per_second;
 use super::{Hierarchy, Value};
 use crate::error::Result;
+use crate::known::OTHER;
 
 const EVERYTHING: &str = "*";
 const OR_MISSING: &str = " or missing";
@@ -290,7 +291,10 @@ impl RegionLabel {
         let (body, or_missing) = text.strip_suffix(OR_MISSING).map_or((text, false), |body| (body, true));
         let values = match members(body) {
             Some(all) => {
-                all.iter().map(|one| value_of(one, data_type)).collect::<Option<_>>().map(Values::Set)
+                // Only the label of merged values is a member and no value of the column.
+                let other = |one: &String| (one == OTHER).then(|| Value::Text(one.clone()));
+                let value = |one: &String| value_of(one, data_type).or_else(|| other(one));
+                all.iter().map(value).collect::<Option<_>>().map(Values::Set)
             }
             None if data_type.is_string() => None,
             None if *data_type == DataType::Boolean => value_of(body, data_type).map(Values::One),
@@ -313,7 +317,11 @@ impl RegionLabel {
             (Self::Values { or_missing, .. }, Value::Null) => return Ok(*or_missing),
             (Self::Values { values, .. }, _) => values,
         };
-        let against = |other: &Value| compare(value, other);
+        let merged = hierarchy.merged_label(value)?.map(|label| label.text_form());
+        let against = |other: &Value| match &merged {
+            Some(label) => (*label == other.text_form()).then_some(Ordering::Equal),
+            None => compare(value, other),
+        };
         Ok(match values {
             Values::One(one) => against(one) == Some(Ordering::Equal),
             Values::Set(all) => all.iter().any(|one| against(one) == Some(Ordering::Equal)),
@@ -332,8 +340,8 @@ impl RegionLabel {
                 is_within(low, Ordering::Greater) && is_within(high, Ordering::Less)
             }
             Values::Label(text) => {
-                let below_top = hierarchy.levels().split_last().map_or(&[][..], |(_, below)| below);
-                for level in below_top {
+                let shown = if merged.is_some() { 1 } else { hierarchy.height() };
+                for level in hierarchy.levels().iter().take(shown) {
                     if level.generalize_value(value)?.text_form().as_deref() == Some(text) {
                         return Ok(true);
                     }

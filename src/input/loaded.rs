@@ -8,7 +8,8 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::Input;
 use super::days_since::{days_since, plain_days_since};
 use super::infer_types::Typing;
-use crate::engine::Resources;
+use super::merged::{self, RowsToCount};
+use crate::engine::Run;
 use crate::error::Result;
 use crate::policy::{Files, Policy, PolicySpec};
 
@@ -43,31 +44,27 @@ impl Loaded {
 ///
 /// # Errors
 /// Data errors for the input, policy errors for the policy.
-pub async fn open(
-    resources: &Resources,
-    input: &Input,
-    spec: &PolicySpec,
-    files: &dyn Files,
-) -> Result<Loaded> {
-    open_typed(resources, input, spec, files, Typing::Columnar).await
+pub async fn open(run: &Run<'_>, input: &Input, spec: &PolicySpec, files: &dyn Files) -> Result<Loaded> {
+    open_typed(run, input, spec, files, Typing::Columnar).await
 }
 
 /// Opens the input like [`open`]; `typing` selects the code that reads texts of untyped formats and
 /// days since other dates.
 pub(crate) async fn open_typed(
-    resources: &Resources,
+    run: &Run<'_>,
     input: &Input,
     spec: &PolicySpec,
     files: &dyn Files,
     typing: Typing,
 ) -> Result<Loaded> {
-    let session = resources.session()?;
+    let session = run.resources.session()?;
     let table = input.table_typed(&session, spec.csv(), &|name| spec.csv_type(name), typing).await?;
     let relative = spec.relative_columns(table.schema().as_arrow())?;
     let table = match typing {
         Typing::Columnar => days_since(table, &relative)?,
         Typing::Plain => plain_days_since(table, &relative)?,
     };
-    let policy = spec.resolve(table.schema().as_arrow(), files)?;
+    let counted = RowsToCount { session: &session, table: &table, rows: None };
+    let policy = merged::resolve(spec, table.schema().as_arrow(), files, &counted, run.stop).await?;
     Ok(Loaded { session, table, policy: Arc::new(policy) })
 }

@@ -1,11 +1,13 @@
 //! The input: files and folders as one table of canonical columns, and the policy resolved against
 //! it.
 
+pub mod column_values;
 pub(crate) mod days_since;
 pub mod files;
 pub mod hierarchy_files;
 pub(crate) mod infer_types;
 mod loaded;
+pub(crate) mod merged;
 mod plain_values;
 mod read_arrow;
 pub(crate) mod read_csv;

@@ -22,6 +22,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"country\" }",
         paper: None,
     },
+    words: &["country", "countries", "nation", "national*", "citizen*", "origin"],
     levels: &["subregion", "continent"],
     input: Input::Text,
     source: "ISO 3166-1 codes and English names, 2024",

@@ -19,6 +19,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"email\" }",
         paper: None,
     },
+    words: &[],
     levels: &["domain", "top_level_domain"],
     input: Input::Text,
     source: "e-mail addresses",

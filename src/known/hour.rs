@@ -20,6 +20,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"hour\" }",
         paper: None,
     },
+    words: &["hour", "time"],
     levels: &["hour", "part_of_day"],
     input: Input::Hour,
     source: "times of the day",

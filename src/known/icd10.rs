@@ -24,6 +24,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"icd10\" }",
         paper: None,
     },
+    words: &["icd*", "diagnos*", "dx", "disease*", "cause*"],
     levels: &["category", "block", "chapter"],
     input: Input::Text,
     source: "ICD-10 of the WHO, 2019",

@@ -20,6 +20,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"ip\" }",
         paper: None,
     },
+    words: &[],
     levels: &["subnet", "site", "provider"],
     input: Input::Text,
     source: "IPv4 and IPv6 addresses",

@@ -18,6 +18,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"isced\" }",
         paper: None,
     },
+    words: &["isced", "educat*", "attainment"],
     levels: &["attainment"],
     input: Input::TextOrIntegers(1),
     source: "the levels 0 to 8 of ISCED 2011",

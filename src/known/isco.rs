@@ -19,6 +19,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"isco\" }",
         paper: None,
     },
+    words: &["isco", "occupation*", "job*", "profession*"],
     levels: &["minor_group", "sub_major_group", "major_group"],
     input: Input::Text,
     source: "codes of the groups of ISCO-08",

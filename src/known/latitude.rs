@@ -17,6 +17,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"latitude\" }",
         paper: None,
     },
+    words: &["lat", "latitude"],
     levels: LEVELS,
     input: Input::TextOrNumbers,
     source: "decimal degrees from -90 to 90",

@@ -19,6 +19,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"life_stage\" }",
         paper: None,
     },
+    words: &["age", "ages"],
     levels: &["five_years", "stage", "broad"],
     input: Input::TextOrIntegers(1),
     source: "ages from 0 to 130 in years",

@@ -17,6 +17,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"longitude\" }",
         paper: None,
     },
+    words: &["lon", "lng", "longitude"],
     levels: LEVELS,
     input: Input::TextOrNumbers,
     source: "decimal degrees from -180 to 180",

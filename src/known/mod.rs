@@ -1,10 +1,10 @@
 //! Hierarchies that come with the tool: countries, states, codes, dates, addresses.
 //!
-//! Each file is one hierarchy, and each row of [`KNOWN`] names one: its documentation, the names of
-//! its levels, the values that it reads and the rule from a value's text to its labels. The
-//! generalizer [`generalize::known`](crate::generalize::known) makes levels of them, and a policy
-//! chooses one with `hierarchy = { known = "country" }`. `data/README.md` states the origin of every
-//! list.
+//! Each file is one hierarchy, and each row of [`KNOWN`] names one: its documentation, the words
+//! in the names of columns that hold its values, the names of its levels, the values that it reads
+//! and the rule from a value's text to its labels. The generalizer
+//! [`generalize::known`](crate::generalize::known) makes levels of them, and a policy chooses one
+//! with `hierarchy = { known = "country" }`. `data/README.md` states the origin of every list.
 //!
 //! Every rule keeps these promises, which the tests at the end of this file attack:
 //! - [`Rule::label`] and [`Rule::label_naively`] agree on every text;
@@ -40,6 +40,9 @@ use crate::doc::Doc;
 pub struct KnownRow {
     /// Name and documentation.
     pub doc: &'static Doc,
+    /// The words in the names of columns for which `kanon init` tries it; `*` is any ending of a
+    /// word. Without words it is never proposed.
+    pub words: &'static [&'static str],
     /// The names of the levels from level 1 on, finest first, without the top.
     pub levels: &'static [&'static str],
     /// The values that the hierarchy reads.

@@ -19,6 +19,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"naics\" }",
         paper: None,
     },
+    words: &["naics", "industry", "sector"],
     levels: &["industry", "industry_group", "subsector", "sector"],
     input: Input::TextOrIntegers(1),
     source: "codes of the sectors of NAICS 2022",

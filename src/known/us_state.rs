@@ -18,6 +18,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"us_state\" }",
         paper: None,
     },
+    words: &["state"],
     levels: &["division", "region"],
     input: Input::Text,
     source: "postal codes and names of US states",

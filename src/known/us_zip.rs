@@ -26,6 +26,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"us_zip\" }",
         paper: None,
     },
+    words: &[],
     levels: &["area", "state", "division", "region"],
     input: Input::TextOrIntegers(5),
     source: "ZIP codes of the US Postal Service, 2024",

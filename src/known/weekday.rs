@@ -17,6 +17,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"weekday\" }",
         paper: None,
     },
+    words: &[],
     levels: &["day", "part_of_week"],
     input: Input::Weekday,
     source: "days of the week",

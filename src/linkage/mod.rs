@@ -38,7 +38,7 @@ use crate::generalize::Descriptor;
 use crate::input::{Format, Input};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::plural::plural;
-use crate::policy::{CsvType, Files, PolicySpec};
+use crate::policy::{CsvType, Files, FilesAndTrees, PolicySpec};
 use crate::release::interval_columns::{as_texts, schema_as_texts};
 use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord, RegionColumn};
 use crate::role::Role;
@@ -128,8 +128,12 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         _ => None,
     };
     let spec = private.as_ref().map(|private| PolicySpec::parse(&private.policy)).transpose()?;
-    let own = private.as_ref().zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
+    let trees = private.as_ref().map(PrivateRecord::trees).transpose()?.unwrap_or_default();
+    let hierarchies = private.as_ref().map(|private| &private.hierarchies as &dyn Files);
+    let own = spec.as_ref().zip(hierarchies);
     let policy = attack.policy.or(own);
+    let files = policy.map(|(_, files)| FilesAndTrees { files, trees });
+    let policy = policy.zip(files.as_ref()).map(|((spec, _), files)| (spec, files as &dyn Files));
 
     let csv = attack.policy.map(|(spec, _)| spec.csv().clone()).unwrap_or_default();
     let intervals =

@@ -92,7 +92,11 @@ pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &Data
 /// Restores the level that a record describes; `text` is whether its labels are text.
 fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>> {
     by.restore(text).ok_or_else(|| {
-        Error::policy(match by.is_of_file() {
+        Error::policy(match by.is_of_file() || by.is_of_merge() {
+            true if by.is_of_merge() => format!(
+                "column `{name}` of the release is `{by}`, and only its private record says which values are merged; \
+                 put it beside the release"
+            ),
             true => format!(
                 "column `{name}` of the release is `{by}`, whose hierarchy file is not available; give the policy \
                  of the release with --policy"

@@ -76,7 +76,7 @@ pub(super) fn columns(
             (None, Regions::Labels) => {
                 return Err(Error::policy(format!(
                     "column `{name}` of the release shows labels of its hierarchy, which is not available; give the \
-                     policy of the release with --policy"
+                     policy of the release with --policy, and where values were merged put its private record beside it"
                 )));
             }
         };
@@ -109,7 +109,8 @@ struct ReleasedColumn {
     numbers: HashMap<Option<String>, u32>,
 }
 
-/// The regions that cover a value: a bit for each, and their numbers.
+/// The regions that cover a value: a bit for each, and their numbers. None where the assignment decides.
+#[derive(Default)]
 struct Covered {
     bits: Vec<u64>,
     numbers: Vec<u32>,
@@ -139,7 +140,7 @@ impl Classes {
         private: Option<&PrivateRecord>,
         recoding: &AttackerRecoding<'_>,
     ) -> Result<Self> {
-        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "released classes"));
+        let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
         let mut held = Held::new(&budget);
         let mut columns: Vec<ReleasedColumn> = columns.into_iter().map(ReleasedColumn::new).collect();
         let (mut rows, mut shared, mut texts) = (Vec::new(), vec![Vec::new(); sensitive], 0);
@@ -285,10 +286,14 @@ impl Classes {
             let covered = match known.get(&text) {
                 Some(covered) => covered.clone(),
                 None => {
-                    let mut covered = column.covering(&value)?;
-                    if let (Some(covered), Some(assigned)) = (&mut covered, &self.assigned) {
-                        covered.assigned = assigned.number_of(at, &column.of.hierarchy, &value)?;
-                    }
+                    let covered = match &self.assigned {
+                        _ if column.lacks(&value) => None,
+                        None => Some(column.covering(&value)?),
+                        Some(assigned) => Some(Covered {
+                            assigned: assigned.number_of(at, &column.of.hierarchy, &value)?,
+                            ..Covered::default()
+                        }),
+                    };
                     let covered = covered.map(Arc::new);
                     let size = covered
                         .as_ref()
@@ -363,20 +368,20 @@ impl ReleasedColumn {
         Ok(bytes)
     }
 
-    fn covering(&self, value: &Value) -> Result<Option<Covered>> {
+    /// Returns whether the hierarchy is a list, such as a hierarchy file, without a label for the value.
+    fn lacks(&self, value: &Value) -> bool {
         let levels = self.of.hierarchy.levels();
-        // Only a list, such as a hierarchy file, has no label for a value.
         let is_of_list =
             levels.iter().any(|level| level.all_leaves().is_some() || level.descriptor().is_of_list());
-        if is_of_list && levels.iter().any(|level| level.generalize_value(value).is_err()) {
-            return Ok(None);
-        }
-        let mut covered = Covered {
-            bits: vec![0; self.regions.len() / 64 + 1],
-            numbers: Vec::new(),
-            classes: 0,
-            assigned: None,
-        };
+        is_of_list && levels.iter().any(|level| level.generalize_value(value).is_err())
+    }
+
+    /// Returns the regions that cover a value.
+    ///
+    /// # Errors
+    /// The errors of the levels for values that they do not cover.
+    fn covering(&self, value: &Value) -> Result<Covered> {
+        let mut covered = Covered { bits: vec![0; self.regions.len() / 64 + 1], ..Covered::default() };
         for (number, region) in (0u32..).zip(&self.regions) {
             if region.covers(&self.of.hierarchy, value)? {
                 covered.bits[number as usize / 64] |= 1 << (number % 64);
@@ -384,7 +389,7 @@ impl ReleasedColumn {
                 covered.classes += self.classes_of_region[number as usize].len();
             }
         }
-        Ok(Some(covered))
+        Ok(covered)
     }
 }
 

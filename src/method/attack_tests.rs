@@ -2,10 +2,11 @@
 //!
 //! - Minimality (Wong, Fu, Wang & Pei 2007; Cormode, Srivastava, Li & Li 2010): the attacker also knows everybody's
 //!   quasi-identifiers and class, and asks who has which sensitive value. All assignments of values count the same. Without
-//!   suppression, a release says how often each value occurs, so that it makes no difference if some values are rare: the
+//!   suppression, a release shows how often each value occurs, so it makes no difference if some values are rare: the
 //!   answer is the same whenever each person has a value independently and with the same probability as the others.
-//! - Downcoding (Cohen 2022): the attacker knows nobody's quasi-identifiers, but that rows are drawn independently from a
-//!   domain in which all tuples are equally likely, and asks which values a class has within what it shows.
+//! - Downcoding (Cohen 2022): the attacker does not know the quasi-identifiers of any individual, only that rows are drawn
+//!   independently from a domain in which all tuples are equally likely, and asks which of the values that a class covers its
+//!   rows really have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -331,7 +332,8 @@ fn l_diversity_of_two_lets_the_attacker_be_certain() {
     }
 }
 
-/// The same with three values in each class: two of the three people of 98103 have flu, nobody knows which.
+/// The same with three values in each class: two of the three people of 98103 have flu, and the attacker
+/// cannot tell which two.
 #[test]
 fn l_diversity_of_three_leaves_the_attacker_two_thirds() {
     let people = People::new(&[ZIP], "98103 98103 98103 98105 98105 98105 98105", 6);

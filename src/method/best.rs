@@ -18,7 +18,7 @@
 use std::time::{Duration, Instant};
 
 use super::lattice::{Effort, Options};
-use super::partition::global::{at_levels, combinations};
+use super::partition::global::{at_levels, count_combinations};
 use super::partition::nodes::Node;
 use super::partition::{candidate, released};
 use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, shows_regions, variants};
@@ -124,7 +124,7 @@ fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
 /// Tries every method and returns the best recoding of each, which shows regions, best first.
 pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome> {
     // Otherwise only nodes of the lattice would be left.
-    combinations(options)?;
+    count_combinations(options)?;
     let within = &Options { top: 1, ..within_effort(options) };
     let (mut best, mut evaluated, mut does_not_apply) = (Vec::new(), 0, None);
     for method in methods(options, None) {

@@ -231,6 +231,12 @@ pub(crate) fn min_size(requirements: &[Requirement]) -> u64 {
     requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
 }
 
+/// Returns q, the greatest of the requirements' smallest class sizes, at least 2: a value with
+/// fewer holders identifies individuals.
+pub fn least_holders(requirements: &[Requirement]) -> u64 {
+    min_size(requirements).max(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

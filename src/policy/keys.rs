@@ -123,8 +123,13 @@ fn setting(value: Value, kind: Kind) -> Result<Setting> {
         (Kind::Numbers, Value::Array(all)) => {
             all.into_iter().map(|one| setting(one, Kind::Number)).collect::<Result<_>>().map(Setting::List)
         }
+        (Kind::Words, Value::Array(all)) => all
+            .into_iter()
+            .map(|one| Ok(Setting::Word(string(one)?.into())))
+            .collect::<Result<_>>()
+            .map(Setting::List),
         (Kind::Choice(_) | Kind::File, Value::String(word)) => Ok(Setting::Word(word.into())),
-        (Kind::Levels(_) | Kind::Numbers | Kind::Choice(_) | Kind::File, other) => {
+        (Kind::Levels(_) | Kind::Numbers | Kind::Words | Kind::Choice(_) | Kind::File, other) => {
             Err(expected(&kind.range(), &other))
         }
         (_, value) => number(value).map(Setting::Number),

@@ -27,7 +27,7 @@ fn known_hierarchies_stand_under_their_names() {
             let said: Vec<String> = levels.iter().map(|level| level.descriptor().to_string()).collect();
             assert_eq!(said, ["known:us_zip level:1 outside:join", "known:us_zip level:2 outside:join"]);
         }
-        LevelsSpec::File(_) => panic!("no file"),
+        LevelsSpec::File(_) | LevelsSpec::Merged(_) => panic!("no file"),
     }
     let wrong = |spec: &str| column(spec).unwrap_err().to_string();
     let contry = wrong("{ known = \"contry\" }");

@@ -15,6 +15,7 @@ mod required;
 mod resolve;
 #[cfg(test)]
 mod resolve_tests;
+mod rule;
 mod spec;
 #[cfg(test)]
 mod spec_tests;
@@ -30,12 +31,14 @@ pub use spec::{ColumnSpec, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result, nearest, of_file};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::MethodSpec;
 use crate::method::lattice::{Effort, Options};
 use crate::model::{Needs, Requirement};
+use crate::parameter::TextTable;
+use crate::plural::plural;
 use crate::role::Role;
 
 /// A policy resolved against one table.
@@ -76,6 +79,8 @@ pub struct Quasi {
     pub name: String,
     /// The column's levels.
     pub hierarchy: Hierarchy,
+    /// The tree of the levels, if the run made it of the column's values.
+    pub tree: Option<TextTable>,
     /// The column's weight in the loss.
     pub weight: f64,
     /// The levels that a method may choose from.
@@ -85,12 +90,6 @@ pub struct Quasi {
 }
 
 impl Quasi {
-    /// Returns the names of the columns that hold the ends of its intervals, and whether the value is missing, where a release
-    /// writes them as columns of their own.
-    pub(crate) fn end_names(&self) -> [String; 3] {
-        end_names(&self.name)
-    }
-
     /// Returns the column as the class table needs it.
     pub fn for_class_table(&self) -> QuasiColumn {
         QuasiColumn { name: self.name.clone(), hierarchy: self.hierarchy.clone(), weight: self.weight }
@@ -185,13 +184,52 @@ pub(crate) fn one_name_each(schema: &Schema) -> Result<()> {
     Ok(())
 }
 
+/// Creates the error for a column that an input lacks.
+pub(crate) fn no_column(schema: &Schema, name: &str) -> Error {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let nearest = nearest(name, &names);
+    // If a file has no header, its first line becomes the names: they may be cells, so they are not
+    // listed.
+    let has = match nearest.starts_with("did you mean") {
+        true => nearest,
+        false => format!("it has {}", plural(names.len() as u64, "column", "columns")),
+    };
+    Error::policy(format!("the input has no column `{name}`; {has}"))
+}
+
 /// A source of hierarchy files: a folder, or the copies in a private record.
-pub trait Files {
+pub trait Files: Sync {
     /// Reads the text of the file that the policy calls `name`.
     ///
     /// # Errors
     /// A policy error when it cannot be read.
     fn read(&self, name: &str) -> Result<String>;
+
+    /// Returns the tree that a run made of a column's values, if it is known.
+    ///
+    /// # Errors
+    /// A policy error when it cannot be read.
+    fn tree(&self, _column: &str) -> Result<Option<TextTable>> {
+        Ok(None)
+    }
+}
+
+/// Files, and the trees of the columns whose values are merged.
+pub struct FilesAndTrees<'a> {
+    /// The files.
+    pub files: &'a dyn Files,
+    /// The trees, by the columns' names.
+    pub trees: BTreeMap<String, TextTable>,
+}
+
+impl Files for FilesAndTrees<'_> {
+    fn read(&self, name: &str) -> Result<String> {
+        self.files.read(name)
+    }
+
+    fn tree(&self, column: &str) -> Result<Option<TextTable>> {
+        Ok(self.trees.get(column).cloned())
+    }
 }
 
 /// Files in a folder, usually the policy's own.

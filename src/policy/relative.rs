@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use arrow::datatypes::{DataType, Schema};
 
 use super::keys::join;
+use super::no_column;
 use super::spec::{ColumnSpec, PolicySpec};
-use crate::error::{Error, Result, nearest};
-use crate::plural::plural;
+use crate::error::{Error, Result};
 
 impl PolicySpec {
     /// Returns the columns that hold days since another column's date, with that column's name.
@@ -48,15 +48,7 @@ fn check(schema: &Schema, name: &str, other: &str, relative: &BTreeMap<String, S
     }
     for column in [other, name] {
         let Ok(field) = schema.field_with_name(column) else {
-            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let nearest = nearest(column, &names);
-            let close = nearest.starts_with("did you mean");
-            let has = if close {
-                nearest
-            } else {
-                format!("it has {}", plural(names.len() as u64, "column", "columns"))
-            };
-            return Err(Error::policy(format!("the input has no column `{column}`; {has}")));
+            return Err(no_column(schema, column));
         };
         if !matches!(field.data_type(), DataType::Date32 | DataType::Timestamp(..)) {
             return Err(Error::policy(format!(

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Schema};
 use super::keys::join;
 use super::required::Required;
 use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
-use super::{Files, Policy, Quasi, one_name_each};
+use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, hierarchy};
@@ -43,6 +43,10 @@ impl PolicySpec {
         // error.
         let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
         for column in sensitive {
+            if column.hierarchy.as_ref().is_some_and(|hierarchy| hierarchy.merge().is_some()) {
+                let why = "`merge` is for quasi-identifiers; a sensitive column is released as it is";
+                return Err(Error::policy(why).at(join(&column.path(), "hierarchy")));
+            }
             column.levels(type_of(schema, column)?, files)?;
         }
         self.check_written_names(&quasi)?;
@@ -67,7 +71,7 @@ impl PolicySpec {
     fn check_written_names(&self, quasi: &[Quasi]) -> Result<()> {
         let is_released = |name: &String| self.column(name).is_some_and(|other| other.role.is_released());
         for quasi in quasi.iter().filter(|quasi| self.writes_ends && quasi.hierarchy.has_intervals()) {
-            if let Some(name) = quasi.end_names().into_iter().find(is_released) {
+            if let Some(name) = end_names(&quasi.name).into_iter().find(is_released) {
                 let why = format!(
                     "`{}` would be written as `{name}`, which is another released column; rename it",
                     quasi.name
@@ -83,20 +87,7 @@ impl PolicySpec {
         let names: HashSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
         match self.columns.iter().find(|column| !names.contains(&column.name)) {
             None => Ok(()),
-            Some(column) => {
-                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-                let nearest = nearest(&column.name, &names);
-                let close = nearest.starts_with("did you mean");
-                // If a file has no header, its first line becomes the names: they may be cells, so
-                // they are not listed.
-                let has = if close {
-                    nearest
-                } else {
-                    format!("it has {}", plural(names.len() as u64, "column", "columns"))
-                };
-                let name = &column.name;
-                Err(Error::policy(format!("the input has no column `{name}`; {has}")).at(column.path()))
-            }
+            Some(column) => Err(no_column(schema, &column.name).at(column.path())),
         }
     }
 
@@ -259,7 +250,9 @@ impl ColumnSpec {
                        remove this limit, or use a method that chooses levels, such as \"auto\"";
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
         }
+        let is_merged = self.hierarchy.as_ref().is_some_and(|hierarchy| hierarchy.merge().is_some());
         Ok(Quasi {
+            tree: if is_merged { files.tree(&self.name)? } else { None },
             name: self.name.clone(),
             hierarchy,
             weight: self.weight,
@@ -294,8 +287,17 @@ impl ColumnSpec {
                         true => hierarchy::parse_table(&text),
                         false => hierarchy::parse_csv(&text, &self.name),
                     };
-                    let levels = table.and_then(|table| spec.row.of(table));
+                    let levels = table.and_then(|table| hierarchy::ROW.of(table));
                     levels.map_err(|error| error.at(name))?
+                }
+                LevelsSpec::Merged(merge) => {
+                    let tree = files.tree(&self.name)?.ok_or_else(|| {
+                        Error::policy(
+                            "only the private record of the release says how the values were merged; put it beside the \
+                             release",
+                        )
+                    })?;
+                    return Hierarchy::merged(data_type, merge.levels(&tree)?);
                 }
             };
             Hierarchy::new(data_type, levels)

@@ -1,6 +1,7 @@
 //! The policy spec: the TOML file as typed values. Every key is known and every shape is right, but
 //! neither the table nor a hierarchy file was opened.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,12 +17,13 @@ use super::required::{Required, k_of, short_k};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
-use crate::generalize::{Ends, GENERALIZERS, Generalizer, GeneralizerRow};
+use crate::generalize::merge::{self, Merge};
+use crate::generalize::{Ends, GENERALIZERS, Generalizer};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
 use crate::model::k_anonymity;
-use crate::parameter::{Kind, Setting};
+use crate::parameter::{Kind, Setting, TextTable};
 use crate::role::Role;
 
 /// A parsed policy file.
@@ -55,7 +57,7 @@ pub struct PolicySpec {
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<ColumnSpec>,
     /// `[input]`, or its defaults.
-    csv: CsvOptions,
+    pub(super) csv: CsvOptions,
 }
 
 /// A column of the policy spec.
@@ -78,7 +80,6 @@ pub struct ColumnSpec {
 /// The hierarchy of a column of the policy spec.
 #[derive(Clone)]
 pub struct HierarchySpec {
-    pub(super) row: &'static GeneralizerRow,
     pub(super) key: &'static str,
     pub(super) levels: LevelsSpec,
 }
@@ -90,6 +91,8 @@ pub(super) enum LevelsSpec {
     Made(Vec<Arc<dyn Generalizer>>),
     /// The name of a hierarchy file.
     File(String),
+    /// The rule by which a run makes a tree of the column's values.
+    Merged(Merge),
 }
 
 const TOP: &[&str] = &[
@@ -230,7 +233,7 @@ impl PolicySpec {
                 levels.first().map_or(CsvType::Text, |level| CsvType::of_level(&**level))
             }
             None if self.column(name).is_some_and(|column| column.clip.is_some()) => CsvType::Number,
-            Some(LevelsSpec::File(_)) | None => CsvType::Text,
+            Some(LevelsSpec::File(_) | LevelsSpec::Merged(_)) | None => CsvType::Text,
         }
     }
 
@@ -252,6 +255,21 @@ impl PolicySpec {
             }
         }
         names
+    }
+
+    /// Returns the quasi-identifiers whose levels are made of their values, with the rule.
+    pub fn merged_quasi(&self) -> impl Iterator<Item = (&ColumnSpec, &Merge)> {
+        self.merged().filter(|(column, _)| column.role == Role::Quasi)
+    }
+
+    /// Returns trees of the columns whose levels are made of their values, before these are counted. With them a policy can be
+    /// resolved and its hierarchies have their heights.
+    pub fn placeholder_trees(&self) -> BTreeMap<String, TextTable> {
+        self.merged().map(|(column, merge)| (column.name.clone(), merge.placeholder_tree())).collect()
+    }
+
+    fn merged(&self) -> impl Iterator<Item = (&ColumnSpec, &Merge)> {
+        self.columns.iter().filter_map(|column| Some((column, column.hierarchy.as_ref()?.merge()?)))
     }
 
     /// Checks that at most one column identifies individuals, and that rows are not individuals if
@@ -333,7 +351,7 @@ impl ColumnSpec {
     }
 
     /// Returns the place of this column in the policy, for errors: `columns.zip`.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         join("columns", &self.name)
     }
 
@@ -387,9 +405,17 @@ impl HierarchySpec {
         self.key
     }
 
-    fn read(path: &str, value: Value) -> Result<Self> {
+    /// Returns the rule by which a run makes the tree, if that is how the levels are made.
+    pub(super) fn merge(&self) -> Option<&Merge> {
+        match &self.levels {
+            LevelsSpec::Merged(merge) => Some(merge),
+            LevelsSpec::Made(_) | LevelsSpec::File(_) => None,
+        }
+    }
+
+    pub(super) fn read(path: &str, value: Value) -> Result<Self> {
         let rows: Vec<_> = GENERALIZERS.iter().filter_map(|row| row.key.map(|key| (key, row))).collect();
-        let known: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
+        let known: Vec<&str> = rows.iter().map(|(key, _)| *key).chain([merge::DOC.name]).collect();
         let beside = rows.iter().flat_map(|(_, row)| row.options()).map(|option| option.name);
         let table = table_of(value).map_err(|error| error.at(path))?;
         // Several generalizers may have an option of the same name.
@@ -402,6 +428,18 @@ impl HierarchySpec {
         let mut keys = Keys::new(path.to_owned(), table, &all, &[])?;
         let named: Vec<&str> =
             keys.table.keys().map(String::as_str).filter(|key| known.contains(key)).collect();
+        if named == [merge::DOC.name] && keys.table.len() == 1 {
+            let path = join(path, merge::DOC.name);
+            let table = keys.take(merge::DOC.name, table_of)?.unwrap_or_default();
+            let names: Vec<&str> = merge::PARAMETERS.iter().map(|parameter| parameter.name).collect();
+            let given = Keys::new(path.clone(), table, &names, &[])?.settings(merge::PARAMETERS)?;
+            let merge = Merge::of(&given).map_err(|error| error.at(path))?;
+            return Ok(Self { key: merge::DOC.name, levels: LevelsSpec::Merged(merge) });
+        }
+        if named == [merge::DOC.name] {
+            let why = format!("`merge` has its options in a table of its own: {}", merge::DOC.example);
+            return Err(Error::policy(why).at(path));
+        }
         let Some((key, row)) = rows.iter().find(|(key, _)| named == [*key]) else {
             let found = if named.is_empty() { "none".into() } else { named.join(" and ") };
             let why = format!("expected exactly one of the keys {}; found {found}", known.join(", "));
@@ -424,7 +462,7 @@ impl HierarchySpec {
                 LevelsSpec::Made(row.with(&given).map_err(|error| error.at(join(path, key)))?)
             }
         };
-        Ok(Self { row, key, levels })
+        Ok(Self { key, levels })
     }
 }
 

@@ -358,7 +358,7 @@ fn options_stand_beside_their_own_key() {
     let spec = PolicySpec::parse(spec).unwrap();
     let labels = |name: &str| match &spec.column(name).unwrap().hierarchy.as_ref().unwrap().levels {
         LevelsSpec::Made(levels) => levels[0].descriptor().to_string(),
-        LevelsSpec::File(_) => String::new(),
+        LevelsSpec::File(_) | LevelsSpec::Merged(_) => String::new(),
     };
     assert_eq!(
         (labels("age"), labels("zip")),

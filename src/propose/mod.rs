@@ -1,12 +1,15 @@
 //! Proposes a first policy for a table: for every column a role and levels, as far as its name and
 //! its data show.
 //!
-//! Names are looked up in a table of words (`names`), the data is counted (`facts`), and the
+//! Names are looked up in a table of words (`names`), the data is counted (`facts`), values are
+//! looked up in the hierarchies that come with the tool (`known_levels`), and the
 //! quasi-identifiers are tried together (`separation`). The result holds names, types, counts and
 //! shares, but no values of the data.
 
 mod csv;
 mod facts;
+mod known_levels;
+mod merge_levels;
 mod names;
 mod quartiles;
 mod roles;
@@ -23,7 +26,7 @@ pub use steps::Levels;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::input::{Format, Input};
-use crate::policy::{CsvOptions, CsvType, Folder, PolicySpec};
+use crate::policy::{CsvOptions, CsvType, FilesAndTrees, Folder, PolicySpec};
 use crate::progress::Phase;
 use names::Named;
 
@@ -104,6 +107,21 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     let (named, mut columns): (Vec<Option<Named>>, Vec<ProposedColumn>) =
         facts.into_iter().map(of_column).unzip();
     let individuals = find_individuals(&named, &mut columns);
+    let individual = match &individuals {
+        IndividualSource::Individual(name) => Some(name.as_str()),
+        IndividualSource::Rows(_) | IndividualSource::Unknown(_) => None,
+    };
+    for (named, column) in named.iter().zip(&mut columns) {
+        let can_be_quasi = matches!(column.role, Proposed::Quasi | Proposed::Undecided);
+        // Prefixes of postal codes are finer.
+        if can_be_quasi && *named != Some(Named::Postal) {
+            let known = known_levels::find(&table, &column.facts, run.stop).await?;
+            column.levels = known.or(column.levels.take());
+        }
+        if can_be_quasi && column.levels.is_none() {
+            column.levels = merge_levels::find(&session, &table, &column.facts, individual, run.stop).await?;
+        }
+    }
 
     let names = |role: Proposed, columns: &[ProposedColumn]| -> Vec<String> {
         columns.iter().filter(|column| column.role == role).map(|column| column.facts.name.clone()).collect()
@@ -149,7 +167,11 @@ fn resolves(facts: &ColumnFacts, levels: Option<&Levels>) -> bool {
     let hierarchy = levels.map(|levels| format!(", hierarchy = {levels}")).unwrap_or_default();
     let text = format!("k = 2\n[columns]\nc = {{ role = \"quasi\"{hierarchy} }}");
     let schema = Schema::new(vec![Field::new("c", facts.data_type.clone(), true)]);
-    PolicySpec::parse(&text).and_then(|text| text.resolve(&schema, &Folder(".".into()))).is_ok()
+    let resolved = PolicySpec::parse(&text).and_then(|spec| {
+        let files = FilesAndTrees { files: &Folder(".".into()), trees: spec.placeholder_trees() };
+        spec.resolve(&schema, &files)
+    });
+    resolved.is_ok()
 }
 
 /// Determines how individuals relate to rows; at most one column becomes the individual.

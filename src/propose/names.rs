@@ -135,6 +135,18 @@ const PATTERNS: &[Pattern] = &[
             "login",
         ],
     ),
+    pattern(
+        Named::Known,
+        "a place of birth",
+        &[
+            "birth country",
+            "country of birth",
+            "birth state",
+            "state of birth",
+            "birth place",
+            "place of birth",
+        ],
+    ),
     pattern(Named::Birth, "a date of birth", &["dob", "birth*", "born"]),
     pattern(Named::Postal, "a postal code", &["zip", "zip code", "postal*", "post code", "plz"]),
     pattern(Named::Known, "sex or gender", &["sex", "gender"]),
@@ -166,11 +178,22 @@ const PATTERNS: &[Pattern] = &[
         "family and marriage",
         &["marital*", "civil status", "relationship", "household*", "children", "dependents", "family size"],
     ),
-    pattern(Named::Known, "education", &["educat*", "school*", "degree", "university"]),
+    pattern(Named::Known, "education", &["educat*", "isced", "school*", "degree", "university"]),
     pattern(
         Named::Known,
         "an occupation",
-        &["occupation*", "job*", "profession*", "work class", "employ*", "industry", "veteran*", "military"],
+        &[
+            "occupation*",
+            "job*",
+            "profession*",
+            "work class",
+            "employ*",
+            "industry",
+            "isco",
+            "naics",
+            "veteran*",
+            "military",
+        ],
     ),
     pattern(Named::Known, "nationality or language", &["national*", "citizen*", "language*", "immigra*"]),
     pattern(Named::Known, "a religion, which can be sensitive as well", &["religio*"]),
@@ -252,6 +275,17 @@ pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
     PATTERNS.iter().find(fits)
 }
 
+/// Returns whether the words of one of these patterns stand in the name of a column.
+pub(super) fn is_like(name: &str, patterns: &[&str]) -> bool {
+    let words = words(name);
+    patterns.iter().any(|like| stands_in(like, &words))
+}
+
+/// Returns whether the words of `own`, the name of a hierarchy, stand in the name of a column.
+pub(super) fn contains_name(name: &str, own: &str) -> bool {
+    stands_in(&words(own).join(" "), &words(name))
+}
+
 /// Words of names for a count, a kind or a state instead of a person's number.
 const COUNTS: &[&str] =
     &["of", "in", "per", "count", "counts", "total", "type", "kind", "status", "visits", "stays", "days"];
@@ -296,6 +330,7 @@ fn fits(part: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::known::KNOWN;
 
     #[test]
     fn names_are_read_word_by_word() {
@@ -319,6 +354,7 @@ mod tests {
             ("address_city", Some(Named::Known)),
             ("home_address", Some(Named::Contact)),
             ("dateOfBirth", Some(Named::Birth)),
+            ("birth_country", Some(Named::Known)),
             ("ZIP5", Some(Named::Postal)),
             ("postcode", Some(Named::Postal)),
             ("age_at_diagnosis", Some(Named::Known)),
@@ -356,5 +392,34 @@ mod tests {
             assert_eq!(words(plain).join(" "), plain);
             assert!(meaning(plain).is_some(), "{like}");
         }
+        for row in KNOWN {
+            for like in row.words {
+                let plain = like.trim_end_matches('*');
+                assert_eq!(words(plain).join(" "), plain, "{}", row.doc.name);
+                assert!(is_like(plain, row.words));
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_known_hierarchies() {
+        let like = |name: &str| -> Vec<&str> {
+            KNOWN.iter().filter(|row| is_like(name, row.words)).map(|row| row.doc.name).collect()
+        };
+        for (name, rows) in [
+            ("native-country", &["country"][..]),
+            ("citizenship", &["country"]),
+            ("home_state", &["us_state"]),
+            ("ICD10_main", &["icd10", "icd9"]),
+            ("hour", &["hour"]),
+            ("hours-per-week", &[]),
+            ("county", &[]),
+            ("status", &[]),
+            ("zip", &[]),
+        ] {
+            assert_eq!(like(name), rows, "{name}");
+        }
+        assert!(contains_name("icd_main", "icd10") && contains_name("us state", "us_state"));
+        assert!(!contains_name("state", "us_state") && !contains_name("age", "life_stage"));
     }
 }

@@ -14,24 +14,28 @@ const INTERVALS: f64 = 12.0;
 /// The longest text whose every prefix becomes a level.
 const CODE: u64 = 6;
 
-/// A hierarchy in the form of a policy: `{ range = [5, 10, 20] }`.
+/// A hierarchy in the form of a policy: `{ known = "country", outside = "join" }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
-    /// The generalizer's name.
-    pub key: &'static str,
-    /// The levels, finest first, in TOML.
-    pub values: Vec<String>,
+    /// The keys and their values in TOML: the generalizer first, then its options.
+    pub settings: Vec<(&'static str, String)>,
+    /// The reason as a sentence without its period, where there is one.
+    pub why: Option<String>,
 }
 
 impl fmt::Display for Levels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{ {} = [{}] }}", self.key, self.values.join(", "))
+        let settings = self.settings.iter().map(|(key, value)| format!("{key} = {value}"));
+        write!(f, "{{ {} }}", settings.collect::<Vec<_>>().join(", "))
     }
 }
 
 /// Returns the levels that suit a column, if any.
 pub(super) fn levels(facts: &ColumnFacts, named: Option<Named>) -> Option<Levels> {
-    let of = |key, values: Vec<String>| (!values.is_empty()).then_some(Levels { key, values });
+    let of = |key, values: Vec<String>| {
+        let settings = vec![(key, format!("[{}]", values.join(", ")))];
+        (!values.is_empty()).then_some(Levels { settings, why: None })
+    };
     let data_type = &facts.data_type;
     if is_time(data_type) {
         return of(

@@ -89,6 +89,8 @@ fn is_level(level: &LevelRecord, is_text: bool) -> bool {
     let (is_top, is_suppressed) = (level == of, *by == Descriptor::suppress());
     let is_known = if by.is_of_file() {
         is_text && *by == Descriptor::of_file(*level)
+    } else if by.is_of_merge() {
+        is_text && *by == Descriptor::of_merge(*level)
     } else if *by == Descriptor::as_is() {
         *level == 0
     } else {

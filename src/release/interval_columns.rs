@@ -9,15 +9,16 @@
 //! NULL                  NULL    NULL  true
 //! *                     NULL    NULL  NULL
 //! ```
-//! Both ends are included; NaN is above all numbers, and beyond an open end there is none. Each text stands for one such triple and is what the rest of a release, and its verification,
-//! works with: rows are written from texts and read back into them.
+//! Both ends are included; NaN is above all numbers, and beyond an open end there is none. Each text stands for one such
+//! triple, and the rest of a release and its verification work with the texts: rows are written from texts and read back into
+//! them.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringArray};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -174,36 +175,38 @@ pub(crate) fn as_texts(table: DataFrame, columns: &[IntervalColumns]) -> Result<
     if columns.is_empty() {
         return Ok(table);
     }
-    let mut selected: Vec<Expr> = Vec::new();
-    for field in table.schema().fields() {
-        let is_part = |triple: &&IntervalColumns| triple.names().contains(field.name());
-        match columns.iter().find(is_part) {
-            None => selected.push(column(field.name())),
-            Some(triple) if triple.names()[0] == *field.name() => {
-                let signature = Signature::any(3, Volatility::Immutable);
-                let text = ScalarUDF::new_from_impl(RegionText { of: triple.clone(), signature });
-                selected.push(text.call(triple.names().iter().map(column).collect()).alias(&triple.name));
-            }
-            Some(_) => {}
-        }
-    }
+    let text = |triple: &IntervalColumns| {
+        let signature = Signature::any(3, Volatility::Immutable);
+        let text = ScalarUDF::new_from_impl(RegionText { of: triple.clone(), signature });
+        text.call(triple.names().iter().map(column).collect()).alias(&triple.name)
+    };
+    let selected: Vec<Expr> =
+        fields_as_texts(table.schema().fields(), columns, |field| column(field.name()), text);
     table.select(selected).context("reading the intervals of the release")
 }
 
 /// Returns the schema of a table with [`as_texts`].
 pub(crate) fn schema_as_texts(schema: &Schema, columns: &[IntervalColumns]) -> Schema {
-    let mut fields: Vec<FieldRef> = Vec::new();
-    for field in schema.fields() {
+    let text = |triple: &IntervalColumns| Arc::new(Field::new(&triple.name, DataType::Utf8, true));
+    let fields: Vec<FieldRef> = fields_as_texts(schema.fields(), columns, Arc::clone, text);
+    Schema::new(fields)
+}
+
+/// Maps each triple of columns to one item, by `text` at its first column, and every other field by `other`.
+fn fields_as_texts<T>(
+    fields: &Fields,
+    columns: &[IntervalColumns],
+    other: impl Fn(&FieldRef) -> T,
+    text: impl Fn(&IntervalColumns) -> T,
+) -> Vec<T> {
+    let item = |field: &FieldRef| {
         let is_part = |triple: &&IntervalColumns| triple.names().contains(field.name());
         match columns.iter().find(is_part) {
-            None => fields.push(Arc::clone(field)),
-            Some(triple) if triple.names()[0] == *field.name() => {
-                fields.push(Arc::new(Field::new(&triple.name, DataType::Utf8, true)));
-            }
-            Some(_) => {}
+            None => Some(other(field)),
+            Some(triple) => (triple.names()[0] == *field.name()).then(|| text(triple)),
         }
-    }
-    Schema::new(fields)
+    };
+    fields.iter().filter_map(item).collect()
 }
 
 #[derive(PartialEq, Eq)]

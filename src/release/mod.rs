@@ -10,6 +10,7 @@ mod check_record;
 mod concrete_recoding;
 mod earlier_recoding;
 pub(crate) mod interval_columns;
+mod merged_trees;
 mod pipeline;
 pub mod profile;
 pub mod publish;
@@ -37,7 +38,8 @@ use crate::engine::{Resources, Run};
 use crate::error::Result;
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
-use crate::policy::PolicySpec;
+use crate::model::least_holders;
+use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
 use crate::release::pipeline::{Passed, recode_and_verify};
 use crate::release::publish::make_record::{
@@ -46,7 +48,6 @@ use crate::release::publish::make_record::{
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
-use crate::verify::expected::least_holders;
 
 /// A published release.
 #[derive(Debug)]
@@ -98,7 +99,8 @@ pub async fn release_again(
     overwrite: bool,
 ) -> Result<Released> {
     let spec = PolicySpec::parse(&earlier.policy)?;
-    let source = PolicySource { spec: &spec, text: &earlier.policy, files: &earlier.hierarchies };
+    let files = FilesAndTrees { files: &earlier.hierarchies, trees: earlier.trees()? };
+    let source = PolicySource { spec: &spec, text: &earlier.policy, files: &files };
     release_by(run, input, &source, Some(earlier), out, overwrite).await
 }
 
@@ -112,8 +114,9 @@ async fn release_by(
 ) -> Result<Released> {
     let staging = Staging::begin(out, overwrite, input)?;
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
+    let spilling = Run { resources: &resources, ..*run };
 
-    let loaded = open(&resources, input, source.spec, source.files).await?;
+    let loaded = open(&spilling, input, source.spec, source.files).await?;
     let policy = &loaded.policy;
     role_checks::check(run, &loaded).await?;
     let classes = load(run, &loaded).await?;
@@ -136,7 +139,7 @@ async fn release_by(
     let searched = search_record(policy, &method, &outcome);
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
-    let again = open_typed(&resources, input, source.spec, source.files, Typing::Plain);
+    let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);
     let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
     let Passed { chosen, costs, utility, verified, findings } =
         recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;

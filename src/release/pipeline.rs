@@ -13,6 +13,7 @@ use crate::progress::Phase;
 use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{Concrete, concrete, expected, finer};
 use crate::release::interval_columns::as_texts;
+use crate::release::merged_trees;
 use crate::release::released_recoding::Chosen;
 use crate::release::role_checks;
 use crate::release::search::{limit, nothing_found};
@@ -70,6 +71,7 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     run.progress.begin(Phase::Verify, 0);
     let again = again.await?;
     same_types(loaded.schema(), again.schema())?;
+    merged_trees::check_holders(&again.session, &again.table, &again.policy, run.stop).await?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "assignment"));
     let expected = expected(policy, &again.policy, &chosen.shown, &budget)?;
     let (session, input) = (&again.session, || again.table.clone());

@@ -15,7 +15,7 @@ use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
-use crate::verify::each_class::{InClasses, ROWS, SeenClass, each_class, grouped};
+use crate::verify::each_class::{InClasses, ROWS, SeenClass, each_class, grouped, key};
 use crate::verify::homogeneous::{Counting, Homogeneous};
 use crate::verify::per_class;
 
@@ -35,7 +35,7 @@ pub async fn profile(
     let doing = "grouping the input by its quasi-identifiers";
     let others = sensitive.iter().copied().chain(individual).map(str::to_owned);
     let names: Vec<String> = quasi.iter().map(|q| q.name.clone()).chain(others).collect();
-    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
     let sensitive = sensitive.iter().map(|name| (*name).to_owned()).collect();
     let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
     if individual.is_some() {
@@ -83,9 +83,26 @@ impl OfValues for Code {
 /// # Errors
 /// When the plan cannot be built.
 pub(crate) fn by_values(table: DataFrame, policy: &Policy) -> Result<DataFrame> {
+    grouped(table, grouped_columns(policy).into_iter().map(column), "planning the classes")
+}
+
+fn grouped_columns(policy: &Policy) -> Vec<&str> {
     let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str());
-    let names: Vec<&str> = quasi.chain(policy.counted()).chain(policy.individual()).collect();
-    grouped(table, names.into_iter().map(column), "planning the classes")
+    quasi.chain(policy.counted()).chain(policy.individual()).collect()
+}
+
+/// The name of the rows of each group in [`with_names`].
+pub(crate) const ROWS_OF_GROUP: &str = "kanon_rows_of_group";
+
+/// Gives the columns of [`by_values`] their names back.
+///
+/// # Errors
+/// When the plan cannot be built.
+pub(crate) fn with_names(groups: DataFrame, policy: &Policy) -> Result<DataFrame> {
+    let names = grouped_columns(policy).into_iter().enumerate();
+    let named = names.map(|(at, name)| column(key(at)).alias(name));
+    let rows = column(ROWS).alias(ROWS_OF_GROUP);
+    groups.select(named.chain([rows]).collect::<Vec<_>>()).context("planning the classes")
 }
 
 /// Builds the class table from the rows of [`by_values`].
@@ -100,7 +117,7 @@ pub(crate) async fn of_values_grouped(
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
     let quasi = policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
-    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "class table"));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
     let sensitive = policy.counted().into_iter().map(str::to_owned).collect();
     let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
     if policy.individual().is_some() {
@@ -189,7 +206,7 @@ pub async fn for_every_class(
             None => Vec::new(),
         },
     };
-    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "counts of classes"));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
     let mut show = |class: &SeenClass<'_>| {
         homogeneous.add(class.size, class.values, class.individuals);
         see(class);

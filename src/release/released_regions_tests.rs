@@ -144,8 +144,8 @@ async fn an_optimal_node_expressed_as_classes_releases_the_same_rows() {
             let text = if model.starts_with('k') { text.replacen("k = 2\n", "", 1) } else { text };
             let spec = PolicySpec::parse(&text).unwrap();
             let files = Folder(folder.path().to_path_buf());
-            let loaded = open(&resources, &input, &spec, &files).await.unwrap();
-            let again = open_typed(&resources, &input, &spec, &files, Typing::Plain).await.unwrap();
+            let loaded = open(&run, &input, &spec, &files).await.unwrap();
+            let again = open_typed(&run, &input, &spec, &files, Typing::Plain).await.unwrap();
             let table = load(&run, &loaded).await.unwrap();
             let (_, outcome) = search(&run, &loaded.policy, &table, 3).unwrap();
             for best in &outcome.best {

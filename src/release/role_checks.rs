@@ -9,12 +9,12 @@ use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
+use crate::model::least_holders;
 use crate::policy::Policy;
 use crate::release::limit;
 use crate::release::profile::class_sizes;
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, is_above_a_tenth};
-use crate::verify::expected::least_holders;
 use crate::verify::holders::{HolderCounter, Question};
 use crate::verify::per_class::individual;
 

@@ -1,7 +1,7 @@
 //! A folder judged as a release: its files, its schema, its rows, and with the input the comparison
 //! of all rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::method::shows_regions;
 use crate::model::{Needs, Requirement};
-use crate::policy::{Files, Policy, PolicySpec};
+use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
@@ -36,7 +36,7 @@ use crate::release::released_labels::released_labels;
 use crate::release::released_recoding::{
     self, GENERALIZED, Shown, field_label, labelled_field, released_schema,
 };
-use crate::release::{released_regions, role_checks};
+use crate::release::{merged_trees, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
 use crate::verify::{Expected, Verified, verify};
@@ -220,8 +220,11 @@ async fn against(
     private: Option<&PrivateRecord>,
 ) -> Result<(Verified, UniqueTogether, bool)> {
     input.check_lines(spec.csv())?;
-    let loaded = open_typed(run.resources, input, spec, files, Typing::Plain).await?;
+    let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
+    let loaded = open_typed(run, input, spec, &FilesAndTrees { files, trees }, Typing::Plain).await?;
     let policy = &loaded.policy;
+    private.map_or(Ok(()), |private| private.check_trees(policy))?;
+    merged_trees::check_holders(&loaded.session, &loaded.table, policy, run.stop).await?;
     let models = recorded_models(public)?;
     if models_text(&models) != models_text(&policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));

@@ -41,8 +41,8 @@ impl Constant<'_> {
         }
     }
 
-    /// Returns the setting that the literals give, of which this is the first: all of them for a list
-    /// of numbers, else the first alone.
+    /// Returns the setting of this argument: a list takes all the literals, any other kind the first
+    /// one only.
     pub(super) fn setting(self, kind: Kind, literals: &[Option<&ScalarValue>]) -> Result<Setting> {
         let literal = literals.first().copied().flatten();
         let setting = match kind {
@@ -53,6 +53,11 @@ impl Constant<'_> {
                 let number = |(literal, position)| Self { position, ..self }.number(literal);
                 let numbers = literals.iter().copied().zip(self.position..).map(number);
                 numbers.collect::<Result<Vec<_>>>()?.into()
+            }
+            Kind::Words => {
+                let word = |(literal, position)| Self { position, ..self }.word(literal);
+                let words = literals.iter().copied().zip(self.position..).map(word);
+                Setting::List(words.map(|word| Ok(Setting::Word(word?.into()))).collect::<Result<_>>()?)
             }
             Kind::Choice(_) | Kind::File => Setting::Word(self.word(literal)?.into()),
             Kind::Count | Kind::AtLeastOne | Kind::Positive | Kind::Share | Kind::Number => {

@@ -28,7 +28,8 @@ fn planned(error: &Error) -> DataFusionError {
 }
 
 /// Loads the result of a query as the hierarchy `name` of a session: its columns are the value and
-/// the labels, finest first. Replaces a hierarchy of that name.
+/// the labels, finest first, or exactly `value`, `level` and `label`, with a row for each value and
+/// level. Replaces a hierarchy of that name.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;

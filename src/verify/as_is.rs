@@ -26,7 +26,7 @@ use tokio::sync::OnceCell;
 
 use super::counting::{column_name, number_of, numbered, numbered_input};
 use super::each_class::{InClasses, SeenClass, each_class};
-use super::expected::{Expected, least_holders};
+use super::expected::Expected;
 use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
 use super::judge::Verified;
 use super::labels::Labels;
@@ -38,6 +38,7 @@ use crate::engine::spilled_rows::spilled;
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer};
+use crate::model::least_holders;
 use crate::model::{Needs, Quantity};
 use crate::progress::CancelToken;
 
@@ -420,7 +421,7 @@ async fn released_input(
     others: Vec<Expr>,
     stop: &CancelToken,
 ) -> Result<DataFrame> {
-    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "released classes"));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
     let (labels, key) = (expected.labels(&budget), random_keys(DOING)?[0]);
     let output = numbered(output, expected, &labels, Vec::new())?;
     let classes = classed(output, expected, key, &[])?.select(vec![column(CLASS)]).context(DOING)?;

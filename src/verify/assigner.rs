@@ -110,9 +110,10 @@ impl Assigner {
     /// Refuses a set that names a value which no kept row has.
     fn check_sets(&self, seen: &Seen) -> Result<()> {
         for (column, of_column) in self.assignment.columns.iter().enumerate() {
+            let as_is = of_column.hierarchy.levels().first().ok_or_else(no_line)?;
             let mut kept = HashSet::new();
             for (value, _) in &seen.covered[column] {
-                kept.insert(self.values[column].value(*value)?.text_form());
+                kept.insert(as_is.generalize_value(&self.values[column].value(*value)?)?.text_form());
             }
             for (_, region) in &of_column.shown {
                 let RegionLabel::Values { values: Values::Set(values), .. } = region else { continue };

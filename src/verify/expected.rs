@@ -9,7 +9,7 @@ use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
-use crate::model::{Requirement, is_compared, min_size};
+use crate::model::{Requirement, is_compared};
 
 /// The properties that a verification expects of a release.
 pub struct Expected<'a> {
@@ -86,10 +86,4 @@ impl Expected<'_> {
             .map(|(index, _)| index)
             .collect()
     }
-}
-
-/// Returns q, the greatest of the requirements' smallest class sizes, at least 2: a value with
-/// fewer holders identifies individuals.
-pub(crate) fn least_holders(requirements: &[Requirement]) -> u64 {
-    min_size(requirements).max(2)
 }

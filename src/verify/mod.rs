@@ -32,6 +32,7 @@ mod labels;
 mod members;
 #[cfg(test)]
 mod memory_tests;
+pub(crate) mod merged_values;
 pub(crate) mod per_class;
 
 use std::sync::Arc;

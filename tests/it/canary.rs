@@ -170,6 +170,11 @@ fn commands_that_succeed() {
         run_clean(&place, &format!("risk {input} --policy p.toml"), 0);
         run_clean(&place, &format!("risk {input} --quasi name,weight"), 0);
         run_clean(&place, "list", 0);
+        run_clean(&place, &format!("hierarchy {input} zip --by 'prefix = [2]' --to zip.csv --overwrite"), 0);
+        run_clean(&place, &format!("hierarchy check towns.csv --input {input} --column town"), 0);
+        run_clean(&place, &format!("hierarchy check towns.csv --input {input} --column zip"), 1);
+        run_clean(&place, &format!("hierarchy {input} name --by country"), 2);
+        fs::remove_file(place.path("zip.csv")).unwrap();
         let release = format!("release {input} --policy p.toml --to out --report report.json --overwrite");
         run_clean(&place, &release, 0);
         run_clean(&place, "verify out", 0);
@@ -621,7 +626,7 @@ fn debug_shows_no_cell() {
     };
     runtime.block_on(async {
         let input = Input::find(place.path("in.parquet").to_str().unwrap()).unwrap();
-        let loaded = open(&resources, &input, &said, &folder).await.unwrap();
+        let loaded = open(&run, &input, &said, &folder).await.unwrap();
         let classes = load(&run, &loaded).await.unwrap();
         shown(&said, "PolicySpec");
         shown(&loaded.policy, "Policy");
@@ -641,6 +646,9 @@ fn debug_shows_no_cell() {
         shown(&released, "Released");
         shown(&input, "Input");
     });
+    let ordered = r#"hierarchy = { merge = { levels = 1, order = ["001-Canary-zip", "002-Canary-zip"] } }"#;
+    let ordered = POLICY.replace("hierarchy = { prefix = [8, 2, 1] }", ordered);
+    shown(&PolicySpec::parse(&ordered).unwrap(), "PolicySpec with an order of values");
     shown(&Cell::Text("Canary".into()), "Value");
     shown(&[Cell::Int(NUMBER.into()), Cell::Float(NUMBER as f64)], "Value");
     let file =

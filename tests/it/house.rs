@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use datafusion_kanon::doc::Doc;
-use datafusion_kanon::generalize::GENERALIZERS;
+use datafusion_kanon::generalize::{GENERALIZERS, merge};
 use datafusion_kanon::known::KNOWN;
 use datafusion_kanon::measure::{LOSSES, RISKS};
 use datafusion_kanon::method::{METHODS, MethodRow};
@@ -137,7 +137,7 @@ fn tables() -> Vec<Table> {
             name: "GENERALIZERS",
             src: &["generalize"],
             sql: "generalize",
-            rows: GENERALIZERS.iter().map(|row| row.doc).collect(),
+            rows: GENERALIZERS.iter().map(|row| row.doc).chain([merge::DOC]).collect(),
             support: &[
                 "mod",
                 "bounds",
@@ -145,12 +145,16 @@ fn tables() -> Vec<Table> {
                 "descriptor",
                 "hierarchy_file",
                 "hierarchy_of_levels",
+                "hierarchy_rows",
+                "hierarchy_shape",
                 "known_tests",
                 "laws_tests",
+                "merge_tests",
                 "naive_bounds",
                 "region_label",
                 "region_label_tests",
                 "restore",
+                "tidy_hierarchy",
                 "value",
                 "zone",
             ],

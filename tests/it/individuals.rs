@@ -277,7 +277,7 @@ async fn nodes_are_what_count_distinct_says() {
         let path = place.path("in.parquet");
         let input = Input::find(path.to_str().unwrap()).unwrap();
         let said = PolicySpec::parse(RANDOM_POLICY).unwrap();
-        let loaded = open(&resources, &input, &said, &Folder(".".into())).await.unwrap();
+        let loaded = open(&run, &input, &said, &Folder(".".into())).await.unwrap();
         let Ok(classes) = load(&run, &loaded).await else { continue };
         let policy = &loaded.policy;
         let options = Options { effort: Some(Effort::Nodes(1)), ..policy.options(1) };

@@ -46,6 +46,7 @@ fn no_command_takes_much_more_memory_than_its_limit() {
         place.write(name, std::fs::read(root().join("data").join(name)).unwrap());
     }
     place.run("release v.parquet --policy visits.toml --to made").exit(0);
+    place.run("hierarchy v.parquet dob --by 'date = [\"month\"]' --to dob.csv").exit(0);
     let quasi = "dob, zip, sex, race, education, marital_status";
     let queries = [
         format!("SELECT k_anonymity({quasi}), l_diversity(diagnosis, {quasi}) FROM 'v.parquet'"),
@@ -70,6 +71,8 @@ fn no_command_takes_much_more_memory_than_its_limit() {
         "link v.parquet made --on dob,sex,zip".to_owned(),
         "link v.parquet v.parquet --on dob,sex,zip".to_owned(),
         "init v.parquet".to_owned(),
+        "hierarchy v.parquet patient_id --by 'prefix = [2]' --to made.csv --overwrite".to_owned(),
+        "hierarchy check dob.csv --input v.parquet".to_owned(),
         format!("generate --rows {rows} --overwrite --to g.parquet"),
     ];
     let mut wrong = Vec::new();

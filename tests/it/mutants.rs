@@ -907,7 +907,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
     let input = Input::find(lab.path("people.parquet").to_str().unwrap()).unwrap();
     let files = Folder(lab.path(""));
-    let loaded = open(&resources, &input, &said, &files).await.unwrap();
+    let loaded = open(&run, &input, &said, &files).await.unwrap();
     let (policy, table) = (&loaded.policy, load(&run, &loaded).await.unwrap());
     let levels: Vec<usize> = policy.ranges().into_iter().map(|range| *range.start()).collect();
     let rolled = table.roll_up(table.base(), &[0; 5], &levels).unwrap();
@@ -1023,7 +1023,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             individual: policy.individual().map(str::to_owned),
             suppression_limit: Some(policy.suppression_limit),
         };
-        let again = open(&resources, &input, &said, &files).await.unwrap();
+        let again = open(&run, &input, &said, &files).await.unwrap();
         let verified = verify::verify(&again.session, found, Some(again.table), &expected, &stop).await;
         match (must, verified) {
             (Pass, verified) => {

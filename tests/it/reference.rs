@@ -9,7 +9,7 @@ use datafusion::config::ExtensionOptions;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 use datafusion_kanon::doc::Doc;
-use datafusion_kanon::generalize::GENERALIZERS;
+use datafusion_kanon::generalize::{GENERALIZERS, merge};
 use datafusion_kanon::known::KNOWN;
 use datafusion_kanon::measure::LOSSES;
 use datafusion_kanon::method::METHODS;
@@ -33,7 +33,10 @@ Each feature has a page with examples in [sql/](../sql/), which the tests run.
 
 /// The commands in the order of `kanon --help`.
 const COMMANDS: &[&str] =
-    &["init", "check", "search", "release", "verify", "risk", "link", "sql", "list", "generate"];
+    &["init", "check", "search", "release", "verify", "risk", "link", "sql", "hierarchy", "list", "generate"];
+
+/// Commands of a command, each listed after it.
+const NESTED: &[&str] = &["hierarchy check"];
 
 fn of_function(page: &mut String, documentation: &Documentation) {
     let example = documentation.sql_example.as_deref().unwrap_or_default();
@@ -106,6 +109,9 @@ fn page() -> String {
             of_parameters(&mut page, row.parameters);
         }
     }
+    writeln!(page, "- `{0}`: {1}; a table, `{2}`.", merge::DOC.name, merge::DOC.summary, merge::DOC.example)
+        .unwrap();
+    of_parameters(&mut page, merge::PARAMETERS);
     page += "\nKnown hierarchies, for `known`:\n\n";
     for row in KNOWN {
         let levels = row.levels.join("`, `");
@@ -128,7 +134,9 @@ fn page() -> String {
     of_parameters(&mut page, EFFORT);
     page += "\n## Commands\n";
     let place = Place::new();
-    for command in COMMANDS {
+    for command in COMMANDS.iter().flat_map(|command| {
+        std::iter::once(command).chain(NESTED.iter().filter(move |nested| nested.starts_with(*command)))
+    }) {
         let help = place.run(&format!("{command} --help")).exit(0).out;
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         write!(page, "\n### kanon {command}\n\n```text\n{}\n```\n", help.join("\n").trim()).unwrap();

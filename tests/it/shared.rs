@@ -62,7 +62,7 @@ pub(crate) fn open(input: &Path, policy: &str, files: &dyn Files) -> Opened {
     let said = PolicySpec::parse(policy).unwrap();
     let input = Input::find(input.to_str().unwrap()).unwrap();
     with_run(async |run| {
-        let loaded = input::open(run.resources, &input, &said, files).await.unwrap();
+        let loaded = input::open(run, &input, &said, files).await.unwrap();
         let classes = release::load(run, &loaded).await.unwrap();
         Opened { schema: loaded.schema().clone(), policy: loaded.policy, classes }
     })

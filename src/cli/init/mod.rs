@@ -130,8 +130,8 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
     })
 }
 
-/// Converts levels to JSON; TOML writes them alike.
+/// Converts levels from TOML to JSON.
 fn levels_to_json(levels: &Levels) -> Value {
-    let values = levels.values.iter().map(|value| serde_json::from_str(value).unwrap_or(Value::Null));
-    json!({ levels.key: values.collect::<Vec<Value>>() })
+    let table = toml::from_str::<toml::Table>(&format!("hierarchy = {levels}"));
+    table.ok().and_then(|table| serde_json::to_value(table.get("hierarchy")?).ok()).unwrap_or_default()
 }

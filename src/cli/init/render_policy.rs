@@ -283,6 +283,9 @@ impl PolicyText {
                 None => format!("By itself it makes {} of rows unique{call}", percent(*with)),
             });
         }
+        if let Some(why) = levels.as_ref().and_then(|levels| levels.why.as_ref()) {
+            self.comment(&format!("{why}."));
+        }
         let hierarchy = match levels {
             Some(levels) if is_open => {
                 self.comment(&format!("If it is quasi: hierarchy = {levels}"));

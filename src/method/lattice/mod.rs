@@ -76,7 +76,7 @@ pub enum Effort {
     Nodes(u64),
 }
 
-/// The parameters of an [`Effort`], one of which is set.
+/// The parameters of an [`Effort`]; a policy sets exactly one.
 pub const EFFORT: &[Parameter] = &[
     Parameter { name: "seconds", kind: Kind::Count, absent: Absent::Unset, summary: "wall time in seconds" },
     Parameter {

@@ -1,8 +1,8 @@
 //! Columns with `recode = "global"`: all rows show them at one level, whatever the method does with the other columns.
 //!
-//! Each combination of levels of these columns is tried, finest first; more than 64 are refused. It groups the base classes by their labels, and the
-//! method partitions each group by itself, the smallest first; what a group may suppress is what those before it left of the
-//! limit. The combination that loses least is taken, of equal ones the finest.
+//! Each combination of levels of these columns is tried, finest first; more than 64 are refused. It groups the base classes
+//! by their labels, and the method partitions each group by itself, the smallest first; a group may suppress what the groups
+//! before it left of the limit. The combination that loses least is taken, of equal ones the finest.
 //!
 //! # Contract
 //! A value of such a column shows the same text in every class: the label of its level, or, where the column shows intervals,
@@ -29,7 +29,7 @@ pub(crate) const ALL_ARE_GLOBAL: &str = "every quasi-identifier is recoded globa
      this key out of one column";
 
 /// The most combinations of levels that are tried.
-const MOST_LEVELS: u64 = 64;
+const MOST_COMBINATIONS: u64 = 64;
 
 /// Searches with the method that `make` makes, with the columns of [`Options::global`] at one level each.
 ///
@@ -52,7 +52,7 @@ pub(in crate::method) fn search(
     }
     let ranges: Vec<RangeInclusive<usize>> =
         global.iter().map(|column| options.ranges[*column].clone()).collect();
-    let tried = combinations(options)?;
+    let tried = count_combinations(options)?;
     let groups = Groups { problem, method: make(&within)?, global };
     let base = table.base().len() as u64;
     problem.progress.begin(Phase::Search, tried * base);
@@ -79,12 +79,12 @@ pub(in crate::method) fn search(
 ///
 /// # Errors
 /// A policy error when there are too many to try.
-pub(in crate::method) fn combinations(options: &Options) -> Result<u64> {
+pub(in crate::method) fn count_combinations(options: &Options) -> Result<u64> {
     let ranges = options.global.iter().map(|column| options.ranges[*column].clone()).collect();
     match (Options { ranges, ..options.clone() }).nodes() {
-        tried @ ..=MOST_LEVELS => Ok(tried),
+        tried @ ..=MOST_COMBINATIONS => Ok(tried),
         tried => Err(Error::policy(format!(
-            "the columns with `recode = \"global\"` have {tried} combinations of levels, more than {MOST_LEVELS}; \
+            "the columns with `recode = \"global\"` have {tried} combinations of levels, more than {MOST_COMBINATIONS}; \
              narrow them with min_level and max_level"
         ))),
     }
@@ -109,31 +109,41 @@ impl Groups<'_> {
         let all = (0u32..).take(table.base().len()).collect();
         let mut groups = Node::new(table, &at, problem.ends)?.classes(all)?;
         groups.sort_by_cached_key(|group| table.base().size_of(group));
-        let least = min_size(problem.requirements);
         let mut union = Union::new(table, problem.requirements)?;
-        let (mut parts, mut suppressed, mut done) = (Vec::new(), Vec::new(), begin);
+        problem.stop.check()?;
+        let least = min_size(problem.requirements);
+        let too_small = groups.partition_point(|group| table.base().size_of(group) < least);
+        let mut suppressed: Vec<u32> = groups.drain(..too_small).flatten().collect();
+        let mut spent = table.base().size_of(&suppressed);
+        let mut done = begin + suppressed.len() as u64;
+        problem.progress.done(done);
+        let mut parts = Vec::new();
         for group in groups {
             problem.stop.check()?;
-            let spent = table.base().size_of(&suppressed);
             let Some(limit) = problem.limit.checked_sub(spent) else { return Ok(None) };
-            let size = table.base().size_of(&group);
-            let found = if size < least { None } else { self.partition(&group, limit, evaluated)? };
+            let found = self.partition(&group, limit, evaluated)?;
             done += group.len() as u64;
             problem.progress.done(done);
-            let Some((classes, left)) = found else {
-                suppressed.extend(group);
-                continue;
-            };
-            suppressed.extend(left);
-            for class in classes {
-                if union.holds(&class.classes) {
-                    parts.push(class);
-                } else {
-                    suppressed.extend(class.classes);
+            let before = suppressed.len();
+            match found {
+                None => suppressed.extend(group),
+                Some((classes, left)) => {
+                    suppressed.extend(left);
+                    for class in classes {
+                        if union.holds(&class.classes) {
+                            parts.push(class);
+                        } else {
+                            suppressed.extend(class.classes);
+                        }
+                    }
                 }
             }
+            // An individual may be in several base classes, so sizes do not add up.
+            if suppressed.len() > before {
+                spent = table.base().size_of(&suppressed);
+            }
         }
-        if parts.is_empty() || table.base().size_of(&suppressed) > problem.limit {
+        if parts.is_empty() || spent > problem.limit {
             return Ok(None);
         }
         at_levels(table, &mut parts, self.global, levels, problem.ends)?;
@@ -210,7 +220,8 @@ pub(in crate::method) fn at_levels(
             kept.iter().for_each(|value| values[labels[*value as usize] as usize].push(*value));
             let region = |values: Vec<u32>| match (values.first(), values.last()) {
                 (Some(first), Some(last)) => {
-                    let between = kept.iter().filter(|code| (first..=last).contains(code)).count();
+                    let between =
+                        kept.partition_point(|code| code <= last) - kept.partition_point(|code| code < first);
                     // A level such as the day of the week does not keep the order.
                     if between > values.len() {
                         Ok(Region::Set(values.into()))

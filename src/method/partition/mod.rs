@@ -51,14 +51,13 @@ impl Row {
 }
 
 /// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows.
-pub(crate) fn candidate(problem: &Problem<'_>, released: ReleasedClasses) -> Result<Option<Candidate>> {
+pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) -> Result<Option<Candidate>> {
     let Some(loss) = problem.objective.for_any_recoding() else {
         let name = problem.objective.doc().name;
         return Err(Error::policy(format!(
             "objective: `{name}` measures levels, which this method does not choose"
         )));
     };
-    let mut released = released;
     loop {
         let merged = problem.table.merge(&released)?;
         let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements);

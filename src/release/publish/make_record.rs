@@ -16,6 +16,7 @@ use crate::measure::RISKS;
 use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::policy::{Policy, Quasi};
+use crate::release::merged_trees;
 use crate::release::publish::record::{
     CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputRecord, LevelRecord, ModelRecord,
     PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord, SearchRecord,
@@ -203,6 +204,7 @@ pub(crate) fn private_record(
         release: public.digest.clone(),
         policy: source.text.to_owned(),
         hierarchies: hierarchies.collect::<Result<_>>()?,
+        merged: merged_trees::recorded(policy)?,
         input: input.argument.clone(),
         files: files.collect::<Result<_>>()?,
         digest_key: digest::hex(&key),

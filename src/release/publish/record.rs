@@ -331,6 +331,9 @@ pub struct PrivateRecord {
     pub policy: String,
     /// The hierarchy files' texts, by the file name in the policy.
     pub hierarchies: BTreeMap<String, String>,
+    /// The trees of the columns whose values were merged, by the columns' names, as CSV like that of hierarchy files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub merged: BTreeMap<String, String>,
     /// The input as the user typed it.
     pub input: String,
     /// The input files.
@@ -349,7 +352,7 @@ pub struct PrivateRecord {
     pub suppressed_individuals: Option<u64>,
     /// L, the number of individuals that may be suppressed; rows, where no individuals are counted.
     pub suppression_limit: u64,
-    /// The risk measures of the input before recoding.
+    /// The risk measures of the input before recoding, but after clips and merges have joined values.
     pub risk_before: BTreeMap<String, f64>,
     /// The models that compare the classes with the whole input, with what they reached; the public record says what the
     /// released rows show.

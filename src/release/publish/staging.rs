@@ -257,22 +257,27 @@ impl Staging {
     }
 }
 
-/// How often the work directory of a run that ends is removed, at most.
-const REMOVALS: usize = 5;
+/// How often a run that ends tries to remove its work directory, at most, and the pause between two tries.
+const REMOVALS: usize = 250;
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if !self.keeps_work {
-            // A cancelled task of the engine may still write a last spill file. The next run removes anything that cannot be
-            // removed now, or names it.
-            for _ in 0..REMOVALS {
-                match self.work.remove() {
-                    Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
-                        std::thread::sleep(Duration::from_millis(20));
-                    }
-                    _ => return,
-                }
+        use ErrorKind::{DirectoryNotEmpty, NotFound};
+        if self.keeps_work {
+            return;
+        }
+        // A cancelled task of the engine may still write a last file, or remove one while it is being removed here. The next run
+        // removes anything that cannot be removed now, or names it.
+        for _ in 0..REMOVALS {
+            match self.work.remove() {
+                Err(error) if matches!(error.kind(), DirectoryNotEmpty | NotFound) => {}
+                _ => return,
             }
+            if self.work.check().is_err() {
+                return;
+            }
+            std::thread::sleep(PAUSE);
         }
     }
 }

@@ -24,6 +24,7 @@ fn private(release: &str) -> PrivateRecord {
         release: release.to_owned(),
         policy: String::new(),
         hierarchies: BTreeMap::new(),
+        merged: BTreeMap::new(),
         input: String::new(),
         files: Vec::new(),
         digest_key: String::new(),
@@ -439,6 +440,33 @@ fn a_release_that_lies_aside_is_kept_while_a_foreign_one_is_at_out() {
 
 /// Opening a pipe would block forever.
 #[cfg(unix)]
+/// A cancelled task goes on for a moment after its run: it still makes and removes files.
+#[test]
+fn a_task_that_still_writes_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let staging = Staging::begin(&folder.path().join("out"), false, &nothing()).unwrap();
+        let spill = staging.spill();
+        let (begins, begun) = std::sync::mpsc::channel();
+        let task = std::thread::spawn(move || {
+            for file in 0..200 {
+                let path = spill.join(file.to_string());
+                if fs::write(&path, "spilled").is_ok() && file % 2 == round % 2 {
+                    // The run may have removed it.
+                    let _ = fs::remove_file(&path);
+                }
+                if file == 5 {
+                    begins.send(()).unwrap();
+                }
+            }
+        });
+        begun.recv().unwrap();
+        drop(staging);
+        task.join().unwrap();
+        assert_eq!(names(folder.path()), Vec::<String>::new(), "round {round}");
+    }
+}
+
 #[test]
 fn records_that_are_no_files_are_not_opened() {
     let folder = tempfile::tempdir().unwrap();

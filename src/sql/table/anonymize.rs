@@ -45,17 +45,16 @@ const DOC: &Doc = &Doc {
 };
 
 fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
-    let TableAndPolicy { policy, digest, table, plain_table } = table_and_policy(&mut call)?;
+    let TableAndPolicy { followed, table, plain_table } = table_and_policy(&mut call)?;
     call.finish(&[])?;
     if !is_repeatable(table.logical_plan())? {
         return Err(not_repeatable(&call));
     }
     let refused = |error| call.refused(error);
-    let schema = verified_rows::schema(&policy, table.schema().as_arrow()).map_err(refused)?;
-    let profile = by_values(table.clone(), &policy).map_err(refused)?;
+    let schema = verified_rows::schema(&followed.policy, table.schema().as_arrow()).map_err(refused)?;
+    let profile = by_values(table.clone(), &followed.policy).map_err(refused)?;
     let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
-    let task = Anonymize(BoundPolicy { policy, digest, show_values: call.options().show_values });
-    plan_of(Arc::new(task), inputs, schema)
+    plan_of(Arc::new(Anonymize(followed)), inputs, schema)
 }
 
 #[derive(Debug)]
@@ -75,13 +74,13 @@ impl Task for Anonymize {
         let resources = Resources::of_task(&inputs.context);
         let run = self.0.run(&resources, &inputs.stop);
         let session = resources.session_of(inputs.context.runtime_env());
-        let classes = self.0.classes(inputs, &session, &run).await?;
+        let (policy, classes) = self.0.classes(inputs, &session, &run).await?;
         let [_, table, plain_table] = inputs.plans.as_slice() else {
             return Err(Error::internal("anonymize: the plan does not have three inputs"));
         };
         let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
         let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
-        let loaded = Loaded { session, table, policy: Arc::clone(&self.0.policy) };
+        let loaded = Loaded { session, table, policy };
         let runtime = inputs.context.runtime_env();
         let verified = verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
         let mut batches = verified.read()?;

@@ -53,19 +53,19 @@ const DOC: &Doc = &Doc {
 };
 
 fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
-    let TableAndPolicy { policy, digest, table, .. } = table_and_policy(&mut call)?;
+    let TableAndPolicy { followed, table, .. } = table_and_policy(&mut call)?;
+    let policy = &followed.policy;
     call.finish(&[])?;
-    let profile = by_values(table.clone(), &policy).map_err(|error| call.refused(error))?;
+    let profile = by_values(table.clone(), policy).map_err(|error| call.refused(error))?;
     let mut inputs = vec![profile.into_unoptimized_plan()];
-    let identifiers: Vec<_> = must_not_repeat(&policy).map(column).collect();
+    let identifiers: Vec<_> = must_not_repeat(policy).map(column).collect();
+    if (followed.has_merged_columns() || !identifiers.is_empty()) && !is_repeatable(table.logical_plan())? {
+        return Err(not_repeatable(&call));
+    }
     if !identifiers.is_empty() {
-        if !is_repeatable(table.logical_plan())? {
-            return Err(not_repeatable(&call));
-        }
         inputs.push(table.select(identifiers)?.into_unoptimized_plan());
     }
-    let schema = schema(&policy);
-    let followed = BoundPolicy { policy, digest, show_values: call.options().show_values };
+    let schema = schema(policy);
     let task = Lattice { followed, schema: Arc::clone(&schema) };
     plan_of(Arc::new(task), inputs, schema)
 }
@@ -130,10 +130,9 @@ impl Task for Lattice {
             let policy = Arc::clone(&self.followed.policy);
             each_counts_once(&run, &Loaded { session: session.clone(), table, policy }).await?;
         }
-        let classes = self.followed.classes(inputs, &session, &run).await?;
+        let (policy, classes) = self.followed.classes(inputs, &session, &run).await?;
 
-        let (policy, resources, stop) =
-            (Arc::clone(&self.followed.policy), resources.clone(), inputs.stop.clone());
+        let (resources, stop) = (resources.clone(), inputs.stop.clone());
         let nodes = tokio::task::spawn_blocking(move || {
             let run = Run { resources: &resources, stop: &stop, progress: &Silent, show_values: false };
             let mut nodes: Vec<Node> = Vec::new();

@@ -3,7 +3,8 @@
 //!
 //! # Contract
 //! The columns of the table in order are the value and its labels, finest first, whatever their
-//! names; NULLs, repeated values and labels that do not form a tree are refused. The hierarchy is
+//! names; a table of exactly the columns `value`, `level` and `label` has a row for each value and
+//! level instead. NULLs, repeated values and labels that do not form a tree are refused. The hierarchy is
 //! loaded when the query runs, not for EXPLAIN, and is available to queries planned afterwards; it
 //! replaces a hierarchy of the same name. The result is one row: `name`, `levels` (including level
 //! 0, the value) and `values`.

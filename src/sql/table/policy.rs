@@ -1,9 +1,12 @@
 //! The policy of a call: TOML text, the path of a file, or a struct literal such as `{k: 5,
 //! columns: {...}}`.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -13,6 +16,7 @@ use super::super::hierarchies::Hierarchies;
 use super::arguments::{Arguments, text_of};
 use super::task::Inputs;
 use crate::class::ClassTable;
+use crate::engine::replay_table::table_of_plan;
 use crate::engine::{Context, Resources, Run};
 use crate::error::{Error, of_file};
 use crate::generalize::hierarchy::csv_of_rows;
@@ -20,20 +24,19 @@ use crate::input::canonical_table;
 use crate::input::days_since::{days_since, plain_days_since};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::input::infer_types::Typing;
-use crate::policy::{Files, Folder, Policy, PolicySpec};
+use crate::input::merged::{self, RowsToCount};
+use crate::policy::{Files, FilesAndTrees, Folder, Policy, PolicySpec};
 use crate::progress::CancelToken;
 use crate::progress::Silent;
 use crate::release::can_be_searched;
-use crate::release::profile::of_values_grouped;
+use crate::release::profile::{ROWS_OF_GROUP, of_values_grouped, with_names};
 use crate::release::publish::digest;
 use crate::verify::same_types;
 
 /// A policy and its table.
 pub(super) struct TableAndPolicy {
-    /// The policy, resolved against the table.
-    pub(super) policy: Arc<Policy>,
-    /// The SHA-256 of the policy's text and of its hierarchies.
-    pub(super) digest: String,
+    /// The policy.
+    pub(super) followed: BoundPolicy,
     /// The table with canonical columns.
     pub(super) table: DataFrame,
     /// The same table as verification reads it.
@@ -41,12 +44,25 @@ pub(super) struct TableAndPolicy {
 }
 
 /// A policy that a task follows.
-#[derive(Debug)]
 pub(super) struct BoundPolicy {
+    /// The policy, resolved against the table. Values to be merged are not counted yet.
     pub(super) policy: Arc<Policy>,
-    pub(super) digest: String,
+    spec: PolicySpec,
+    /// The schema of the table.
+    schema: SchemaRef,
+    /// The texts of the hierarchy files.
+    files: BTreeMap<String, String>,
+    /// The SHA-256 of the policy's text and of its hierarchies.
+    digest: String,
     /// Whether errors may show values that a hierarchy does not cover.
     pub(super) show_values: bool,
+}
+
+/// Shows no hierarchy file: they hold cells.
+impl fmt::Debug for BoundPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BoundPolicy({})", self.says())
+    }
 }
 
 impl BoundPolicy {
@@ -60,7 +76,12 @@ impl BoundPolicy {
         Run { resources, stop, progress: &Silent, show_values: self.show_values }
     }
 
-    /// Returns the classes of the task's first input, a profile.
+    /// Returns whether the values of a column are merged, for which they are counted first.
+    pub(super) fn has_merged_columns(&self) -> bool {
+        self.spec.merged_quasi().next().is_some()
+    }
+
+    /// Returns the classes of the task's first input, a profile, and the policy with the trees of merged columns.
     ///
     /// # Errors
     /// Those of the profile; an error for a policy that no search can satisfy.
@@ -69,16 +90,24 @@ impl BoundPolicy {
         inputs: &Inputs,
         session: &SessionContext,
         run: &Run<'_>,
-    ) -> crate::error::Result<ClassTable> {
+    ) -> crate::error::Result<(Arc<Policy>, ClassTable)> {
         let profile = inputs
             .plans
             .first()
             .ok_or_else(|| Error::internal("sql task: the profile is missing from the inputs"))?;
+        let mut policy = Arc::clone(&self.policy);
+        if self.has_merged_columns() {
+            let table = table_of_plan(session, Arc::clone(profile), Arc::clone(&inputs.context))?;
+            let table = with_names(table, &self.policy)?;
+            let counted = RowsToCount { session, table: &table, rows: Some(ROWS_OF_GROUP) };
+            policy =
+                Arc::new(merged::resolve(&self.spec, &self.schema, &self.files, &counted, run.stop).await?);
+        }
         let groups = execute_stream(Arc::clone(profile), Arc::clone(&inputs.context));
         let groups = groups.context("grouping the table by its quasi-identifiers")?;
-        let classes = of_values_grouped(session, &self.policy, groups, run).await?;
-        can_be_searched(&self.policy, &classes)?;
-        Ok(classes)
+        let classes = of_values_grouped(session, &policy, groups, run).await?;
+        can_be_searched(&policy, &classes)?;
+        Ok((policy, classes))
     }
 }
 
@@ -97,8 +126,11 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
         folder: allowed.then_some(HierarchyFiles(Folder(folder))),
     };
     let mut digested = text.clone();
+    let mut texts = BTreeMap::new();
     for name in spec.hierarchy_files() {
-        digested += &files.read(name).map_err(refused)?;
+        let text = files.read(name).map_err(refused)?;
+        digested += &text;
+        texts.insert(name.to_owned(), text);
     }
     let csv_type = |name: &str| spec.csv_type(name);
     let plan = call.table_of(table.clone(), spec.csv(), &csv_type)?;
@@ -112,13 +144,13 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
     let relative = spec.relative_columns(table.schema().as_arrow()).map_err(refused)?;
     let table = days_since(table, &relative).map_err(refused)?;
     let plain_table = plain_days_since(plain, &relative).map_err(refused)?;
-    let policy = spec.resolve(table.schema().as_arrow(), &files).map_err(refused)?;
-    Ok(TableAndPolicy {
-        policy: Arc::new(policy),
-        digest: digest::of_bytes(digested.as_bytes()),
-        table,
-        plain_table,
-    })
+    let schema = Arc::clone(table.schema().inner());
+    let uncounted = FilesAndTrees { files: &texts, trees: spec.placeholder_trees() };
+    let policy = Arc::new(spec.resolve(&schema, &uncounted).map_err(refused)?);
+    let digest = digest::of_bytes(digested.as_bytes());
+    let show_values = call.options().show_values;
+    let followed = BoundPolicy { policy, spec, schema, files: texts, digest, show_values };
+    Ok(TableAndPolicy { followed, table, plain_table })
 }
 
 /// Returns the text of the policy and the folder of its files.

@@ -352,7 +352,9 @@ impl InputFiles {
                 Err(error) => return blameless(&error, &names),
             },
         };
-        let opened = self.within(async { open(&self.resources, &input, &said, &self.files).await })?;
+        let stop = CancelToken::default();
+        let run = Run { resources: &self.resources, stop: &stop, progress: &Silent, show_values: false };
+        let opened = self.within(async { open(&run, &input, &said, &self.files).await })?;
         let loaded = match opened {
             Ok(loaded) => loaded,
             Err(error) => return blameless(&error, &names),

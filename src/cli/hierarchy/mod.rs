@@ -1,0 +1,188 @@
+//! `kanon hierarchy`: writes the hierarchy of a rule as a file to edit by hand, or checks such a file
+//! against a table.
+
+mod check;
+mod draw;
+
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::numbers::{integer, plural};
+use super::source::PolicyFile;
+use super::{Done, Format, in_shell};
+use crate::engine::Run;
+use crate::error::{Error, Result, of_file};
+use crate::generalize::hierarchy::is_table;
+use crate::generalize::hierarchy_rows::csv_for_column;
+use crate::input::Input;
+use crate::input::column_values::{ColumnRule, HierarchyOfValues, hierarchy_of_values};
+use crate::input::hierarchy_files::HierarchyFiles;
+use crate::policy::{CsvOptions, Folder, HierarchySpec, PolicySpec};
+use crate::progress::Phase;
+
+/// Write a hierarchy file for a column, to edit by hand, or check one.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  kanon hierarchy patients.parquet zip --by 'prefix = [4, 3, 2]' --to zip.csv
+  kanon hierarchy patients.parquet country --by country > country.csv
+  kanon hierarchy patients.parquet job --by 'merge = { levels = 3 }' --to job.csv
+  kanon hierarchy visits.csv dob --by '{ date = [\"month\", \"year\"] }' --format json
+  kanon hierarchy check zip.csv --input patients.parquet
+
+The file has one row for each distinct value: the value, then its label at every level, finest first. NULL needs
+no row. Use it in a policy with hierarchy = { file = \"zip.csv\" }. It holds every value of the column: keep it to
+yourself. An input that is named check is ./check."
+)]
+pub(crate) struct Hierarchy {
+    #[command(subcommand)]
+    command: Option<Nested>,
+    /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    #[arg(required = true)]
+    input: Option<String>,
+    /// The column whose values get a row each.
+    #[arg(required = true)]
+    column: Option<String>,
+    /// The rule, as behind `hierarchy =` in a policy, such as 'range = [10, 20]'; or the name of a known hierarchy,
+    /// such as country.
+    #[arg(long, value_name = "RULE", required = true)]
+    by: Option<String>,
+    /// The CSV file to create; must not exist. By default, the CSV is printed.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Replace an existing file.
+    #[arg(long, requires = "to")]
+    overwrite: bool,
+    /// For `merge`: values with fewer holders than this are one label.
+    #[arg(long, value_name = "K", default_value_t = 5, allow_negative_numbers = true, value_parser = integer::<u64>(2..=u64::MAX))]
+    k: u64,
+    /// For `merge`: the column that identifies the individual of a row; by default, rows are counted.
+    #[arg(long, value_name = "COLUMN")]
+    individual: Option<String>,
+    /// A policy whose `[input]` says how to read CSV files.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Nested {
+    Check(check::Check),
+}
+
+impl Hierarchy {
+    pub(super) async fn run(self, run: &Run<'_>, format: Format) -> Result<Done> {
+        if let Some(Nested::Check(check)) = self.command {
+            return check.run(run).await;
+        }
+        let (Some(argument), Some(column), Some(by)) = (&self.input, &self.column, &self.by) else {
+            return Err(Error::internal("hierarchy: an argument is missing"));
+        };
+        let place = format!("--by {by}");
+        let rule = HierarchySpec::parse(by).map_err(|error| error.at(&place))?;
+        let csv = csv_options(self.policy.as_deref())?;
+        let spec = PolicySpec::of_hierarchy(column, rule, csv, self.individual.as_deref(), self.k)?;
+        let input = Input::find(argument)?;
+        if let Some(path) = &self.to {
+            check_target(path, self.overwrite, &input).map_err(|error| error.at(target_place(path)))?;
+        }
+        run.progress.begin(Phase::Profile, 0);
+        let files = HierarchyFiles(Folder(PathBuf::new()));
+        let rule = ColumnRule { column, spec: &spec, files: &files, place: &place };
+        let made = hierarchy_of_values(run, &input, &rule).await?;
+        let csv = csv_for_column(&made.rows, column)?;
+        run.stop.check()?;
+        let Some(path) = &self.to else { return print(column, made, csv, format) };
+        write_whole(path, &csv, self.overwrite)
+            .map_err(|error| Error::data(of_file(&error)).at(target_place(path)))?;
+        let shown = path.display();
+        let text = format!(
+            "wrote     {shown} ({}, {}: {})\n\
+             keep      {shown} to yourself: it holds every value of `{column}`\n\
+             next      edit {shown}, then kanon hierarchy check {} --input {} --column {}\n",
+            plural(made.rows.len() as u64, "value", "values"),
+            plural(made.levels.len() as u64, "level", "levels"),
+            made.levels.join(", "),
+            in_shell(&path.to_string_lossy()),
+            in_shell(argument),
+            in_shell(column),
+        );
+        let json = json!({
+            "column": column,
+            "values": made.rows.len(),
+            "levels": made.levels,
+            "file": path.to_string_lossy(),
+        });
+        Ok(Done { text, json, holds: true })
+    }
+}
+
+/// Returns how to read CSV files: as a policy says, or by default.
+fn csv_options(policy: Option<&Path>) -> Result<CsvOptions> {
+    Ok(policy.map(PolicyFile::open).transpose()?.map(|policy| policy.spec.csv().clone()).unwrap_or_default())
+}
+
+/// Prints the file. Control characters are kept where no terminal reads them.
+fn print(column: &str, made: HierarchyOfValues, csv: String, format: Format) -> Result<Done> {
+    if format == Format::Json {
+        let json = json!({
+            "column": column,
+            "values": made.rows.len(),
+            "levels": made.levels,
+            "rows": made.rows,
+        });
+        return Ok(Done { text: String::new(), json, holds: true });
+    }
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        return Ok(Done { text: csv, json: serde_json::Value::Null, holds: true });
+    }
+    match out.write_all(csv.as_bytes()).and_then(|()| out.flush()) {
+        // A reader that closed the pipe does not want more: no error.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::data(of_file(&error)).at("writing the result"))
+        }
+        _ => Ok(Done::printed()),
+    }
+}
+
+fn target_place(path: &Path) -> String {
+    format!("--to {}", path.display())
+}
+
+/// Refuses a file that cannot be written or must not be replaced, before the input is read.
+fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
+    if is_table(&path.to_string_lossy()) {
+        return Err(Error::policy("a hierarchy is written as CSV; choose a name such as zip.csv"));
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if !folder.is_none_or(Path::is_dir) || path.file_name().is_none() {
+        return Err(Error::data("expected the name of a file in a folder that exists"));
+    }
+    let Ok(facts) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    match real(path).is_some_and(|to| input.files.iter().any(|file| real(&file.path).as_ref() == Some(&to))) {
+        true => Err(Error::policy("this is a file of the input; choose another name")),
+        false if !overwrite => Err(Error::policy("already exists; --overwrite replaces it")),
+        false if !facts.is_file() => Err(Error::policy("expected a plain file; choose another name")),
+        false => Ok(()),
+    }
+}
+
+/// Writes a file that only its owner may read, completely or not at all.
+fn write_whole(path: &Path, text: &str, overwrite: bool) -> std::io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    match overwrite {
+        true => file.persist(path)?,
+        false => file.persist_noclobber(path)?,
+    };
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Resolves a policy against a table whose values some of its hierarchies are made of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::functions_aggregate::expr_fn::{count, sum};
+use datafusion::logical_expr::{cast, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+
+use crate::class::{Budget, Held};
+use crate::engine::functions::counted as counted_of;
+use crate::engine::{Context, PoolBudget, column};
+use crate::error::{Error, Result};
+use crate::generalize::Value;
+use crate::generalize::merge::FrequentValues;
+use crate::model::least_holders;
+use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
+use crate::progress::CancelToken;
+
+const DOING: &str = "counting the values of a column to be merged";
+
+/// The rows whose values are counted.
+pub(crate) struct RowsToCount<'a> {
+    /// The session of the table.
+    pub(crate) session: &'a SessionContext,
+    /// The table.
+    pub(crate) table: &'a DataFrame,
+    /// The column that says how many rows a row stands for; without one, each stands for itself.
+    pub(crate) rows: Option<&'a str>,
+}
+
+/// Resolves a policy against a table with this schema. The trees of merged columns are made of the counted rows, or follow those that
+/// `files` knows of an earlier release.
+///
+/// # Errors
+/// Policy errors, and a data error when counting fails.
+pub(crate) async fn resolve(
+    spec: &PolicySpec,
+    schema: &Schema,
+    files: &dyn Files,
+    counted: &RowsToCount<'_>,
+    stop: &CancelToken,
+) -> Result<Policy> {
+    let mut with_trees = FilesAndTrees { files, trees: spec.placeholder_trees() };
+    let policy = spec.resolve(schema, &with_trees)?;
+    let (mut trees, mut held) = (BTreeMap::new(), Vec::new());
+    for (column, merge) in spec.merged_quasi() {
+        let (name, place) =
+            (column.name(), |error: Error| error.at(format!("{}.hierarchy.merge", column.path())));
+        let column_to_merge = ColumnToMerge {
+            name,
+            individual: policy.individual(),
+            least_holders: least_holders(&policy.requirements),
+            levels: merge.count_levels(),
+        };
+        let (values, bytes) = frequent_values(&column_to_merge, counted, stop).await?;
+        held.push(bytes);
+        let tree = match files.tree(name)? {
+            Some(earlier) => merge.follow(&earlier, &values),
+            None => merge.tree(&values),
+        };
+        trees.insert(name.to_owned(), tree.map_err(place)?);
+    }
+    if trees.is_empty() {
+        return Ok(policy);
+    }
+    with_trees.trees.extend(trees);
+    spec.resolve(schema, &with_trees)
+}
+
+/// A column whose values are counted.
+pub(crate) struct ColumnToMerge<'a> {
+    pub(crate) name: &'a str,
+    /// The column that identifies individuals; without one, rows are counted.
+    pub(crate) individual: Option<&'a str>,
+    /// A value with fewer holders is not listed.
+    pub(crate) least_holders: u64,
+    /// The number of levels of the tree for which memory is reserved.
+    pub(crate) levels: usize,
+}
+
+/// Returns the values of a column that enough individuals hold, in their order, and the memory of a tree of them.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(crate) async fn frequent_values(
+    column_to_merge: &ColumnToMerge<'_>,
+    counted: &RowsToCount<'_>,
+    stop: &CancelToken,
+) -> Result<(FrequentValues, Held)> {
+    let ColumnToMerge { name, individual, least_holders, levels } = *column_to_merge;
+    let value = || vec![column(name)];
+    // No name of the grouped column.
+    let alias = format!("holders of {name}");
+    let table = counted.table.clone().filter(column(name).is_not_null()).context(DOING)?;
+    let groups = match (individual, counted.rows) {
+        (Some(individual), _) => {
+            let pairs = table.aggregate(vec![column(name), column(individual)], Vec::new()).context(DOING)?;
+            pairs.aggregate(value(), vec![count(column(individual)).alias(&alias)])
+        }
+        (None, Some(rows)) => table.aggregate(value(), vec![sum(column(rows)).alias(&alias)]),
+        (None, None) => table.aggregate(value(), vec![count(lit(1i64)).alias(&alias)]),
+    };
+    let columns = vec![column(name), cast(column(&alias), DataType::Int64).alias(&alias)];
+    let groups = groups.and_then(|groups| groups.select(columns));
+    let sorted = groups.and_then(|groups| groups.sort(vec![column(name).sort(true, false)]));
+    let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(counted.session, "values to be merged"));
+    let (mut held, mut bytes) = (Held::new(&budget), 0);
+    let mut values = FrequentValues::new(least_holders);
+    let mut batches = sorted.context(DOING)?.execute_stream().await.context(DOING)?;
+    while let Some(batch) = batches.next().await {
+        stop.check()?;
+        let batch = batch.context(DOING)?;
+        let holders = counted_of(batch.column(1))?;
+        for (row, holders) in holders.into_iter().enumerate() {
+            let text = Value::read(batch.column(0), row)?.text_form().unwrap_or_default();
+            let (before, length) = (values.listed(), text.len());
+            values.add(text, holders);
+            if values.listed() > before {
+                bytes += (levels + 2) * (length + CELL);
+            }
+        }
+        held.at_least(COPIES * bytes)?;
+    }
+    Ok((values, held))
+}
+
+/// About the memory of a label of a tree, without its text.
+const CELL: usize = 48;
+/// How often the labels of a tree are held while it is made.
+const COPIES: usize = 6;
