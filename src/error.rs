@@ -37,11 +37,66 @@ impl Kind {
     }
 }
 
+/// The causes that programs tell apart; their names are stable. Every kind has a code of its own for all other causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The command line is wrong.
+    Usage,
+    /// The columns of a file are not those of the policy, of the earlier release or of the other files.
+    OtherColumns,
+    /// The input has no rows.
+    EmptyInput,
+    /// A file is damaged.
+    DamagedFile,
+    /// The disk or the quota is full.
+    NoSpace,
+    /// The memory limit does not suffice.
+    OutOfMemory,
+    /// A file or folder is not there.
+    NotFound,
+    /// Another run writes to the same place.
+    ConcurrentRun,
+}
+
+impl Code {
+    /// Every code with its name and what it means.
+    pub const ALL: [(Code, &'static str, &'static str); 8] = [
+        (Code::Usage, "usage", "the command line is wrong"),
+        (
+            Code::OtherColumns,
+            "other_columns",
+            "the columns of a file are not those of the policy, of the earlier release or of the other files",
+        ),
+        (Code::EmptyInput, "empty_input", "the input has no rows"),
+        (Code::DamagedFile, "damaged_file", "a file is damaged"),
+        (Code::NoSpace, "no_space", "the disk or the quota is full"),
+        (Code::OutOfMemory, "out_of_memory", "the memory limit does not suffice"),
+        (Code::NotFound, "not_found", "a file or folder is not there"),
+        (Code::ConcurrentRun, "concurrent_run", "another run writes to the same place"),
+    ];
+
+    /// Returns the name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(code, ..)| *code == self).map_or("", |(_, name, _)| name)
+    }
+
+    fn of_io(kind: ErrorKind) -> Option<Self> {
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(Code::NoSpace),
+            ErrorKind::NotFound => Some(Code::NotFound),
+            ErrorKind::InvalidData | ErrorKind::UnexpectedEof => Some(Code::DamagedFile),
+            ErrorKind::OutOfMemory => Some(Code::OutOfMemory),
+            _ => None,
+        }
+    }
+}
+
 /// An error of a [`Kind`]; its text is safe to log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     kind: Kind,
+    code: Option<Code>,
     message: String,
 }
 
@@ -81,7 +136,37 @@ impl Error {
     }
 
     fn new(kind: Kind, message: impl Display) -> Self {
-        Self { kind, message: message.to_string() }
+        Self { kind, code: None, message: message.to_string() }
+    }
+
+    /// Creates the data error of an operation on a file that failed.
+    pub fn of_io(error: &io::Error) -> Self {
+        Self::of_system(error)
+            .unwrap_or_else(|| Self { code: Code::of_io(error.kind()), ..Self::data(of_file(error)) })
+    }
+
+    /// Creates the data error for the operating system's error that caused an error; `None` if the cause is another one.
+    pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let io = system_error(error)?;
+        Some(Self { code: Code::of_io(io.kind()), ..Self::data(of_io(io)) })
+    }
+
+    /// Sets the code.
+    #[must_use]
+    pub fn coded(self, code: Code) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    /// Returns the name of the cause, for programs.
+    pub fn code(&self) -> &'static str {
+        match (self.code, self.kind) {
+            (Some(code), _) => code.name(),
+            (None, Kind::Unmet) => "not_met",
+            (None, Kind::Policy) => "policy",
+            (None, Kind::Data) => "data",
+            (None, Kind::Internal) => "internal",
+            (None, Kind::Interrupted) => "interrupted",
+        }
     }
 
     /// Returns the kind of the error.
@@ -93,47 +178,51 @@ impl Error {
     /// stay.
     #[must_use]
     pub fn of_policy(self) -> Self {
-        if self.kind == Kind::Data { Self::policy(self.message) } else { self }
+        if self.kind == Kind::Data { Self { kind: Kind::Policy, ..self } } else { self }
     }
 
     /// Appends text to the message.
     #[must_use]
     pub fn and(self, more: &str) -> Self {
-        Self { kind: self.kind, message: self.message + more }
+        Self { message: self.message + more, ..self }
     }
 
     /// Prefixes the message with its place: `place: message`.
     #[must_use]
     pub fn at(self, place: impl Display) -> Self {
-        Self { kind: self.kind, message: format!("{place}: {}", self.message) }
+        Self { message: format!("{place}: {}", self.message), ..self }
     }
 }
 
 /// Describes why an operation on a file failed. It only reads the error's kind and number, because
 /// the text may be a library's and quote cells.
 pub fn of_file(error: &io::Error) -> String {
-    of_system(error).unwrap_or_else(|| match error.kind() {
+    system_error(error).map(of_io).unwrap_or_else(|| match error.kind() {
         ErrorKind::Other => "it failed".to_owned(),
         kind => of_kind(kind).map_or_else(|| kind.to_string(), str::to_owned),
     })
 }
 
-/// Describes the operating system's error that caused an error; `None` if the cause is another one.
-pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+/// Returns the operating system's error that caused an error; `None` if the cause is another one.
+fn system_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         next = match error.downcast_ref::<io::Error>() {
-            Some(io) => {
-                if let Some(code) = io.raw_os_error() {
-                    let words = of_kind(io.kind()).map(str::to_owned);
-                    return Some(words.unwrap_or_else(|| io::Error::from_raw_os_error(code).to_string()));
-                }
-                io.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static))
-            }
+            Some(io) if io.raw_os_error().is_some() => return Some(io),
+            Some(io) => io.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)),
             None => error.source(),
         };
     }
     None
+}
+
+/// Describes an error of the operating system.
+fn of_io(io: &io::Error) -> String {
+    let words = of_kind(io.kind()).map(str::to_owned);
+    words.unwrap_or_else(|| {
+        io.raw_os_error()
+            .map_or_else(|| "it failed".to_owned(), |code| io::Error::from_raw_os_error(code).to_string())
+    })
 }
 
 /// Returns the words for the kinds that users meet.
@@ -200,7 +289,8 @@ mod tests {
             let error = || io::Error::from_raw_os_error(code);
             assert_eq!(of_file(&error()), found);
             assert_eq!(of_file(&io::Error::other(error())), found);
-            assert_eq!(of_system(&io::Error::other(io::Error::other(error()))).as_deref(), Some(found));
+            let inside = Error::of_system(&io::Error::other(io::Error::other(error()))).unwrap();
+            assert_eq!(inside.to_string(), found);
         }
         assert!(of_file(&io::Error::from_raw_os_error(5)).contains('5'));
         // A library's error text may quote the data.

@@ -7,7 +7,7 @@ use super::Done;
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
 use super::source::{Columns, parse_requirement};
 use crate::engine::Run;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
 use crate::model::{Quantity, Requirement, is_compared, k_anonymity::KAnonymity};
 use crate::progress::Phase;
@@ -53,7 +53,7 @@ impl Check {
             ));
         }
         let policy = self.columns.open(|| Ok(Vec::new()))?;
-        let input = Input::find(&self.input)?;
+        let input = Input::find_or_read(&self.input)?;
         run.progress.begin(Phase::Profile, 0);
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
@@ -72,7 +72,7 @@ impl Check {
         let all = for_every_class(session, table, &names, &counted, individual, run.stop, &mut see);
         let SeenAll { individuals, homogeneous } = all.await?;
         if classes == 0 {
-            return Err(Error::data("the input has no rows"));
+            return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
         }
 
         let mut text = format!(

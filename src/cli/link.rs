@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
-use super::source::PolicyFile;
+use super::source::{Csv, PolicyFile};
 use crate::engine::Run;
 use crate::error::Result;
 use crate::generalize::Descriptor;
@@ -65,12 +65,14 @@ pub(crate) struct Link {
     /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    csv: Csv,
 }
 
 impl Link {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
-        let (list, table) = (Input::find(&self.list)?, Input::find(&self.table)?);
+        let (list, table) = (Input::find_or_read(&self.list)?, Input::find_or_read(&self.table)?);
         let release = Path::new(&self.table);
         run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
@@ -82,6 +84,7 @@ impl Link {
             on: &self.on,
             sensitive: &self.sensitive,
             policy: policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files)),
+            csv: self.csv.or(policy.as_ref().map(|policy| &policy.spec)),
         };
         let linked = link(run, &attack).await?;
         let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
@@ -98,6 +101,9 @@ impl Link {
         let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
         let mut text = format!("read      {} in {}\n", persons(all), self.list);
         text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
+        for (name, why) in &linked.unused {
+            text += &format!("not used  {name}: {why}\n");
+        }
         text += &format!(
             "matched   {} ({}); {}\n",
             persons(linked.matched()),
@@ -176,8 +182,11 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         .collect();
     let on: Vec<_> =
         linked.on.iter().map(|(name, by)| json!({ "column": name, "generalized": by })).collect();
+    let unused: Vec<_> =
+        linked.unused.iter().map(|(name, why)| json!({ "column": name, "why": why })).collect();
     json!({
         "on": on,
+        "not_used": unused,
         "people": linked.individuals(),
         "matched": linked.matched(),
         "unmatched": linked.unmatched,

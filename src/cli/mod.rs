@@ -24,7 +24,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::engine::damaged::is_guarded;
 use crate::engine::{Resources, Run};
-use crate::error::{Error, Kind, Result, of_file};
+use crate::error::{Code, Error, Kind, Result, of_file};
 use crate::progress::CancelToken;
 use progress::ProgressLine;
 
@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
             // What follows the first paragraph is for people.
             let text = usage.render().to_string();
             let why = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-            return failed(&Error::policy(why), Format::Json);
+            return failed(&Error::policy(why).coded(Code::Usage), Format::Json);
         }
         Err(usage) => usage.exit(),
     };
@@ -154,7 +154,10 @@ pub fn main() -> ExitCode {
 fn failed(error: &Error, format: Format) -> ExitCode {
     let text = match format {
         Format::Text => format!("kanon: {}\n", without_controls(&error.to_string())),
-        Format::Json => format!("{:#}\n", serde_json::json!({ "error": error.to_string() })),
+        Format::Json => format!("{:#}\n", {
+            let code = error.kind().exit_code();
+            serde_json::json!({ "error": error.to_string(), "code": error.code(), "exit_code": code })
+        }),
     };
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
     ExitCode::from(error.kind().exit_code())

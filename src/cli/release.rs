@@ -60,7 +60,7 @@ impl Release {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let earlier = self.recoding.as_deref().map(earlier).transpose()?;
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
-        let input = Input::find(&self.input)?;
+        let input = Input::find_or_read(&self.input)?;
         if let Some(path) = &self.report {
             check_report(path, &self.to, self.overwrite)?;
         }
@@ -97,6 +97,7 @@ impl Release {
         let search = &private.search;
         let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
         let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
+        let lost = lost_text(chosen);
         let chosen = match chosen {
             RecodingRecord::Levels(levels) => levels.iter().map(level_text).collect::<Vec<_>>().join(" | "),
             RecodingRecord::Regions(regions) => regions_text(regions),
@@ -171,6 +172,9 @@ impl Release {
         );
         line("chosen", chosen);
         line("costs", costs);
+        if let Some(lost) = lost {
+            line("lost", lost);
+        }
         if let (true, Some(policy)) = (is_coarse, &self.policy) {
             let (input, policy) = (in_shell(&self.input), in_shell(&policy.display().to_string()));
             line(
@@ -242,18 +246,43 @@ const COARSE: f64 = 0.3;
 /// average.
 fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
+    const MUCH: f64 = 0.5;
     let mut all: Vec<(&str, f64)> = quasi.iter().copied().zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let text = all.iter().filter(|(_, cost)| *cost > 0.0).take(SHOWN);
+    let count = |least: f64| all.iter().filter(|(_, cost)| *cost > least).count();
+    let shown = count(MUCH).max(SHOWN).min(count(0.0));
+    let rest = match count(0.0) - shown {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let text = all.iter().take(shown);
     let text: Vec<(&str, String)> = text.map(|(name, cost)| (*name, percent(*cost))).collect();
     match text.as_slice() {
         [] => "nothing: every column is at level 0".to_owned(),
         [(first, share), others @ ..] => {
             let others: String = others.iter().map(|(name, share)| format!(", {name} {share}")).collect();
             let all = if some_suppressed { "; a suppressed row counts as 100 %" } else { "" };
-            format!("most: a value of {first} covers on average {share} of its domain{others}{all}")
+            format!("most: a value of {first} covers on average {share} of its domain{others}{rest}{all}")
         }
     }
+}
+
+/// Describes the quasi-identifiers that show nothing in any row, and what would keep them; `None` if each shows something.
+fn lost_text(chosen: &RecodingRecord) -> Option<String> {
+    let RecodingRecord::Levels(levels) = chosen else { return None };
+    let is_lost =
+        |level: &&LevelRecord| level.by.parts().first().is_some_and(|(name, _)| *name == "suppress");
+    let lost: Vec<&str> = levels.iter().filter(is_lost).map(|level| level.column.as_str()).collect();
+    let (shows, keeps) = if lost.len() == 1 { ("shows", "it") } else { ("show", "one") };
+    (!lost.is_empty()).then(|| {
+        format!(
+            "{} of {} {shows} nothing: {}; a hierarchy with levels, `weight` or `max_level` in its line of the policy keeps {keeps}, \
+             or method = \"best\" (docs/choosing.md)",
+            lost.len(),
+            plural(levels.len() as u64, "column", "columns"),
+            lost.join(", ")
+        )
+    })
 }
 
 /// Checks the report's path before the release is made: writing it must not fail afterwards, and

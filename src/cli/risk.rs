@@ -50,7 +50,7 @@ impl Risk {
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.columns.open(|| self.of_release())?;
-        let input = Input::find(&self.input)?;
+        let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;
         let sizes = ClassSizes::of(&table, table.base());

@@ -55,7 +55,7 @@ pub(crate) struct Search {
 impl Search {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = PolicyFile::open(&self.policy)?;
-        let input = Input::find(&self.input)?;
+        let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         each_counts_once(run, &loaded).await?;
         let classes = load(run, &loaded).await?;

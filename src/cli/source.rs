@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::doc::find;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Needs, Requirement};
 use crate::parameter::Setting;
-use crate::policy::{Folder, PolicySpec};
+use crate::policy::{CsvOptions, Folder, PolicySpec};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
@@ -29,10 +29,26 @@ impl PolicyFile {
     /// A policy error that names the file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let place = format!("policy {}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| Error::policy(of_file(&e)).at(&place))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Error::of_io(&e).of_policy().at(&place))?;
         let spec = PolicySpec::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self { spec, text, folder: HierarchyFiles(Folder(folder)) })
+    }
+}
+
+/// `--csv KEYS`.
+#[derive(Debug, Args)]
+pub(crate) struct Csv {
+    /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";", encoding = "latin1"'. They replace those
+    /// of a policy.
+    #[arg(long, value_name = "KEYS", value_parser = CsvOptions::parse)]
+    csv: Option<CsvOptions>,
+}
+
+impl Csv {
+    /// Returns how CSV files are written: as the flag says, else as the policy does.
+    pub(crate) fn or(&self, policy: Option<&PolicySpec>) -> CsvOptions {
+        self.csv.clone().or_else(|| Some(policy?.csv().clone())).unwrap_or_default()
     }
 }
 
@@ -48,6 +64,8 @@ pub(crate) struct Columns {
     /// The column that identifies the individual of a row; its distinct values are counted instead of rows.
     #[arg(long, value_name = "COLUMN", conflicts_with = "policy")]
     individual: Option<String>,
+    #[command(flatten)]
+    csv: Csv,
 }
 
 impl Columns {
@@ -58,13 +76,16 @@ impl Columns {
     /// Those of the policy; a policy error when no quasi-identifier is named.
     pub(crate) fn open(&self, known: impl FnOnce() -> Result<Vec<String>>) -> Result<PolicyFile> {
         if let Some(path) = &self.policy {
-            return PolicyFile::open(path);
+            let file = PolicyFile::open(path)?;
+            let csv = self.csv.or(Some(&file.spec));
+            return Ok(PolicyFile { spec: file.spec.with_csv(csv), ..file });
         }
         let quasi = if self.quasi.is_empty() { known()? } else { self.quasi.clone() };
         if quasi.is_empty() {
             return Err(Error::policy("name the quasi-identifiers: --quasi age,sex,zip or --policy FILE"));
         }
-        let spec = PolicySpec::from_columns(&quasi, self.individual.as_deref(), 2)?;
+        let spec =
+            PolicySpec::from_columns(&quasi, self.individual.as_deref(), 2)?.with_csv(self.csv.or(None));
         Ok(PolicyFile { spec, text: String::new(), folder: HierarchyFiles(Folder(PathBuf::new())) })
     }
 

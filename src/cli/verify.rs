@@ -48,7 +48,7 @@ pub(crate) struct Verify {
 impl Verify {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
-        let input = self.input.as_deref().map(Input::find).transpose()?;
+        let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
         run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
         let checked = check_release(run, &self.out, input.as_ref(), policy).await?;

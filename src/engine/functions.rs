@@ -20,8 +20,8 @@ use crate::error::Error;
 
 /// A scalar function evaluated once per distinct value of a batch.
 pub(crate) trait OfValues: Send + Sync {
-    /// Returns the name that plans show.
-    fn name(&self) -> &'static str;
+    /// Returns the name that plans show; the engine takes functions of one name over one column for the same.
+    fn name(&self) -> &str;
 
     /// Returns the type of the results for values of this type.
     ///
@@ -79,7 +79,7 @@ impl Hash for OfColumn {
 }
 
 impl ScalarUDFImpl for OfColumn {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.what.name()
     }
 

@@ -14,7 +14,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::class::Budget;
-use crate::error::{Error, Kind, Result, of_file, of_system};
+use crate::error::{Code, Error, Kind, Result};
 
 /// The threads, memory and spill folder of a session.
 #[derive(Debug, Clone)]
@@ -135,34 +135,38 @@ impl Budget for PoolBudget {
 /// step that failed.
 pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
     let root = error.find_root();
-    let what = match root {
+    let other = |what: &str| Error::data(what);
+    let damaged = || other("a Parquet file is damaged or has an unknown format").coded(Code::DamagedFile);
+    let mapped = match root {
         DataFusionError::External(inner) => match inner.downcast_ref::<Error>() {
             Some(own) if own.kind() == Kind::Interrupted => return own.clone(),
-            Some(own) => return own.clone().at(doing),
-            None => of_system(&**inner).unwrap_or_else(|| "an external component failed".to_owned()),
+            Some(own) => own.clone(),
+            None => Error::of_system(&**inner).unwrap_or_else(|| other("an external component failed")),
         },
         DataFusionError::ResourcesExhausted(_) => {
-            "out of memory; raise --memory-limit or lower --threads".to_owned()
+            other("out of memory; raise --memory-limit or lower --threads").coded(Code::OutOfMemory)
         }
-        DataFusionError::IoError(io) => of_file(io),
+        DataFusionError::IoError(io) => Error::of_io(io),
         DataFusionError::ObjectStore(store) => match &**store {
-            datafusion::object_store::Error::NotFound { .. } => "a file disappeared".to_owned(),
-            other => of_system(other).unwrap_or_else(|| "a file could not be read or written".to_owned()),
+            datafusion::object_store::Error::NotFound { .. } => {
+                other("a file disappeared").coded(Code::NotFound)
+            }
+            store => Error::of_system(store).unwrap_or_else(|| other("a file could not be read or written")),
         },
-        DataFusionError::ParquetError(parquet) => of_system(&**parquet)
-            .unwrap_or_else(|| "a Parquet file is damaged or has an unknown format".to_owned()),
-        DataFusionError::ArrowError(arrow, _) => describe_arrow(arrow),
+        DataFusionError::ParquetError(parquet) => Error::of_system(&**parquet).unwrap_or_else(damaged),
+        DataFusionError::ArrowError(arrow, _) => of_arrow(arrow),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
             return Error::internal(format!("{doing}: the engine reported an internal error"));
         }
-        _ => "the engine refused".to_owned(),
+        _ => other("the engine refused"),
     };
-    Error::data(what).at(doing)
+    mapped.at(doing)
 }
 
-fn describe_arrow(error: &arrow::error::ArrowError) -> String {
+/// Maps an error of Arrow to ours.
+fn of_arrow(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
-    match error {
+    let why = match error {
         ArrowError::CastError(_) => "a value does not fit its column's type",
         ArrowError::DivideByZero => "division by zero",
         ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",
@@ -171,18 +175,22 @@ fn describe_arrow(error: &arrow::error::ArrowError) -> String {
              delimiter and header"
         }
         ArrowError::ParseError(_) => "a value cannot be parsed as its column's type",
-        ArrowError::IoError(_, io) => return of_file(io),
-        ArrowError::MemoryError(_) => "out of memory; raise --memory-limit",
-        ArrowError::ParquetError(_) => "a Parquet file is damaged or has an unknown format",
+        ArrowError::IoError(_, io) => return Error::of_io(io),
+        ArrowError::MemoryError(_) => {
+            return Error::data("out of memory; raise --memory-limit").coded(Code::OutOfMemory);
+        }
+        ArrowError::ParquetError(_) => {
+            return Error::data("a Parquet file is damaged or has an unknown format")
+                .coded(Code::DamagedFile);
+        }
         ArrowError::ExternalError(inner) => {
-            if let Some(own) = inner.downcast_ref::<Error>() {
-                return own.to_string();
-            }
-            return of_system(&**inner).unwrap_or_else(|| "an external component failed".to_owned());
+            let own = inner.downcast_ref::<Error>().map(|own| Error::data(own));
+            let own = own.or_else(|| Error::of_system(&**inner));
+            return own.unwrap_or_else(|| Error::data("an external component failed"));
         }
         _ => "the data cannot be processed",
-    }
-    .to_owned()
+    };
+    Error::data(why)
 }
 
 /// Wraps our error for the engine; [`map_error`] unwraps it.
@@ -207,20 +215,22 @@ impl<T> Context<T> for std::result::Result<T, DataFusionError> {
 
 impl<T> Context<T> for std::result::Result<T, arrow::error::ArrowError> {
     fn context(self, what: &str) -> Result<T> {
-        self.map_err(|e| Error::data(describe_arrow(&e)).at(what))
+        self.map_err(|e| of_arrow(&e).at(what))
     }
 }
 
 impl<T> Context<T> for std::result::Result<T, datafusion::parquet::errors::ParquetError> {
     fn context(self, what: &str) -> Result<T> {
-        let other = || "a Parquet file is damaged, or could not be read or written".to_owned();
-        self.map_err(|e| Error::data(of_system(&e).unwrap_or_else(other)).at(what))
+        let other = || {
+            Error::data("a Parquet file is damaged, or could not be read or written").coded(Code::DamagedFile)
+        };
+        self.map_err(|e| Error::of_system(&e).unwrap_or_else(other).at(what))
     }
 }
 
 impl<T> Context<T> for std::io::Result<T> {
     fn context(self, what: &str) -> Result<T> {
-        self.map_err(|e| Error::data(of_file(&e)).at(what))
+        self.map_err(|e| Error::of_io(&e).at(what))
     }
 }
 

@@ -13,8 +13,11 @@
 //! # Contract
 //! Any type in, matched on its [text form](Value::text_form); `Utf8View` out. NULL stays NULL. Every value has a label; level 0
 //! joins the values that are not listed. Values that are all numbers are in the order of numbers, also as text. No label, and no
-//! record, names a value that fewer than q individuals hold. Under `--recoding` the values join as in the earlier release; those
-//! that have become rare since are `other`, and a run that ends in one is named after the ends that it still has. The private record holds the tree, without counts.
+//! record, names a value that fewer than q individuals hold. The private record holds the tree, without counts.
+//!
+//! Under `--recoding` the values join as in the earlier release; those that have become rare since are `other`, and a run that ends in
+//! one is named after the ends that it still has. Sets of a method that shows regions stay those of the earlier release, which named
+//! their values already.
 //!
 //! `other` counts as one leaf, so no loss sees what joining the rare values costs. By names it joins nothing below the top: if fewer
 //! than q individuals hold it, its rows are suppressed, or the column is.
@@ -23,9 +26,10 @@
 //! are joined depends on the counts of the input, so two releases of overlapping inputs may join differently.
 //!
 //! ```
+//! use datafusion_kanon::decimal::Decimal;
 //! use datafusion_kanon::generalize::merge::{FrequentValues, Merge};
 //! use datafusion_kanon::parameter::Setting;
-//! let merge = Merge::of(&[("levels".into(), Setting::Number("1".parse()?))])?;
+//! let merge = Merge::of(&[("levels".into(), Setting::Number(Decimal::integer(1)))])?;
 //! let mut counted = FrequentValues::new(5);
 //! for (value, holders) in [("flu", 7), ("gout", 2), ("hives", 9), ("mumps", 8), ("rickets", 20)] {
 //!     counted.add(value.to_owned(), holders);

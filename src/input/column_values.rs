@@ -151,7 +151,7 @@ async fn typed_column(input: &Input, spec: &PolicySpec, name: &str, table: DataF
     let table = table.select(columns).context("opening the input")?;
     let fields = [name, &written].map(|name| Field::new(name, DataType::Utf8View, true));
     let is_value = |field: &Field| field.name() == name;
-    typed(table, &Schema::new(fields.to_vec()), &is_value, &|_| wanted, Typing::Columnar).await
+    typed(table, &Schema::new(fields.to_vec()), &is_value, (spec.csv(), &|_| wanted), Typing::Columnar).await
 }
 
 /// Makes the hierarchy of a rule over the first column of `table`; `merge` counts the values of the input.

@@ -1,11 +1,16 @@
 //! The files of INPUT: found, recognized by format, and pinned.
 
 use std::fs;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use tempfile::TempDir;
+
+use super::utf8_copies::Utf8Copies;
 use crate::engine::Context;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Code, Error, Result, of_file};
 
 /// The input formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,11 @@ impl PinnedFile {
         }
         Ok(Self { path, bytes: facts.len(), modified: facts.modified().ok() })
     }
+
+    /// Returns the words that name the file in an error.
+    pub(crate) fn place(&self) -> String {
+        format!("input file {}", self.path.display())
+    }
 }
 
 /// The input files, all of one format.
@@ -82,9 +92,28 @@ pub struct Input {
     pub files: Vec<PinnedFile>,
     /// The format of all files.
     pub format: Format,
+    pub(super) copies: Utf8Copies,
+    /// The folder of the file that holds standard input, if it is INPUT.
+    spooled: Option<Arc<TempDir>>,
 }
 
+/// INPUT for standard input.
+const STANDARD_INPUT: &str = "-";
+
 impl Input {
+    /// Creates an input of files that are known.
+    pub(crate) fn of_files(argument: &str, files: Vec<PinnedFile>, format: Format) -> Self {
+        Self { argument: argument.to_owned(), files, format, copies: Utf8Copies::default(), spooled: None }
+    }
+
+    /// Finds the files of INPUT, or reads standard input where INPUT is `-`. Its copy goes with the input, so queries must not outlive it.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find), and a data error when standard input cannot be read.
+    pub fn find_or_read(argument: &str) -> Result<Self> {
+        if argument == STANDARD_INPUT { Self::of_standard_input() } else { Self::find(argument) }
+    }
+
     /// Finds the files of INPUT. In folders and globs, names that begin with `_` or `.` are
     /// skipped.
     ///
@@ -118,7 +147,8 @@ impl Input {
                 if found.is_dir() { collect(&found, &mut paths)? } else { paths.push(found) }
             }
         } else {
-            return Err(Error::data(format!("input `{argument}`: no such file, folder or glob")));
+            let why = format!("input `{argument}`: no such file, folder or glob");
+            return Err(Error::data(why).coded(Code::NotFound));
         }
         paths.sort();
         // A file that is reached in two ways is one file.
@@ -137,7 +167,33 @@ impl Input {
             )));
         }
         let files = paths.into_iter().map(PinnedFile::new).collect::<Result<_>>()?;
-        Ok(Self { argument: argument.to_owned(), files, format })
+        Ok(Self::of_files(argument, files, format))
+    }
+
+    /// Copies standard input to a file of the run, because each file is read several times. Its first bytes say its format.
+    fn of_standard_input() -> Result<Self> {
+        let (place, doing) = ("standard input", "copying standard input to the folder for temporary files");
+        if std::io::stdin().is_terminal() {
+            let why = "it is a terminal; pipe a file into it, or name the file";
+            return Err(Error::data(why).at(place));
+        }
+        let folder = tempfile::Builder::new().prefix("kanon-").tempdir().context(doing)?;
+        let mut input = std::io::stdin().lock();
+        let mut first = Vec::new();
+        (&mut input).take(8).read_to_end(&mut first).context(place)?;
+        let (format, name) = match first.as_slice() {
+            [b'P', b'A', b'R', b'1', ..] => (Format::Parquet, "stdin.parquet"),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {
+                (Format::Arrow, "stdin.arrow")
+            }
+            text if text.trim_ascii_start().starts_with(b"{") => (Format::Json, "stdin.json"),
+            _ => (Format::Csv, "stdin.csv"),
+        };
+        let path = folder.path().join(name);
+        let mut file = fs::File::create_new(&path).context(doing)?;
+        std::io::copy(&mut first.as_slice().chain(input), &mut file).context(doing)?;
+        let files = vec![PinnedFile::new(path)?];
+        Ok(Self { spooled: Some(Arc::new(folder)), ..Self::of_files(STANDARD_INPUT, files, format) })
     }
 
     /// Checks that no file changed since [`Input::find`].
@@ -145,6 +201,9 @@ impl Input {
     /// # Errors
     /// A data error that names the first changed file.
     pub fn still_the_same(&self) -> Result<()> {
+        if self.spooled.is_some() {
+            return Ok(());
+        }
         let now = Self::find(&self.argument)?;
         if now.files.len() != self.files.len() {
             return Err(Error::data(
@@ -211,8 +270,29 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['_', '.']))
 }
 
+/// Extensions of files that are not read, what they are, and how to export them.
+const OTHERS: [(&[&str], &str); 4] = [
+    (
+        &["xlsx", "xls", "xlsm", "xlsb", "ods"],
+        "a workbook is not read, because its cells hold formats and formulas; save the sheet as CSV (in Excel: File, Save As, \
+         \"CSV UTF-8\") and give that file",
+    ),
+    (
+        &["sav", "zsav", "dta", "sas7bdat", "xpt", "rds", "rdata"],
+        "files of statistics programs are not read; export the table as CSV or Parquet",
+    ),
+    (&["gz", "zip", "bz2", "xz", "zst", "7z"], "compressed files are not read; unpack the file first"),
+    (
+        &["db", "sqlite", "sqlite3", "duckdb", "mdb", "accdb"],
+        "databases are not read; export the table as CSV or Parquet",
+    ),
+];
+
 fn format_of(path: &Path) -> Result<Format> {
     let found = end_of(path);
+    if let Some((_, why)) = OTHERS.iter().find(|(ends, _)| ends.contains(&found.as_str())) {
+        return Err(Error::data(*why).at(format!("input file {}", path.display())));
+    }
     match ENDS.iter().find(|(end, _)| *end == found) {
         Some((_, format)) => Ok(*format),
         None => Err(Error::data(format!(

@@ -22,11 +22,13 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, cast, lit, try_cast, when};
 use datafusion::prelude::DataFrame;
 
+use super::plain_form::plain_form;
 use super::plain_values::plain_value;
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::policy::CsvType;
+use crate::policy::cell_forms::{DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, TIMES_OF_DAY};
+use crate::policy::{CsvOptions, CsvType};
 
 /// The types tried for a column of dates or moments, the narrowest first.
 pub(crate) const TIMES: [DataType; 2] = [DataType::Date32, DataType::Timestamp(TimeUnit::Microsecond, None)];
@@ -43,7 +45,7 @@ pub(crate) enum Typing {
     Plain,
 }
 
-/// Casts each of the `texts` columns of `table` to the type that `csv_type` requires.
+/// Casts each of the `texts` columns of `table` to the type that `csv_type` requires; `csv` says how dates and numbers are written.
 ///
 /// # Errors
 /// A data error that counts the values that do not fit their column's type.
@@ -51,7 +53,7 @@ pub(crate) async fn typed(
     table: DataFrame,
     schema: &Schema,
     texts: &(dyn Fn(&Field) -> bool + Sync),
-    csv_type: &(dyn Fn(&str) -> CsvType + Sync),
+    (csv, csv_type): (&CsvOptions, &(dyn Fn(&str) -> CsvType + Sync)),
     typing: Typing,
 ) -> Result<DataFrame> {
     let wanted = |field: &Field| if texts(field) { csv_type(field.name()) } else { CsvType::Text };
@@ -59,7 +61,16 @@ pub(crate) async fn typed(
     if wanted.iter().all(|one| *one == CsvType::Text) {
         return Ok(table);
     }
-    let types = choose_types(&table, schema, &wanted).await?;
+    let plain = schema.fields().iter().zip(&wanted).map(|(field, wanted)| {
+        let name = field.name();
+        plain_form(name, column(name), *wanted, csv, typing).alias(name)
+    });
+    let cells = table;
+    let table = cells.clone().select(plain.collect::<Vec<Expr>>()).context("opening the input")?;
+    let types = match choose_types(&table, schema, &wanted).await? {
+        Ok(types) => types,
+        Err(misfit) => return Err(no_type(&cells, &table, csv, &misfit).await?),
+    };
     let columns = schema.fields().iter().zip(types).map(|(field, data_type)| {
         let value = column(field.name());
         let value = match (data_type, typing) {
@@ -77,9 +88,9 @@ pub(crate) async fn typed(
 /// this type.
 pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
     let pattern = match data_type {
-        DataType::Int64 => Pattern("kanon_is_integer", is_integer),
-        DataType::Float64 => Pattern("kanon_is_number", is_number),
-        _ => Pattern("kanon_is_moment", is_moment),
+        DataType::Int64 => Pattern::new("kanon_is_integer", is_integer),
+        DataType::Float64 => Pattern::new("kanon_is_number", is_number),
+        _ => Pattern::new("kanon_is_moment", is_moment),
     };
     let read = try_cast(value.clone(), data_type.clone());
     let misfit = read.clone().is_null().or(of_values(Arc::new(pattern), name, value.clone()).is_not_true());
@@ -94,12 +105,22 @@ pub(crate) fn misfit(name: &str, value: &Expr, data_type: &DataType) -> Expr {
     value.clone().is_not_null().and(misfit)
 }
 
-/// A test of the form of a text: its name in plans, and its function.
-struct Pattern(&'static str, fn(&str) -> bool);
+/// A test of the form of a text.
+struct Pattern {
+    /// The name in plans, another one for each pattern.
+    name: String,
+    fits: Box<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+impl Pattern {
+    fn new(name: impl Into<String>, fits: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), fits: Box::new(fits) }
+    }
+}
 
 impl OfValues for Pattern {
-    fn name(&self) -> &'static str {
-        self.0
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn of_type(&self, _values: &DataType) -> Result<DataType> {
@@ -110,7 +131,7 @@ impl OfValues for Pattern {
         let texts = values
             .as_string_view_opt()
             .ok_or_else(|| Error::internal("infer_types: a text column is not Utf8View"))?;
-        Ok(Arc::new(texts.iter().map(|text| text.map(self.1)).collect::<BooleanArray>()))
+        Ok(Arc::new(texts.iter().map(|text| text.map(&self.fits)).collect::<BooleanArray>()))
     }
 }
 
@@ -175,7 +196,7 @@ fn is_integer(text: &str) -> bool {
 }
 
 /// Returns whether a text is a number that a double holds; see the [module](self).
-fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     let number = unsigned(text);
     if ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word)) {
         return true;
@@ -224,7 +245,7 @@ async fn choose_types(
     texts: &DataFrame,
     schema: &Schema,
     wanted: &[CsvType],
-) -> Result<Vec<Option<DataType>>> {
+) -> Result<std::result::Result<Vec<Option<DataType>>, Misfit>> {
     let mut misfits = Vec::new();
     for (field, wanted) in schema.fields().iter().zip(wanted) {
         for data_type in candidates(*wanted) {
@@ -237,11 +258,21 @@ async fn choose_types(
         let tried: Vec<(DataType, i64)> = candidates(*wanted).into_iter().zip(&mut counts).collect();
         let fitting = tried.iter().find(|(_, misfits)| *misfits == 0);
         match (fitting, tried.iter().map(|(_, misfits)| *misfits).min()) {
-            (None, Some(least)) => return Err(no_type(texts, field.name(), *wanted, least).await?),
+            (None, Some(least)) => {
+                let rows = u64::try_from(least).unwrap_or_default();
+                return Ok(Err(Misfit { name: field.name().clone(), wanted: *wanted, rows }));
+            }
             (fitting, _) => types.push(fitting.map(|(fitting, _)| fitting.clone())),
         }
     }
-    Ok(types)
+    Ok(Ok(types))
+}
+
+/// A column with rows that fit no type.
+struct Misfit {
+    name: String,
+    wanted: CsvType,
+    rows: u64,
 }
 
 /// The number of conditions counted in one pass: planning time grows with their square.
@@ -267,43 +298,106 @@ async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>
     Ok(counts)
 }
 
-/// Returns the error for a column in which `misfits` rows fit no type, with counts of the likely
-/// causes.
-async fn no_type(texts: &DataFrame, name: &str, wanted: CsvType, misfits: i64) -> Result<Error> {
-    let (what, causes): (_, &[(Pattern, &str)]) = match wanted {
-        CsvType::Number => (
-            "number (such as 1234.5)",
-            &[
-                (
-                    Pattern("kanon_is_inexact", is_inexact),
-                    "an integer beyond 2^53, which a column of fractions or beyond 64 bits cannot hold exactly",
-                ),
-                (Pattern("kanon_is_infinite", is_infinite), "a number beyond the range of a double"),
-            ],
-        ),
-        _ => (
-            "date (such as 2020-12-31 or 2020-12-31T23:59:59)",
-            &[(
-                Pattern("kanon_names_zone", names_zone),
-                "a time zone other than UTC: write the times in UTC, or the local times without a zone",
-            )],
-        ),
+/// Returns the error for a column with rows that fit no type, with counts of the likely causes. `cells` are as the file writes them,
+/// `plain` in the form that is typed.
+async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit: &Misfit) -> Result<Error> {
+    let Misfit { name, wanted, rows } = misfit;
+    let usual = CsvOptions::default();
+    let what = match wanted {
+        CsvType::Number if csv.numbers == usual.numbers => "number (such as 1234.5)".to_owned(),
+        CsvType::Number => format!("number (such as 1234{}5)", csv.numbers.decimal),
+        _ if csv.date_formats.is_empty() => "date (such as 2020-12-31 or 2020-12-31T23:59:59)".to_owned(),
+        _ => {
+            let formats: Vec<String> =
+                csv.date_formats.iter().map(|one| format!("{:?}", one.text())).collect();
+            format!("date (written as {})", formats.join(" or "))
+        }
     };
-    let is = |pattern: &Pattern| {
-        let pattern = Pattern(pattern.0, pattern.1);
-        of_values(Arc::new(pattern), name, column(name))
-    };
-    let counts = count_each(texts, causes.iter().map(|(pattern, _)| is(pattern)).collect()).await?;
-    let causes: Vec<String> = causes
+    let kinds = counted(plain, name, of_kind(*wanted)).await?;
+    let mut causes: Vec<String> = kinds
         .iter()
-        .zip(counts)
-        .filter(|(_, count)| *count > 0)
-        .map(|((_, why), count)| format!(" ({count} {} {why})", if count == 1 { "has" } else { "have" }))
+        .map(|(why, count)| format!(" ({count} {} {why})", if *count == 1 { "has" } else { "have" }))
         .collect();
+    let forms = counted(cells, name, of_form(*wanted)).await?;
+    // Several forms may read the same cells.
+    let most = forms.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in forms.iter().filter(|(_, count)| *count == most) {
+        // The same mark without another one says less.
+        if !keys.iter().any(|known| key.starts_with(known)) {
+            keys.push(key);
+        }
+    }
+    if !keys.is_empty() {
+        let are = if most == 1 { "is" } else { "are" };
+        causes.push(format!(
+            "; {most} {are} written in another form: under [input] of a policy, set {}",
+            keys.join(" or ")
+        ));
+    }
+    let rest = if most >= *rows {
+        ""
+    } else {
+        "; name the texts that mean \"missing\" in [input] nulls (CSV) or write null (JSON), or choose a hierarchy for text"
+    };
     Ok(Error::data(format!(
-        "column `{name}`: {misfits} {} a {what}{}; name the texts that mean \"missing\" in [input] nulls \
-         (CSV) or write null (JSON), or choose a hierarchy for text",
-        if misfits == 1 { "row does not hold" } else { "rows do not hold" },
+        "column `{name}`: {rows} {} a {what}{}{rest}",
+        if *rows == 1 { "row does not hold" } else { "rows do not hold" },
         causes.concat(),
     )))
+}
+
+/// Counts the cells of the column `name` that have each of these patterns; leaves out those that none has.
+async fn counted(
+    texts: &DataFrame,
+    name: &str,
+    patterns: Vec<(Pattern, String)>,
+) -> Result<Vec<(String, u64)>> {
+    let (patterns, whys): (Vec<Pattern>, Vec<String>) = patterns.into_iter().unzip();
+    let is = |pattern| of_values(Arc::new(pattern), name, column(name));
+    let counts = count_each(texts, patterns.into_iter().map(is).collect()).await?;
+    let counts = counts.into_iter().map(|count| u64::try_from(count).unwrap_or_default());
+    Ok(whys.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect())
+}
+
+/// Returns why a text in the usual form may fit no type of its kind.
+fn of_kind(wanted: CsvType) -> Vec<(Pattern, String)> {
+    match wanted {
+        CsvType::Number => vec![
+            (
+                Pattern::new("kanon_is_inexact", is_inexact),
+                "an integer beyond 2^53, which a column of fractions or beyond 64 bits cannot hold exactly"
+                    .into(),
+            ),
+            (Pattern::new("kanon_is_infinite", is_infinite), "a number beyond the range of a double".into()),
+        ],
+        CsvType::Date | CsvType::Text => vec![(
+            Pattern::new("kanon_names_zone", names_zone),
+            "a time zone other than UTC: write the times in UTC, or the local times without a zone".into(),
+        )],
+    }
+}
+
+/// Returns the other forms of dates or numbers that files have, and the keys that say so.
+fn of_form(wanted: CsvType) -> Vec<(Pattern, String)> {
+    if wanted == CsvType::Number {
+        let of = |format: &NumberFormat| {
+            let format = *format;
+            let fits = move |text: &str| {
+                !is_number(text) && format.plain(text).is_some_and(|plain| is_number(&plain))
+            };
+            let thousands = format.thousands.map(|mark| format!(" and thousands = \"{mark}\""));
+            let keys = format!("decimal = \"{}\"{}", format.decimal, thousands.unwrap_or_default());
+            (Pattern::new(format!("kanon_is_number with {keys}"), fits), keys)
+        };
+        return NUMBER_FORMATS.iter().map(of).collect();
+    }
+    let all =
+        TIMES_OF_DAY.iter().flat_map(|time| DATE_FORMATS.iter().map(move |date| format!("{date}{time}")));
+    let of = |text: String| {
+        let format = DateFormat::parse(&text).ok()?;
+        let fits = move |text: &str| format.iso(text).is_some();
+        Some((Pattern::new(format!("kanon_is_date {text}"), fits), format!("date_format = {text:?}")))
+    };
+    all.filter_map(of).collect()
 }

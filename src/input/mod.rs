@@ -8,11 +8,13 @@ pub mod hierarchy_files;
 pub(crate) mod infer_types;
 mod loaded;
 pub(crate) mod merged;
+mod plain_form;
 mod plain_values;
 mod read_arrow;
 pub(crate) mod read_csv;
 mod read_json;
 mod table;
+pub(crate) mod utf8_copies;
 
 pub use files::{Format, Input, PinnedFile};
 pub(crate) use loaded::open_typed;

@@ -16,6 +16,7 @@ use datafusion::logical_expr::Expr;
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values};
 use crate::error::{Error, Result};
+use crate::policy::cell_forms::{DateFormat, NumberFormat, is_same_mark};
 
 /// Reads the texts of the column `name` one by one as values of a type.
 pub(crate) fn plain_value(name: &str, texts: Expr, data_type: DataType) -> Expr {
@@ -52,6 +53,25 @@ impl OfValues for PlainValue {
             _ => return Err(Error::internal("plain_values: a column has a type without a plain reading")),
         })
     }
+}
+
+/// Returns the date or moment of a cell in ISO form, if it is written in this format.
+pub(super) fn plain_date(cell: &str, format: &DateFormat) -> Option<String> {
+    if format.has_time() {
+        let moment = NaiveDateTime::parse_from_str(cell, format.text()).ok()?;
+        return Some(moment.format("%Y-%m-%dT%H:%M:%S").to_string());
+    }
+    NaiveDate::parse_from_str(cell, format.text()).ok().map(|date| date.format("%Y-%m-%d").to_string())
+}
+
+/// Returns the digits of a cell with a point before the fraction.
+pub(super) fn plain_number(cell: &str, format: &NumberFormat) -> String {
+    let is_kept = |letter: &char| !format.thousands.is_some_and(|mark| is_same_mark(mark, *letter));
+    cell.trim_ascii()
+        .chars()
+        .filter(is_kept)
+        .map(|letter| if letter == format.decimal { '.' } else { letter })
+        .collect()
 }
 
 /// Reads all texts; NULL stays NULL.
@@ -161,7 +181,7 @@ mod tests {
     use crate::input::infer_types::{TIMES, Typing, misfit, typed};
     use crate::model::Requirement;
     use crate::model::k_anonymity::KAnonymity;
-    use crate::policy::CsvType;
+    use crate::policy::{CsvOptions, CsvType};
     use crate::progress::CancelToken;
     use crate::verify::{Expected, verify};
 
@@ -364,7 +384,8 @@ mod tests {
         let schema = Schema::new(vec![Field::new("x", DataType::Utf8View, true)]);
         let read = async |typing| {
             let rows = table(&session, &texts);
-            typed(rows, &schema, &|_| true, &|_| CsvType::Date, typing).await.unwrap()
+            let csv = CsvOptions::default();
+            typed(rows, &schema, &|_| true, (&csv, &|_| CsvType::Date), typing).await.unwrap()
         };
         let requirements = [Requirement::of_sizes(KAnonymity::new(2).unwrap())];
         let expected = Expected {

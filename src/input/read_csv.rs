@@ -10,22 +10,36 @@ use csv::{ByteRecord, Position, Reader, ReaderBuilder};
 
 use super::files::{Input, end_of};
 use crate::engine::Context;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::generalize::hierarchy::has_open_quote;
 use crate::policy::CsvOptions;
 
-/// Returns the one-byte delimiter: the given one, else a tab for .tsv files and a comma for all
-/// others.
+/// The bytes of the first file in which the delimiter is looked for.
+const HEAD: u64 = 64 << 10;
+/// The delimiters that are looked for; the first one wins a tie.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// Returns the one-byte delimiter: the given one, else a tab for .tsv files, and for all others the one that their first lines show.
 ///
 /// # Errors
-/// A policy error without a given delimiter when .tsv files are mixed with others.
+/// A policy error without a given delimiter when .tsv files are mixed with others; a data error when the first file cannot be read.
 pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
-    let tabs = input.files.iter().filter(|file| end_of(&file.path) == "tsv").count();
-    match (csv.delimiter, tabs) {
-        (Some(argument), _) => Ok(argument),
-        (None, 0) => Ok(b','),
-        (None, all) if all == input.files.len() => Ok(b'\t'),
-        (None, _) => Err(Error::policy(format!(
+    match (csv.delimiter, by_name(input)?) {
+        (Some(given), _) => Ok(given),
+        (None, b'\t') => Ok(b'\t'),
+        (None, _) => Ok(delimiter_of(&first_lines(input, csv)?)),
+    }
+}
+
+/// Returns the delimiter that the names of the files imply.
+///
+/// # Errors
+/// A policy error when .tsv files are mixed with others.
+pub(crate) fn by_name(input: &Input) -> Result<u8> {
+    match input.files.iter().filter(|file| end_of(&file.path) == "tsv").count() {
+        0 => Ok(b','),
+        all if all == input.files.len() => Ok(b'\t'),
+        _ => Err(Error::policy(format!(
             "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] in a policy, or \
              give files of one kind",
             input.argument
@@ -33,24 +47,64 @@ pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
     }
 }
 
-/// Returns the columns of a file, all text.
+/// Returns the first whole lines of the first file.
+///
+/// # Errors
+/// A data error when it cannot be read.
+pub(crate) fn first_lines(input: &Input, csv: &CsvOptions) -> Result<Vec<u8>> {
+    let mut first = Vec::new();
+    let texts = input.copies.of(&input.files, csv)?;
+    if let (Some(file), Some(path)) = (input.files.first(), texts.paths.first()) {
+        let place = file.place();
+        let read = File::open(path).context(&place)?.take(HEAD).read_to_end(&mut first).context(&place)?;
+        if u64::try_from(read).is_ok_and(|read| read == HEAD) {
+            let end = first.iter().rposition(|byte| *byte == b'\n').map_or(first.len(), |at| at + 1);
+            first.truncate(end);
+        }
+    }
+    Ok(first)
+}
+
+/// Splits lines into cells, as far as they can be read.
+pub(crate) fn records(first: &[u8], delimiter: u8) -> Vec<ByteRecord> {
+    let mut reader = ReaderBuilder::new();
+    let reader = reader.delimiter(delimiter).has_headers(false).flexible(true).from_reader(first);
+    reader.into_byte_records().map_while(std::result::Result::ok).collect()
+}
+
+/// Returns the delimiter that splits the first line into the most cells, and most lines into as
+/// many.
+pub(crate) fn delimiter_of(first: &[u8]) -> u8 {
+    let separated = |delimiter: u8| {
+        let records = records(first, delimiter);
+        let cells = records.first().map_or(0, ByteRecord::len);
+        let alike = records.iter().filter(|record| record.len() == cells).count();
+        (cells > 1, alike * 2 > records.len(), cells)
+    };
+    let best = DELIMITERS.iter().rev().max_by_key(|delimiter| separated(**delimiter));
+    best.copied().unwrap_or(b',')
+}
+
+/// Returns the columns of a file, all text; `place` names the file in errors.
 ///
 /// # Errors
 /// A data error for a file without a first line; a policy error when the first line seems to have
 /// another delimiter.
-pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Schema> {
-    let place = format!("input file {}", path.display());
+pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) -> Result<Schema> {
     let mut first = ByteRecord::new();
-    if !next(&mut reader(path, delimiter, &place)?, &mut first, &place)? {
-        return Err(Error::data("the file is empty").at(&place));
+    if !next(&mut reader(path, delimiter, place)?, &mut first, place)? {
+        return Err(Error::data("the file is empty").coded(Code::EmptyInput).at(place));
     }
     if first.iter().any(|cell| cell.contains(&0)) {
-        return Err(Error::data("the first line holds a NUL byte; save the file as CSV in UTF-8").at(&place));
+        return Err(Error::data("the first line holds a NUL byte; save the file as CSV in UTF-8").at(place));
     }
     let cells: Vec<&str> = first
         .iter()
         .map(|cell| {
-            std::str::from_utf8(cell).map_err(|_| Error::data("the first line is not UTF-8").at(&place))
+            std::str::from_utf8(cell).map_err(|_| Error::data(
+                    "the first line is not UTF-8; save the file as UTF-8, or set encoding under [input] of a policy, such as \"windows-1252\"",
+                )
+                .at(place))
         })
         .collect::<Result<_>>()?;
     if let [only] = cells.as_slice()
@@ -73,17 +127,16 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8) -> Result<Sch
 ///
 /// # Errors
 /// A data error that names the first bad line.
-pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
-    let place = format!("input file {}", path.display());
-    let mut reader = reader(path, delimiter, &place)?;
+pub(crate) fn check(path: &Path, delimiter: u8, place: &str) -> Result<()> {
+    let mut reader = reader(path, delimiter, place)?;
     let mut record = ByteRecord::new();
     let mut fields = None;
     let mut last = None;
-    let mut gaps = Gaps::new(path).context(&place)?;
-    while next(&mut reader, &mut record, &place)? {
+    let mut gaps = Gaps::new(path).context(place)?;
+    while next(&mut reader, &mut record, place)? {
         last = record.position().cloned();
         let expected = *fields.get_or_insert(record.len());
-        let follows_a_gap = expected == 1 && gaps.precede(reader.position().byte()).context(&place)?;
+        let follows_a_gap = expected == 1 && gaps.precede(reader.position().byte()).context(place)?;
         // Most lines are ASCII; their fields need no separate checks.
         if record.len() == expected && !follows_a_gap && is_ascii_without_nul(record.as_slice()) {
             continue;
@@ -96,20 +149,23 @@ pub(crate) fn check(path: &Path, delimiter: u8) -> Result<()> {
                 record.len()
             )
         } else if let Some(field) = record.iter().position(|cell| std::str::from_utf8(cell).is_err()) {
-            format!("field {} is not UTF-8; save the file as UTF-8", field + 1)
+            format!(
+                "field {} is not UTF-8; save the file as UTF-8, or set encoding under [input] of a policy, such as \"windows-1252\"",
+                field + 1
+            )
         } else if let Some(field) = record.iter().position(|cell| cell.contains(&0)) {
             format!("field {} holds a NUL byte; save the file as CSV in UTF-8", field + 1)
         } else {
             continue;
         };
-        let line = line_of(path, record.position()).context(&place)?;
-        return Err(Error::data(why).at(format!("{place}: line {line}")));
+        let line = line_of(path, record.position()).context(place)?;
+        return Err(Error::data(why).coded(Code::DamagedFile).at(format!("{place}: line {line}")));
     }
     match last {
-        Some(start) if is_open(path, delimiter, start.byte()).context(&place)? => {
-            let line = line_of(path, Some(&start)).context(&place)?;
+        Some(start) if is_open(path, delimiter, start.byte()).context(place)? => {
+            let line = line_of(path, Some(&start)).context(place)?;
             let why = "a quote opened in this row is never closed: the rest of the file would be one cell";
-            Err(Error::data(why).at(format!("{place}: line {line}")))
+            Err(Error::data(why).coded(Code::DamagedFile).at(format!("{place}: line {line}")))
         }
         _ => Ok(()),
     }
@@ -197,7 +253,7 @@ mod tests {
     fn checked(text: &[u8]) -> Result<(), String> {
         let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        check(file.path(), b',')
+        check(file.path(), b',', "in.csv")
             .map_err(|error| error.to_string().rsplit_once(".csv: ").unwrap().1.to_owned())
     }
 
@@ -224,7 +280,7 @@ mod tests {
         assert_eq!(checked(b"a,b\n\"two\nlines\",2\n\n\n3\n"), ragged(1, 6));
         assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Err(format!("line 2: {open}")));
         assert_eq!(checked(b"a,b\n1,2\n\"open,4\n5,6\n"), ragged(1, 3));
-        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8".to_owned();
+        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8, or set encoding under [input] of a policy, such as \"windows-1252\"".to_owned();
         assert_eq!(checked(b"a,b\n1,\xff\n"), Err(not_text.clone()));
         // Two halves of one character in two fields.
         assert_eq!(checked(b"a,b\n\"x\",\xc3\n\xa9,1\n"), Err(not_text));
@@ -249,12 +305,22 @@ mod tests {
     }
 
     #[test]
+    fn what_separates_cells() {
+        assert_eq!(delimiter_of(b"a;b;c\n1,5;2,5;x\n"), b';');
+        assert_eq!(delimiter_of(b"a,b\n\"1;2\",3\n"), b',');
+        assert_eq!(delimiter_of(b"a\tb\n1\t2\n"), b'\t');
+        assert_eq!(delimiter_of(b"a,b\n1,2\n1,2\n3\n"), b',');
+        assert_eq!(delimiter_of(b"one\ntwo\n"), b',');
+        assert_eq!(delimiter_of(b""), b',');
+    }
+
+    #[test]
     fn a_header_that_is_none() {
         let of = |text: &[u8]| {
             let file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
             std::fs::write(file.path(), text).unwrap();
-            let schema =
-                schema(file.path(), &CsvOptions::default(), b',').map_err(|error| error.to_string())?;
+            let schema = schema(file.path(), &CsvOptions::default(), b',', "in.csv")
+                .map_err(|error| error.to_string())?;
             Ok::<_, String>(schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
         };
         assert_eq!(of("\u{feff}\"a\",b\n".as_bytes()).unwrap(), ["a", "b"]);

@@ -27,8 +27,9 @@ use super::infer_types::{Typing, typed};
 use super::{read_arrow, read_csv, read_json};
 use crate::engine::damaged::unless_it_panics;
 use crate::engine::functions::{OfValues, canonical_float, of_values};
+use crate::engine::replay_table::table_of_partitions;
 use crate::engine::{Context, column};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::policy::{CsvOptions, CsvType, one_name_each};
 
 impl Input {
@@ -38,10 +39,11 @@ impl Input {
     /// A data error when a file cannot be read or differs from the first.
     pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = match self.format {
-            Format::Parquet => self.common_schema(parquet_schema)?,
+            Format::Parquet => self.common_schema(|at, _| parquet_schema(&self.files[at].path))?,
             Format::Csv => {
                 let delimiter = read_csv::delimiter(self, csv)?;
-                self.common_schema(|path| read_csv::schema(path, csv, delimiter))?
+                let files = self.copies.of(&self.files, csv)?;
+                self.common_schema(|at, place| read_csv::schema(&files.paths[at], csv, delimiter, place))?
             }
             Format::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
             Format::Arrow => {
@@ -53,28 +55,28 @@ impl Input {
                         "input file {path}: Arrow files and Arrow streams are mixed; give files of one kind"
                     )));
                 }
-                self.common_schema(|path| Ok(without_metadata(&read_arrow::schema(path)?)))?
+                self.common_schema(|at, _| Ok(without_metadata(&read_arrow::schema(&self.files[at].path)?)))?
             }
         };
         if schema.fields().is_empty() {
-            return Err(Error::data(format!(
-                "input `{}`: the input has no rows and no columns",
-                self.argument
-            )));
+            let why = format!("input `{}`: the input has no rows and no columns", self.argument);
+            return Err(Error::data(why).coded(Code::EmptyInput));
         }
         one_name_each(&schema)?;
         Ok(schema)
     }
 
-    fn common_schema(&self, of: impl Fn(&Path) -> Result<Schema>) -> Result<SchemaRef> {
+    /// Returns the schema that all files share; `of` gets the place of a file in the list, and the words that name it in an error.
+    fn common_schema(&self, of: impl Fn(usize, &str) -> Result<Schema>) -> Result<SchemaRef> {
         let mut common: Option<(SchemaRef, &Path)> = None;
-        for file in &self.files {
-            let schema = of(&file.path)?;
+        for (at, file) in self.files.iter().enumerate() {
+            let place = file.place();
+            let schema = of(at, &place)?;
             match &common {
                 None => common = Some((Arc::new(schema), &file.path)),
                 Some((first, known)) => {
-                    let place = format!("input file {}", file.path.display());
-                    same_columns(first, known, &schema).map_err(|error| error.at(place))?;
+                    let same = same_columns(first, known, &schema);
+                    same.map_err(|error| error.at(place).coded(Code::OtherColumns))?;
                 }
             }
         }
@@ -105,7 +107,9 @@ impl Input {
             return Ok(());
         }
         let delimiter = read_csv::delimiter(self, csv)?;
-        self.files.iter().try_for_each(|file| read_csv::check(&file.path, delimiter))
+        let texts = self.copies.of(&self.files, csv)?;
+        let mut files = self.files.iter().zip(&texts.paths);
+        files.try_for_each(|(file, path)| read_csv::check(path, delimiter, &file.place()))
     }
 
     /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts. The plain reading
@@ -129,13 +133,13 @@ impl Input {
             if typing == Typing::Columnar {
                 self.check_lines(csv)?;
             }
-            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, csv_type, typing).await;
+            return typed(with_nulls(raw, &schema, csv)?, &schema, &|_| true, (csv, csv_type), typing).await;
         }
         let is_text = |field: &Field| match canonical_type(field.data_type()) {
             DataType::Utf8View => self.format == Format::Json || *field.data_type() == DataType::Null,
             _ => false,
         };
-        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, csv_type, typing).await
+        typed(canonical(raw, &schema, canonical_float)?, &schema, &is_text, (csv, csv_type), typing).await
     }
 
     /// Reads Parquet files as a table whose floats keep their bits, for verification: -0.0 and the
@@ -146,6 +150,12 @@ impl Input {
     }
 
     fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
+        if self.format == Format::Csv {
+            let delimiter = read_csv::delimiter(self, csv)?;
+            if let Some(rows) = self.copies.of(&self.files, csv)?.rows(schema, csv.header, delimiter) {
+                return table_of_partitions(session, rows);
+            }
+        }
         let format: Arc<dyn FileFormat> = match self.format {
             Format::Parquet => {
                 let pruning = session.copied_config().parquet_pruning();
@@ -167,7 +177,7 @@ impl Input {
             .files
             .iter()
             .map(|file| {
-                let place = format!("input file {}", file.path.display());
+                let place = file.place();
                 let absolute = fs::canonicalize(&file.path).context(&place)?;
                 if absolute.to_string_lossy().contains(char::is_control) {
                     let why = "its path holds a control character, such as a line break, which the engine \
@@ -225,7 +235,7 @@ fn parquet_schema(path: &Path) -> Result<Schema> {
     unless_it_panics(read).unwrap_or_else(|| {
         let why = "the file is damaged: its footer, or the Arrow schema in it (ARROW:schema), cannot be \
              read; write the file again";
-        Err(Error::data(why).at(&place))
+        Err(Error::data(why).at(&place).coded(Code::DamagedFile))
     })
 }
 

@@ -1,11 +1,12 @@
 //! `hour`: a time becomes its hour and a part of the day.
 //!
-//! Reads timestamps, by the local hour of their time zone, and text: a time (`8:05`, `23:59:59.5`),
-//! a date and a time (`2024-03-02 14:35`, with a space or `T`; a zone behind it is not looked at), or
-//! an hour from 0 to 23. Level 1 is the hour (`14:00-14:59`), level 2 is night (0 to 5), morning (6
+//! Reads timestamps, by the local hour of their time zone, and text: a time (`8:05`, `23:59:59.5`, `8:05 PM`), a date and a time
+//! (`2024-03-02 14:35`, with a space or `T`), or an hour from 0 to 23. A time zone behind a time (`Z`, `UTC`, `+02:00`) changes nothing:
+//! the hour is the one that is written. Level 1 is the hour (`14:00-14:59`), level 2 is night (0 to 5), morning (6
 //! to 11), afternoon (12 to 17) or evening (18 to 23).
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use super::named::NamedList;
 use super::{Input, KnownRow, Rule};
@@ -32,54 +33,108 @@ static LIST: NamedList = NamedList::exact(include_str!("../../data/known/hour.tx
 /// The rule that the [module](self) describes.
 struct Hour;
 
-/// Returns the hour of a text, from its first digits on.
-fn hour(text: &str) -> Option<&str> {
-    let bytes = text.as_bytes();
-    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let has_date = bytes.get(4) == Some(&b'-')
-        && bytes.get(7) == Some(&b'-')
-        && [0, 1, 2, 3, 5, 6, 8, 9].into_iter().all(is_digit)
-        && matches!(bytes.get(10), Some(b' ' | b'T'));
-    let start = if has_date { 11 } else { 0 };
-    let end = start + if is_digit(start + 1) { 2 } else { 1 };
-    let digits = text.get(start..end)?;
-    // A lone hour is a number; a time has minutes up to 59.
-    let is_whole = match text.get(end..)? {
-        "" => !has_date && (digits.len() == 1 || !digits.starts_with('0')),
-        minutes => {
-            minutes.starts_with(':')
-                && matches!(bytes.get(end + 1), Some(b'0'..=b'5'))
-                && is_digit(end + 2)
-                && !is_digit(end + 3)
+/// Returns the hour of a text, read from its start.
+fn hour(text: &str) -> Option<u8> {
+    let (date, time) = match text.as_bytes().get(10) {
+        Some(b' ' | b'T') => text.split_at(11),
+        _ => ("", text),
+    };
+    let is_date = |date: &str| {
+        date.bytes()
+            .take(10)
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
+    };
+    let (hour, mut rest) = number(time, 1..=2)?;
+    if rest.is_empty() {
+        // A lone hour is a number.
+        return (date.is_empty() && hour < 24 && (time.len() == 1 || !time.starts_with('0'))).then_some(hour);
+    }
+    let sixty = |rest: &mut &str| {
+        let (number, after) = number(rest.strip_prefix(':')?, 2..=2)?;
+        *rest = after;
+        (number < 60).then_some(())
+    };
+    sixty(&mut rest)?;
+    if rest.starts_with(':') {
+        sixty(&mut rest)?;
+        if let Some(fraction) = rest.strip_prefix('.') {
+            rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+            (rest.len() < fraction.len()).then_some(())?;
+        }
+    }
+    let hour = match rest.trim_ascii_start().to_ascii_lowercase().as_str() {
+        "am" | "a.m." if (1..=12).contains(&hour) => hour % 12,
+        "pm" | "p.m." if (1..=12).contains(&hour) => hour % 12 + 12,
+        "" | "z" | "utc" | "gmt" => hour,
+        zone => {
+            let (_, minutes) = number(zone.strip_prefix(['+', '-'])?, 2..=2)?;
+            let minutes = minutes.strip_prefix(':').unwrap_or(minutes);
+            (minutes.is_empty() || number(minutes, 2..=2)?.1.is_empty()).then_some(hour)?
         }
     };
-    is_whole.then(|| if digits.len() == 2 { digits.strip_prefix('0').unwrap_or(digits) } else { digits })
+    (hour < 24 && is_date(date)).then_some(hour)
 }
 
-/// As [`hour`], by splitting the text.
+/// Splits a number of so many digits from the start of a text.
+fn number(text: &str, digits: RangeInclusive<usize>) -> Option<(u8, &str)> {
+    let found = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(found);
+    if digits.contains(&found) { Some((number.parse().ok()?, rest)) } else { None }
+}
+
+/// As [`hour`], by splitting the text from its end.
 fn hour_naively(text: &str) -> Option<String> {
-    if text.parse::<u8>().is_ok_and(|hour| hour.to_string() == text) {
+    if text.parse::<u8>().is_ok_and(|hour| hour < 24 && hour.to_string() == text) {
         return Some(text.to_owned());
     }
-    let chars: Vec<char> = text.chars().collect();
-    let shape = |from: usize, to: usize| -> String {
-        chars.iter().skip(from).take(to - from).map(|c| if c.is_ascii_digit() { '9' } else { *c }).collect()
+    let shape =
+        |text: &str| -> String { text.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect() };
+    let mut time = text;
+    for mark in [' ', 'T'] {
+        if let Some((date, rest)) = time.split_once(mark)
+            && shape(date) == "9999-99-99"
+        {
+            time = rest;
+        }
+    }
+    let lower = time.to_lowercase();
+    let halves = [("am", 0), ("a.m.", 0), ("pm", 12), ("p.m.", 12)];
+    let half = halves.iter().find_map(|(word, more)| Some((lower.strip_suffix(word)?, *more)));
+    let time = match half {
+        Some((time, _)) => time.trim_end().to_owned(),
+        None => {
+            let is_zone = |end: &&str| {
+                ["z", "utc", "gmt", "+99", "-99", "+9999", "-9999", "+99:99", "-99:99"]
+                    .contains(&shape(end).as_str())
+            };
+            let ends = (0..lower.len()).filter_map(|at| lower.get(at..));
+            let zone = ends.into_iter().find(is_zone).unwrap_or_default();
+            lower.strip_suffix(zone).unwrap_or(&lower).trim_end().to_owned()
+        }
     };
-    let from = if ["9999-99-99 ", "9999-99-99T"].contains(&shape(0, 11).as_str()) { 11 } else { 0 };
-    let time: String = chars.iter().skip(from).collect();
-    let (hour, rest) = time.split_once(':')?;
-    let minutes: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    let is_time = [shape(from, from + 3), shape(from, from + 2)]
-        .iter()
-        .any(|shape| ["99:", "9:"].contains(&shape.as_str()))
-        && minutes.len() == 2
-        && minutes.parse::<u8>().is_ok_and(|minutes| minutes < 60);
-    hour.parse::<u8>().ok().filter(|_| is_time).map(|hour| hour.to_string())
+    let (time, fraction) = time.split_once('.').unwrap_or((&time, "0"));
+    let parts: Vec<&str> = time.split(':').collect();
+    let shapes: Vec<String> = parts.iter().map(|part| shape(part)).collect();
+    let shapes: Vec<&str> = shapes.iter().map(String::as_str).collect();
+    let is_time = match shapes.as_slice() {
+        ["9" | "99", "99"] => fraction == "0" && !time.contains('.'),
+        ["9" | "99", "99", "99"] => !fraction.is_empty() && fraction.chars().all(|c| c.is_ascii_digit()),
+        _ => false,
+    };
+    let numbers: Vec<u8> = parts.iter().filter_map(|part| part.parse().ok()).collect();
+    let (hour, rest) = numbers.split_first().filter(|_| is_time)?;
+    let hour = match half {
+        Some((_, more)) if (1..=12).contains(hour) => hour % 12 + more,
+        Some(_) => return None,
+        None => *hour,
+    };
+    (hour < 24 && rest.iter().all(|number| *number < 60)).then(|| hour.to_string())
 }
 
 impl Rule for Hour {
     fn label(&self, text: &str, level: usize) -> Option<Cow<'static, str>> {
-        LIST.label(hour(text)?, level)
+        LIST.label(&hour(text)?.to_string(), level)
     }
 
     fn label_naively(&self, text: &str, level: usize) -> Option<String> {
@@ -94,6 +149,7 @@ impl Rule for Hour {
         LIST.examples()
             .into_iter()
             .flat_map(|hour| [format!("{hour}:59"), format!("2024-03-02T{hour:0>2}:00:00Z"), hour])
+            .chain(["2:35 PM", "12:00 am", "11:59:59 p.m."].map(str::to_owned))
             .collect()
     }
 }
@@ -105,16 +161,47 @@ mod tests {
     #[test]
     fn hours_by_hand() {
         let path = |value: &str| labels("hour", value);
-        for value in ["14", "14:35", "14:00:59.999", "2024-03-02 14:35", "2024-03-02T14:35:00+02:00"] {
+        for value in [
+            "14",
+            "14:35",
+            "14:00:59.999",
+            "2024-03-02 14:35",
+            "2024-03-02T14:35:00+02:00",
+            "2024-03-02T14:35:00.5 UTC",
+            "2:35 PM",
+            "02:35:10pm",
+            "2024-03-02 2:35 p.m.",
+        ] {
             assert_eq!(path(value).as_deref(), Some("14:00-14:59 < afternoon"), "{value}");
         }
         assert_eq!(path("0").as_deref(), Some("00:00-00:59 < night"));
         assert_eq!(path("05:59").as_deref(), Some("05:00-05:59 < night"));
         assert_eq!(path("6:00").as_deref(), Some("06:00-06:59 < morning"));
+        assert_eq!(path("12:30 AM").as_deref(), Some("00:00-00:59 < night"));
+        assert_eq!(path("12:30 pm").as_deref(), Some("12:00-12:59 < afternoon"));
         assert_eq!(path("23:00").as_deref(), Some("23:00-23:59 < evening"));
-        for outside in
-            ["24", "24:00", "08", "14:60", "14:5", "14.5", "2024-03-02", "2 pm", "014:30", ":30", "14:350"]
-        {
+        for outside in [
+            "24",
+            "24:00",
+            "08",
+            "14:60",
+            "14:5",
+            "14.5",
+            "2024-03-02",
+            "2 pm",
+            "014:30",
+            ":30",
+            "14:350",
+            "13:00 PM",
+            "0:30 am",
+            "12:00:60",
+            "14:00:00.",
+            "14:00 EST",
+            "14:00 x",
+            "14:00+2",
+            "2024-03-02 14",
+            "2024/03/02 14:00",
+        ] {
             assert_eq!(path(outside), None, "{outside}");
         }
     }

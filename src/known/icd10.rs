@@ -24,7 +24,30 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"icd10\" }",
         paper: None,
     },
-    words: &["icd*", "diagnos*", "dx", "disease*", "cause*"],
+    words: &[
+        "icd*",
+        "diagnos*",
+        "dx",
+        "disease*",
+        "cause*",
+        // Compounds: German and Dutch
+        "haupt|neben|aufnahme|entlassungs|hoofd|neven|opname|ontslag diagnos*",
+        "krankheit*",
+        "todes ursache*",
+        "ziekte*",
+        "doods oorzaak",
+        // French
+        "maladie*",
+        "=cim",
+        // Spanish and Portuguese
+        "enfermedad*",
+        "doenca*",
+        "causa",
+        "=cie",
+        "cid principal|secundari*|obito",
+        // Italian
+        "malattia",
+    ],
     levels: &["category", "block", "chapter"],
     input: Input::Text,
     source: "ICD-10 of the WHO, 2019",

@@ -21,7 +21,7 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"icd9\" }",
         paper: None,
     },
-    words: &["icd*", "diagnos*", "dx", "disease*", "cause*"],
+    words: super::icd10::ROW.words,
     levels: &["category", "block", "chapter"],
     input: Input::Text,
     source: "diagnoses of ICD-9-CM, 2011",

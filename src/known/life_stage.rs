@@ -19,7 +19,25 @@ pub const ROW: KnownRow = KnownRow {
         example: "hierarchy = { known = \"life_stage\" }",
         paper: None,
     },
-    words: &["age", "ages"],
+    words: &[
+        "age",
+        "ages",
+        // German
+        "=alter",
+        "alter jahre|aufnahme|diagnose",
+        // Spanish and Portuguese
+        "edad",
+        "edades",
+        "idade",
+        "idades",
+        // Italian
+        "=età",
+        "=Età",
+        "=ETÀ",
+        "eta anni|paziente|diagnosi|ricovero",
+        // Dutch
+        "leeftijd*",
+    ],
     levels: &["five_years", "stage", "broad"],
     input: Input::TextOrIntegers(1),
     source: "ages from 0 to 130 in years",

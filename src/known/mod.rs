@@ -40,8 +40,9 @@ use crate::doc::Doc;
 pub struct KnownRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// The words in the names of columns for which `kanon init` tries it; `*` is any ending of a
-    /// word. Without words it is never proposed.
+    /// The words in the names of columns for which `kanon init` tries it: `*` is any ending of a
+    /// word, `|` stands between words of which one is enough, and after `=` the name holds nothing
+    /// else. Without words it is never proposed.
     pub words: &'static [&'static str],
     /// The names of the levels from level 1 on, finest first, without the top.
     pub levels: &'static [&'static str],

@@ -38,7 +38,7 @@ use crate::generalize::Descriptor;
 use crate::input::{Format, Input};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::plural::plural;
-use crate::policy::{CsvType, Files, FilesAndTrees, PolicySpec};
+use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
 use crate::release::interval_columns::{as_texts, schema_as_texts};
 use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord, RegionColumn};
 use crate::role::Role;
@@ -62,9 +62,10 @@ pub struct Attack<'a> {
     /// The columns of B that the attacker wants to learn; for a release, when empty, its sensitive
     /// ones.
     pub sensitive: &'a [String],
-    /// The policy of the release, instead of the copy in its private record; its `[input]` is for
-    /// CSV files.
+    /// The policy of the release, instead of the copy in its private record.
     pub policy: Option<(&'a PolicySpec, &'a dyn Files)>,
+    /// The format of CSV files.
+    pub csv: CsvOptions,
 }
 
 /// The result of an attack. An individual with several rows counts by the row with the fewest
@@ -73,6 +74,8 @@ pub struct Attack<'a> {
 pub struct Linked {
     /// The linked columns, and the recoding of A where B is a release.
     pub on: Vec<(String, Option<String>)>,
+    /// The other quasi-identifiers of B where it is a release, and why they are not linked.
+    pub unused: Vec<(String, &'static str)>,
     /// The number of individuals of A by their number of matches: rows of B, or its individuals.
     pub matches: BTreeMap<u64, u64>,
     /// The individuals without a match. Where matches are individuals, some of them may match rows
@@ -135,12 +138,13 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let files = policy.map(|(_, files)| FilesAndTrees { files, trees });
     let policy = policy.zip(files.as_ref()).map(|((spec, _), files)| (spec, files as &dyn Files));
 
-    let csv = attack.policy.map(|(spec, _)| spec.csv().clone()).unwrap_or_default();
+    let csv = &attack.csv;
     let intervals =
         public.as_ref().map(|public| public.recoding.interval_columns()).transpose()?.unwrap_or_default();
-    let of_table = Arc::new(schema_as_texts(&*attack.table.file_schema(&csv)?, &intervals));
-    let schemas = (attack.list.file_schema(&csv)?, of_table);
+    let of_table = Arc::new(schema_as_texts(&*attack.table.file_schema(csv)?, &intervals));
+    let schemas = (attack.list.file_schema(csv)?, of_table);
     let on = columns(attack, &schemas.0, &schemas.1, public.as_ref())?;
+    let unused = public.as_ref().map_or_else(Vec::new, |public| unused(public, &on, &schemas.0));
     let recoding = AttackerRecoding { public: public.as_ref(), policy };
     let mut types: HashMap<&str, CsvType> = HashMap::new();
     for name in &on {
@@ -153,7 +157,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 
     let session = run.resources.session()?;
     let read = async |input: &Input| {
-        let table = input.table(&session, &csv, &csv_type).await;
+        let table = input.table(&session, csv, &csv_type).await;
         table.map_err(|error| error.at(&input.argument))
     };
     let (list, table) = (read(attack.list).await?, as_texts(read(attack.table).await?, &intervals)?);
@@ -181,6 +185,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let found = found(joined, attack, &sensitive)?;
     let mut linked = Linked {
         on: recoded,
+        unused,
         matches: BTreeMap::new(),
         unmatched: 0,
         homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
@@ -202,6 +207,20 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 }
 
 const DOING: &str = "linking the list with the table";
+
+/// Returns the quasi-identifiers of a release that are not linked, and why.
+fn unused(public: &PublicRecord, on: &[String], list: &Schema) -> Vec<(String, &'static str)> {
+    let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
+    let why = |column: &ColumnRecord| match (&column.days_since, list.field_with_name(&column.name)) {
+        (Some(_), _) => "it holds days since another date",
+        (None, Err(_)) => "A lacks it",
+        (None, Ok(_)) => "--on does not name it",
+    };
+    quasi
+        .filter(|column| !on.contains(&column.name))
+        .map(|column| (column.name.clone(), why(column)))
+        .collect()
+}
 
 /// Returns the columns to link on.
 fn columns(

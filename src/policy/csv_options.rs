@@ -1,29 +1,43 @@
-//! `[input]`: how CSV files are read.
+//! `[input]`: how files of texts are read.
 
 use arrow::datatypes::DataType;
+use encoding_rs::{Encoding, REPLACEMENT, X_USER_DEFINED};
 use toml::Value;
 
-use super::keys::{Keys, boolean, delimiter, table_of, words};
-use crate::error::Result;
+use super::cell_forms::{DateFormat, NumberFormat};
+use super::key_tables::{INPUT, names};
+use super::keys::{Keys, boolean, delimiter, expected, string, table_of, words};
+use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 
-const INPUT: &[&str] = &["delimiter", "header", "nulls"];
-
-/// The format of a CSV input.
+/// The format of a CSV input. The forms of dates and numbers hold for the texts of JSON lines, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// The one ASCII character between two cells; by default a tab in .tsv files and a comma in
-    /// others.
+    /// The one ASCII character between two cells; by default a tab in .tsv files, and in others the one that their first lines show.
     pub delimiter: Option<u8>,
     /// Whether the first line holds the column names.
     pub header: bool,
     /// The cells that stand for NULL.
     pub nulls: Vec<String>,
+    /// How dates are written: a cell is read by the first format that it has. Dates in ISO form are read besides, unless a format begins
+    /// with the year and a hyphen.
+    pub date_formats: Vec<DateFormat>,
+    /// How numbers are written.
+    pub numbers: NumberFormat,
+    /// The encoding of the files, if it is neither UTF-8 nor UTF-16 with a byte order mark.
+    pub encoding: Option<&'static Encoding>,
 }
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self { delimiter: None, header: true, nulls: vec![String::new()] }
+        Self {
+            delimiter: None,
+            header: true,
+            nulls: vec![String::new()],
+            date_formats: Vec::new(),
+            numbers: NumberFormat::default(),
+            encoding: None,
+        }
     }
 }
 
@@ -51,14 +65,73 @@ impl CsvType {
 }
 
 impl CsvOptions {
+    /// Parses keys of `[input]` that are written in one line: `delimiter = ";", encoding = "latin1"`.
+    ///
+    /// # Errors
+    /// A policy error that names the key.
+    pub fn parse(keys: &str) -> Result<Self> {
+        let text = format!("input = {{ {keys} }}");
+        let not_keys = |_| {
+            Error::policy("expected keys of [input] in one line, such as: delimiter = \";\", header = false")
+        };
+        let mut table: toml::Table = toml::from_str(&text).map_err(not_keys)?;
+        table.remove("input").map_or_else(|| Ok(Self::default()), Self::read)
+    }
+
     pub(super) fn read(value: Value) -> Result<Self> {
         let table = table_of(value).map_err(|error| error.at("input"))?;
-        let mut keys = Keys::new("input".into(), table, INPUT, &[])?;
+        let mut keys = Keys::new("input".into(), table, &names(INPUT), &[])?;
         let default = Self::default();
+        let numbers = NumberFormat {
+            decimal: keys
+                .take("decimal", |value| mark(value, &['.', ',']))?
+                .unwrap_or(default.numbers.decimal),
+            thousands: keys.take("thousands", |value| mark(value, &['.', ',', ' ', '\'']))?,
+        };
+        if numbers.thousands == Some(numbers.decimal) {
+            let why = format!(
+                "is the decimal mark, too; write decimal = {:?}",
+                if numbers.decimal == '.' { "," } else { "." }
+            );
+            return Err(Error::policy(why).at("input.thousands"));
+        }
         Ok(Self {
             delimiter: keys.take("delimiter", delimiter)?,
             header: keys.take("header", boolean)?.unwrap_or(default.header),
             nulls: keys.take("nulls", words)?.unwrap_or(default.nulls),
+            date_formats: keys.take("date_format", date_formats)?.unwrap_or_default(),
+            numbers,
+            encoding: keys.take("encoding", encoding)?,
         })
     }
+
+    /// Returns whether dates in ISO form are read besides those of the formats.
+    pub(crate) fn reads_iso(&self) -> bool {
+        self.date_formats.iter().all(|format| !format.text().starts_with("%Y-"))
+    }
+}
+
+/// Reads one of these marks.
+fn mark(value: Value, known: &[char]) -> Result<char> {
+    let found = value.as_str().and_then(|text| known.iter().find(|mark| text.chars().eq([**mark])));
+    let marks: Vec<String> = known.iter().map(|mark| format!("\"{mark}\"")).collect();
+    found.copied().ok_or_else(|| expected(&format!("one of {}", marks.join(", ")), &value))
+}
+
+/// Reads the name of an encoding.
+fn encoding(value: Value) -> Result<&'static Encoding> {
+    let found = value.as_str().and_then(|name| Encoding::for_label(name.as_bytes()));
+    // The web's standard reads some encodings as an error only.
+    let found = found.filter(|encoding| *encoding != REPLACEMENT && *encoding != X_USER_DEFINED);
+    let known = "an encoding such as \"utf-8\", \"utf-16\", \"latin1\", \"windows-1252\" or \"shift_jis\"";
+    found.ok_or_else(|| expected(known, &value))
+}
+
+/// Reads one format of dates, or a list of them.
+fn date_formats(value: Value) -> Result<Vec<DateFormat>> {
+    let texts = match value {
+        Value::Array(_) => words(value)?,
+        one => vec![string(one)?],
+    };
+    texts.iter().map(|text| DateFormat::parse(text)).collect()
 }

@@ -3,6 +3,7 @@
 use toml::Value;
 
 use super::PolicySpec;
+use super::key_tables::{OUTPUT, names};
 use super::keys::{Keys, expected, join, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
@@ -80,8 +81,7 @@ impl Output {
     /// Reads the table `[output]`.
     pub(super) fn read(value: Value) -> Result<Self> {
         let table = table_of(value).map_err(|error| error.at("output"))?;
-        let known = ["ends", "intervals"];
-        let mut keys = Keys::new("output".into(), table, &known, &["partitions", "compression"])?;
+        let mut keys = Keys::new("output".into(), table, &names(OUTPUT), &["partitions", "compression"])?;
         let ends = keys.take("ends", |value| match string(value)?.as_str() {
             "values" => Ok(Ends::Values),
             "closed" => Ok(Ends::Closed),

@@ -5,7 +5,9 @@
 //! reads the hierarchy files; the resulting [`Policy`] is complete, and no later code validates it
 //! again.
 
+pub(crate) mod cell_forms;
 mod csv_options;
+pub mod key_tables;
 mod keys;
 #[cfg(test)]
 mod known_tests;
@@ -26,12 +28,13 @@ use std::path::PathBuf;
 
 use arrow::datatypes::Schema;
 
+pub use cell_forms::{DateFormat, NumberFormat};
 pub use csv_options::{CsvOptions, CsvType};
 pub use spec::{ColumnSpec, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;
-use crate::error::{Error, Result, nearest, of_file};
+use crate::error::{Code, Error, Result, nearest, of_file};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::MethodSpec;
@@ -194,7 +197,7 @@ pub(crate) fn no_column(schema: &Schema, name: &str) -> Error {
         true => nearest,
         false => format!("it has {}", plural(names.len() as u64, "column", "columns")),
     };
-    Error::policy(format!("the input has no column `{name}`; {has}"))
+    Error::policy(format!("the input has no column `{name}`; {has}")).coded(Code::OtherColumns)
 }
 
 /// A source of hierarchy files: a folder, or the copies in a private record.

@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+use super::key_tables::{REQUIRE, names};
 use super::keys::{Keys, expected, join, string};
 use crate::decimal::Decimal;
 use crate::doc::find;
@@ -32,8 +33,8 @@ impl Required {
         };
         let row = find(MODELS, |row| row.doc, &name)
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
-        let names = row.parameters.iter().map(|parameter| parameter.name);
-        let known: Vec<&str> = ["model", "sensitive"].into_iter().chain(names).collect();
+        let parameters = row.parameters.iter().map(|parameter| parameter.name);
+        let known: Vec<&str> = names(REQUIRE).into_iter().chain(parameters).collect();
         let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
         let parameters = keys.settings(row.parameters)?;
         let sensitive = keys.take("sensitive", string)?;

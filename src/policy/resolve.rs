@@ -8,7 +8,7 @@ use super::keys::join;
 use super::required::Required;
 use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::is_supported;
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::shows_regions;
@@ -103,7 +103,8 @@ impl PolicySpec {
                 join("", first),
                 Role::ALL.map(|(_, word)| word).join(", "),
             ))
-            .at("columns"));
+            .at("columns")
+            .coded(Code::OtherColumns));
         }
         if !self.columns.iter().any(|column| column.role == Role::Quasi) {
             return Err(Error::policy("expected at least one column with `role = \"quasi\"`").at("columns"));

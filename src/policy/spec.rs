@@ -8,6 +8,7 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 use super::csv_options::{CsvOptions, CsvType};
+use super::key_tables::{COLUMN, TOP, names};
 use super::keys::{
     Keys, boolean, clip, expected, global, join, level, not_too_deep, objective, others, relative_to, role,
     share, syntax, table_of, tables, weight, words,
@@ -95,32 +96,6 @@ pub(super) enum LevelsSpec {
     Merged(Merge),
 }
 
-const TOP: &[&str] = &[
-    "k",
-    "suppression_limit",
-    "objective",
-    "method",
-    "effort",
-    "others",
-    "rows_are_individuals",
-    "accept_homogeneity",
-    "require",
-    "columns",
-    "input",
-    "output",
-];
-/// Keys of a column.
-const COLUMN: &[&str] = &[
-    "role",
-    "hierarchy",
-    "clip",
-    "weight",
-    "min_level",
-    "max_level",
-    "recode",
-    "allow_unique",
-    "relative_to",
-];
 /// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
 /// too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level", "recode"];
@@ -133,7 +108,7 @@ impl PolicySpec {
     pub fn parse(text: &str) -> Result<Self> {
         not_too_deep(text)?;
         let table: Table = toml::from_str(text).map_err(|error| syntax(text, &error))?;
-        let mut keys = Keys::new(String::new(), table, TOP, &[])?;
+        let mut keys = Keys::new(String::new(), table, &names(TOP), &[])?;
         let mut required: Vec<Required> = keys.take("k", short_k)?.into_iter().collect();
         let longer = keys.take("require", tables)?.unwrap_or_default();
         for (index, table) in longer.into_iter().enumerate() {
@@ -204,6 +179,12 @@ impl PolicySpec {
         };
         spec.check_required()?;
         Ok(spec)
+    }
+
+    /// Returns the policy with another format of CSV inputs.
+    #[must_use]
+    pub fn with_csv(self, csv: CsvOptions) -> Self {
+        Self { csv, ..self }
     }
 
     /// Returns the format of a CSV input; other formats ignore it.
@@ -358,7 +339,7 @@ impl ColumnSpec {
     fn read(name: String, value: Value) -> Result<Self> {
         let path = join("columns", &name);
         let Value::Table(table) = value else {
-            let hint = if TOP.contains(&name.as_str()) {
+            let hint = if names(TOP).contains(&name.as_str()) {
                 "; keys of the policy itself go above `[columns]`"
             } else {
                 ""
@@ -366,7 +347,7 @@ impl ColumnSpec {
             let error = expected("a table such as { role = \"quasi\" }", &value);
             return Err(Error::policy(format!("{error}{hint}")).at(path));
         };
-        let mut keys = Keys::new(path.clone(), table, COLUMN, &[])?;
+        let mut keys = Keys::new(path.clone(), table, &names(COLUMN), &[])?;
         let Some(role) = keys.take("role", role)? else {
             let words = Role::ALL.map(|(_, word)| word).join(", ");
             return Err(Error::policy(format!("expected `role = ...`, one of {words}")).at(path));

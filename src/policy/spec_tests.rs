@@ -41,6 +41,10 @@ const FULL: &str = r#"
     delimiter = ";"
     header = false
     nulls = ["", "?"]
+    date_format = "%d.%m.%Y"
+    decimal = ","
+    thousands = "."
+    encoding = "latin1"
 "#;
 
 #[test]
@@ -50,7 +54,14 @@ fn the_policy_of_the_manual() {
     let order = ["ssn", "dob", "zip", "sex", "marital", "age", "income", "diagnosis", "notes", "a b"];
     assert_eq!(names, order);
     assert_eq!(spec.suppression_limit.to_string(), "0.1");
-    let csv = CsvOptions { delimiter: Some(b';'), header: false, nulls: vec![String::new(), "?".into()] };
+    let csv = CsvOptions {
+        delimiter: Some(b';'),
+        header: false,
+        nulls: vec![String::new(), "?".into()],
+        date_formats: vec![DateFormat::parse("%d.%m.%Y").unwrap()],
+        numbers: NumberFormat { decimal: ',', thousands: Some('.') },
+        encoding: Some(encoding_rs::WINDOWS_1252),
+    };
     assert_eq!(*spec.csv(), csv);
     assert_eq!(spec.hierarchy_files(), ["marital.csv"]);
     let types: Vec<CsvType> = names.iter().map(|name| spec.csv_type(name)).collect();
@@ -67,7 +78,7 @@ fn what_is_not_said_has_its_default() {
     assert_eq!(spec.suppression_limit, Decimal::integer(0));
     assert_eq!((spec.objective.doc().name, spec.method.name.as_str()), ("granularity", "auto"));
     assert!(!spec.others_are_dropped && !spec.rows_are_individuals && spec.columns().is_empty());
-    assert_eq!(*spec.csv(), CsvOptions { delimiter: None, header: true, nulls: vec![String::new()] });
+    assert_eq!(*spec.csv(), CsvOptions::default());
 }
 
 #[test]
@@ -451,6 +462,13 @@ fn csv_options() {
     }
     assert_eq!(input("header = \"yes\""), "input.header: expected true or false, found the text \"yes\"");
     assert_eq!(input("nulls = \"?\""), "input.nulls: expected a list of texts, found the text \"?\"");
+    assert_eq!(input("decimal = \"x\""), "input.decimal: expected one of \".\", \",\", found the text \"x\"");
+    assert_eq!(
+        input("decimal = \",\"\nthousands = \",\""),
+        "input.thousands: is the decimal mark, too; write decimal = \".\""
+    );
+    assert!(input("encoding = \"klingon\"").starts_with("input.encoding: expected an encoding such as"));
+    assert!(input("date_format = \"%d.%m.%y\"").starts_with("input.date_format: years of two digits"));
     assert_eq!(
         PolicySpec::parse("k = 5\n[input]\ndelimiter = \"\\t\"").unwrap().csv().delimiter,
         Some(b'\t')

@@ -2,31 +2,36 @@
 //! the texts that mean NULL, and the columns that are numbers or dates.
 
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
+use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::functions::unicode::expr_fn::character_length;
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
+use encoding_rs::UTF_8;
 
 use super::facts::{count_if, narrow, one_row, whole};
+use super::forms::{Forms, Found};
 use crate::engine::{Context, Run, column};
 use crate::error::Result;
 use crate::input::infer_types::{TIMES, misfit};
-use crate::input::{Input, read_csv};
-use crate::policy::{CsvOptions, CsvType};
+use crate::input::read_csv::{by_name, delimiter_of, first_lines, records};
+use crate::input::{Input, utf8_copies};
+use crate::policy::{CsvOptions, CsvType, DateFormat};
 
 /// The number of columns per pass.
 const AT_ONCE: usize = 64;
-/// The bytes of the first file in which the separator is looked for.
-const HEAD: u64 = 64 << 10;
-/// The possible separators; the first one wins a tie.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Texts that mean "missing" where all others are numbers or dates.
 const MISSING: [&str; 12] = ["?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "-", "."];
+
+/// Those of them that mean "missing" where others are words, too.
+const MISSING_AMONG_WORDS: [&str; 8] = ["?", "NA", "N/A", "n/a", "NULL", "null", "-", "."];
 
 /// The format of a CSV input.
 pub(super) struct Written {
     pub(super) options: CsvOptions,
+    /// The formats of dates between which the cells leave the choice.
+    pub(super) unclear_dates: Vec<DateFormat>,
     types: HashMap<String, CsvType>,
 }
 
@@ -42,13 +47,13 @@ impl Written {
 /// # Errors
 /// A data error when a file cannot be read.
 pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<'_>) -> Result<Written> {
-    let first = first_lines(input)?;
-    let mut options = CsvOptions::default();
-    let mark = delimiter(&first);
+    let encoding = Some(utf8_copies::guess(input)?).filter(|encoding| *encoding != UTF_8);
+    let mut options = CsvOptions { encoding, ..CsvOptions::default() };
+    let first = first_lines(input, &options)?;
+    let mark = delimiter_of(&first);
     options.header = has_names(&first, mark);
     // Options are set only where the files' names do not imply them.
-    let usual = read_csv::delimiter(input, &options);
-    options.delimiter = Some(mark).filter(|mark| usual.as_ref().ok() != Some(mark));
+    options.delimiter = Some(mark).filter(|mark| by_name(input).ok() != Some(*mark));
     let mut table = input.table(session, &options, &|_| CsvType::Text).await?;
     let mut looks = look(&table, run).await?;
     // The cells of the first line occur again below, so it is an ordinary line.
@@ -58,19 +63,54 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
         looks = look(&table, run).await?;
     }
     let mut occurs = [false; MISSING.len()];
-    for look in looks.iter().filter(|look| look.missing && look.csv_type != CsvType::Text) {
+    let forms = find_forms(&table, &looks, run).await?;
+    for look in looks.iter().filter(|look| look.missing) {
+        let is_text = look.csv_type == CsvType::Text && !forms.types.contains_key(&look.name);
         let counts = MISSING.iter().enumerate().map(|(at, text)| {
             Ok(count_if(column(&look.name).eq(lit(*text)))?.alias(format!("missing_{at}")))
         });
         let row = one_row(&narrow(&table, [look.name.as_str()])?, counts.collect::<Result<_>>()?).await?;
         for (at, occurs) in occurs.iter_mut().enumerate() {
+            // Namibia is NA among the codes of countries.
+            let is_word =
+                look.is_of_two_letters && MISSING[at] == "NA" || !MISSING_AMONG_WORDS.contains(&MISSING[at]);
+            if is_text && is_word {
+                continue;
+            }
             *occurs |= whole(&row, &format!("missing_{at}"))? > Some(0);
         }
     }
     let missing = MISSING.iter().zip(occurs).filter(|(_, occurs)| *occurs);
     options.nulls.extend(missing.map(|(text, _)| (*text).to_owned()));
-    let types = looks.into_iter().map(|look| (look.name, look.csv_type)).collect();
-    Ok(Written { options, types })
+    options.date_formats = forms.dates;
+    options.numbers = forms.numbers.unwrap_or_default();
+    let mut types: HashMap<String, CsvType> =
+        looks.into_iter().map(|look| (look.name, look.csv_type)).collect();
+    types.extend(forms.types);
+    Ok(Written { options, unclear_dates: forms.unclear, types })
+}
+
+/// Finds the forms of the dates and numbers of a file.
+async fn find_forms(table: &DataFrame, looks: &[Look], run: &Run<'_>) -> Result<Found> {
+    let forms = Arc::new(Forms::new()?);
+    let of_type = async |csv_type: CsvType| -> Result<Vec<(String, u64)>> {
+        let names: Vec<&String> =
+            looks.iter().filter(|look| look.csv_type == csv_type).map(|look| &look.name).collect();
+        let mut found = Vec::new();
+        for some in names.chunks(AT_ONCE) {
+            run.stop.check()?;
+            let cells = some.iter().map(|name| Ok(((*name).clone(), known(name)?))).collect::<Result<_>>()?;
+            found.extend(forms.of_columns(table, cells).await?);
+        }
+        Ok(found)
+    };
+    Ok(forms.choose(&of_type(CsvType::Text).await?, &of_type(CsvType::Number).await?))
+}
+
+/// Builds the cell of a column, or NULL where it may mean "missing".
+fn known(name: &str) -> Result<Expr> {
+    let is_missing = column(name).in_list(MISSING.map(lit).to_vec(), false);
+    when(is_missing.is_not_true(), column(name)).end().context("typing the CSV columns")
 }
 
 /// The findings of one pass about a text column.
@@ -79,6 +119,8 @@ struct Look {
     csv_type: CsvType,
     /// Whether one of [`MISSING`] occurs.
     missing: bool,
+    /// Whether each cell that is known has two letters, as codes have.
+    is_of_two_letters: bool,
     named_like_a_cell: bool,
 }
 
@@ -101,8 +143,8 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
         };
         let cell = column(name);
         let is_missing = cell.clone().in_list(MISSING.map(lit).to_vec(), false);
-        let value =
-            when(is_missing.clone().is_not_true(), cell.clone()).end().context("typing the CSV columns")?;
+        let value = known(name)?;
+        counted("other_length", character_length(value.clone()).not_eq(lit(2)))?;
         counted("known", value.clone().is_not_null())?;
         counted("missing", is_missing)?;
         counted("name", cell.eq(lit(name.clone())))?;
@@ -124,43 +166,10 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
             _ => CsvType::Text,
         };
         let (missing, named_like_a_cell) = (count("missing")? > 0, count("name")? > 0);
-        Ok(Look { name: name.clone(), csv_type, missing, named_like_a_cell })
+        let is_of_two_letters = count("other_length")? == 0;
+        Ok(Look { name: name.clone(), csv_type, missing, is_of_two_letters, named_like_a_cell })
     });
     looks.collect()
-}
-
-/// Returns the first whole lines of the first file.
-fn first_lines(input: &Input) -> Result<Vec<u8>> {
-    let mut first = Vec::new();
-    if let Some(file) = input.files.first() {
-        let place = format!("input file {}", file.path.display());
-        let file = std::fs::File::open(&file.path).context(&place)?;
-        let read = file.take(HEAD).read_to_end(&mut first).context(&place)?;
-        if u64::try_from(read).is_ok_and(|read| read == HEAD) {
-            let end = first.iter().rposition(|byte| *byte == b'\n').map_or(first.len(), |at| at + 1);
-            first.truncate(end);
-        }
-    }
-    Ok(first)
-}
-
-fn records(first: &[u8], delimiter: u8) -> Vec<csv::ByteRecord> {
-    let mut reader = csv::ReaderBuilder::new();
-    let reader = reader.delimiter(delimiter).has_headers(false).flexible(true).from_reader(first);
-    reader.into_byte_records().map_while(std::result::Result::ok).collect()
-}
-
-/// Returns the separator that splits the first line into the most cells, and most lines into as
-/// many.
-fn delimiter(first: &[u8]) -> u8 {
-    let separated = |delimiter: u8| {
-        let records = records(first, delimiter);
-        let cells = records.first().map_or(0, csv::ByteRecord::len);
-        let alike = records.iter().filter(|record| record.len() == cells).count();
-        (cells > 1, alike * 2 > records.len(), cells)
-    };
-    let best = DELIMITERS.iter().rev().max_by_key(|delimiter| separated(**delimiter));
-    best.copied().unwrap_or(b',')
 }
 
 /// Returns whether the first line can be names: all are different, and none is a number or consists
@@ -178,16 +187,6 @@ fn has_names(first: &[u8], delimiter: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_separates_cells() {
-        assert_eq!(delimiter(b"a;b;c\n1,5;2,5;x\n"), b';');
-        assert_eq!(delimiter(b"a,b\n\"1;2\",3\n"), b',');
-        assert_eq!(delimiter(b"a\tb\n1\t2\n"), b'\t');
-        assert_eq!(delimiter(b"a,b\n1,2\n1,2\n3\n"), b',');
-        assert_eq!(delimiter(b"one\ntwo\n"), b',');
-        assert_eq!(delimiter(b""), b',');
-    }
 
     #[test]
     fn numbers_and_dates_are_no_names() {

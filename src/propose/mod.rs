@@ -8,7 +8,9 @@
 
 mod csv;
 mod facts;
+mod forms;
 mod known_levels;
+mod languages;
 mod merge_levels;
 mod names;
 mod quartiles;
@@ -24,9 +26,9 @@ pub use separation::SingledOut;
 pub use steps::Levels;
 
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::input::{Format, Input};
-use crate::policy::{CsvOptions, CsvType, FilesAndTrees, Folder, PolicySpec};
+use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, PolicySpec};
 use crate::progress::Phase;
 use names::Named;
 
@@ -40,6 +42,8 @@ pub struct Proposal {
     pub rows: u64,
     /// The format of a CSV input.
     pub csv: Option<CsvOptions>,
+    /// The formats of dates between which the cells of a CSV input leave the choice.
+    pub unclear_dates: Vec<DateFormat>,
     /// The columns in their order.
     pub columns: Vec<ProposedColumn>,
     /// How individuals relate to rows.
@@ -97,12 +101,13 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         Format::Parquet | Format::Json | Format::Arrow => None,
     };
     let csv = written.as_ref().map(|written| written.options.clone());
+    let unclear_dates = written.as_ref().map_or_else(Vec::new, |written| written.unclear_dates.clone());
     let csv_type = |name: &str| written.as_ref().map_or(CsvType::Text, |written| written.csv_type(name));
     let table = input.table(&session, &csv.clone().unwrap_or_default(), &csv_type).await?;
     let facts = facts::read_facts(&table, run).await?;
     let rows = facts.first().map_or(0, |facts| facts.rows);
     if rows == 0 {
-        return Err(Error::data("the input has no rows"));
+        return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
     }
     let (named, mut columns): (Vec<Option<Named>>, Vec<ProposedColumn>) =
         facts.into_iter().map(of_column).unzip();
@@ -141,7 +146,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         }
     }
     input.still_the_same()?;
-    Ok(Proposal { rows, csv, columns, individuals, singled_out, unique_share })
+    Ok(Proposal { rows, csv, unclear_dates, columns, individuals, singled_out, unique_share })
 }
 
 fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {

@@ -1,5 +1,7 @@
 //! Infers the meaning of a column from the words of its name, looked up in a table.
 
+use super::languages::{LANGUAGES, Words};
+
 /// The kind of column that a name indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Named {
@@ -28,303 +30,161 @@ pub(super) struct Pattern {
     pub(super) named: Named,
     /// The meaning: "named like ...".
     pub(super) like: &'static str,
-    /// Words that stand next to each other in a name; `*` is any ending of a word.
-    words: &'static [&'static str],
+    /// The words of this meaning in a language.
+    words: fn(&Words) -> &'static str,
 }
 
-const fn pattern(named: Named, like: &'static str, words: &'static [&'static str]) -> Pattern {
+const fn pattern(named: Named, like: &'static str, words: fn(&Words) -> &'static str) -> Pattern {
     Pattern { named, like, words }
 }
 
 /// The patterns; the first one that matches a name counts.
 const PATTERNS: &[Pattern] = &[
-    pattern(
-        Named::Person,
-        "a person's number",
-        &[
-            "patient id",
-            "patient no",
-            "patient nr",
-            "patient number",
-            "person id",
-            "person no",
-            "person number",
-            "personal id",
-            "subject id",
-            "participant id",
-            "respondent id",
-            "beneficiary id",
-            "member id",
-            "member no",
-            "member number",
-            "customer id",
-            "customer no",
-            "customer number",
-            "client id",
-            "student id",
-            "user id",
-            "mrn",
-            "medical record",
-            "ssn",
-            "social security",
-            "national id",
-            "national insurance",
-            "nhs number",
-            "tax id",
-            "tax number",
-            "tin",
-            "passport*",
-            "insurance no",
-            "insurance number",
-            "driver license",
-            "drivers license",
-            "driving licence",
-        ],
-    ),
-    pattern(
-        Named::Contact,
-        "contact or payment data",
-        &[
-            "email",
-            "e mail",
-            "mail",
-            "phone*",
-            "telephone*",
-            "mobile",
-            "fax",
-            "iban",
-            "account no",
-            "account number",
-            "account id",
-            "credit card",
-            "card no",
-            "card number",
-            "ip",
-            "ip address",
-            "mac address",
-            "license plate",
-            "url",
-        ],
-    ),
-    pattern(
-        Named::Contact,
-        "a person's name",
-        &[
-            "first name",
-            "last name",
-            "full name",
-            "given name",
-            "family name",
-            "middle name",
-            "maiden name",
-            "birth name",
-            "patient name",
-            "customer name",
-            "user name",
-            "employee name",
-            "student name",
-            "member name",
-            "client name",
-            "contact name",
-            "spouse name",
-            "mother name",
-            "father name",
-            "child name",
-            "surname",
-            "forename",
-            "login",
-        ],
-    ),
-    pattern(
-        Named::Known,
-        "a place of birth",
-        &[
-            "birth country",
-            "country of birth",
-            "birth state",
-            "state of birth",
-            "birth place",
-            "place of birth",
-        ],
-    ),
-    pattern(Named::Birth, "a date of birth", &["dob", "birth*", "born"]),
-    pattern(Named::Postal, "a postal code", &["zip", "zip code", "postal*", "post code", "plz"]),
-    pattern(Named::Known, "sex or gender", &["sex", "gender"]),
-    pattern(Named::Known, "race or origin", &["race", "ethnic*", "ancestry", "caste", "tribe"]),
-    pattern(Named::Known, "an age", &["age", "ages"]),
-    pattern(
-        Named::Known,
-        "a place",
-        &[
-            "city",
-            "town",
-            "county",
-            "state",
-            "province",
-            "country",
-            "region",
-            "district",
-            "municipality",
-            "neighborhood",
-            "lat",
-            "latitude",
-            "lon",
-            "lng",
-            "longitude",
-        ],
-    ),
-    pattern(
-        Named::Known,
-        "family and marriage",
-        &["marital*", "civil status", "relationship", "household*", "children", "dependents", "family size"],
-    ),
-    pattern(Named::Known, "education", &["educat*", "isced", "school*", "degree", "university"]),
-    pattern(
-        Named::Known,
-        "an occupation",
-        &[
-            "occupation*",
-            "job*",
-            "profession*",
-            "work class",
-            "employ*",
-            "industry",
-            "isco",
-            "naics",
-            "veteran*",
-            "military",
-        ],
-    ),
-    pattern(Named::Known, "nationality or language", &["national*", "citizen*", "language*", "immigra*"]),
-    pattern(Named::Known, "a religion, which can be sensitive as well", &["religio*"]),
-    pattern(
-        Named::Event,
-        "the date of an event that others may have witnessed",
-        &[
-            "visit date",
-            "encounter date",
-            "admission*",
-            "admit*",
-            "discharge*",
-            "appointment*",
-            "surgery date",
-            "procedure date",
-            "death*",
-            "died",
-            "deceased*",
-            "hire*",
-            "enrol*",
-            "travel date",
-            "purchase date",
-            "transaction date",
-        ],
-    ),
-    pattern(Named::Notes, "free text", &["note*", "comment*", "remark*", "free text", "narrative", "memo"]),
-    pattern(
-        Named::Sensitive,
-        "health data",
-        &[
-            "diagnos*",
-            "disease*",
-            "icd*",
-            "dx",
-            "problem*",
-            "condition*",
-            "illness*",
-            "symptom*",
-            "treatment*",
-            "therap*",
-            "procedure*",
-            "medication*",
-            "drug*",
-            "prescription*",
-            "hiv",
-            "test result*",
-            "lab result*",
-            "allerg*",
-            "pregnan*",
-            "disab*",
-            "genotype*",
-            "mutation*",
-        ],
-    ),
-    pattern(
-        Named::Sensitive,
-        "financial data",
-        &["income*", "salar*", "wage*", "earning*", "credit score", "debt*"],
-    ),
-    pattern(
-        Named::Sensitive,
-        "private life",
-        &["sexual*", "political*", "union member*", "crim*", "offen*", "convict*"],
-    ),
-    pattern(Named::Contact, "an address", &["address*", "addr", "street*"]),
-    pattern(Named::Contact, "a name", &["name", "names"]),
-    pattern(Named::Record, "a record number", &["id", "ids", "uuid", "guid", "key", "row number"]),
+    pattern(Named::Person, "a person's number", |words| words.person),
+    pattern(Named::Contact, "contact or payment data", |words| words.contact),
+    pattern(Named::Contact, "a person's name", |words| words.person_name),
+    pattern(Named::Known, "a place of birth", |words| words.birth_place),
+    pattern(Named::Birth, "a date of birth", |words| words.birth),
+    pattern(Named::Postal, "a postal code", |words| words.postal),
+    pattern(Named::Known, "sex or gender", |words| words.sex),
+    pattern(Named::Known, "race or origin", |words| words.race),
+    pattern(Named::Known, "an age", |words| words.age),
+    pattern(Named::Known, "a place", |words| words.place),
+    pattern(Named::Known, "family and marriage", |words| words.family),
+    pattern(Named::Known, "education", |words| words.education),
+    pattern(Named::Known, "an occupation", |words| words.occupation),
+    pattern(Named::Known, "nationality or language", |words| words.nationality),
+    pattern(Named::Known, "a religion, which can be sensitive as well", |words| words.religion),
+    pattern(Named::Event, "the date of an event that others may have witnessed", |words| words.event),
+    pattern(Named::Notes, "free text", |words| words.notes),
+    pattern(Named::Sensitive, "health data", |words| words.health),
+    pattern(Named::Sensitive, "financial data", |words| words.money),
+    pattern(Named::Sensitive, "private life", |words| words.private),
+    pattern(Named::Contact, "an address", |words| words.address),
+    pattern(Named::Contact, "a name", |words| words.name),
+    pattern(Named::Record, "a record number", |words| words.record),
 ];
 
 /// Returns the pattern that the name of a column matches, if any.
 pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
-    let words = words(name);
+    let name = Name::new(name);
     // A count of a person's visits is not a person's number.
-    let counts = words.iter().any(|word| COUNTS.contains(&word.as_str()));
+    let counts = name.words.iter().any(|word| is_in(word, |words| words.counts));
     let fits = |pattern: &&Pattern| {
         !(counts && matches!(pattern.named, Named::Person | Named::Record))
-            && pattern.words.iter().any(|like| stands_in(like, &words))
+            && LANGUAGES
+                .iter()
+                .any(|language| listed((pattern.words)(language)).any(|like| name.is_like(like)))
     };
     PATTERNS.iter().find(fits)
 }
 
-/// Returns whether the words of one of these patterns stand in the name of a column.
+/// Returns whether a name of a column is like one of these patterns.
 pub(super) fn is_like(name: &str, patterns: &[&str]) -> bool {
-    let words = words(name);
-    patterns.iter().any(|like| stands_in(like, &words))
+    let name = Name::new(name);
+    patterns.iter().any(|like| name.is_like(like))
 }
 
 /// Returns whether the words of `own`, the name of a hierarchy, stand in the name of a column.
 pub(super) fn contains_name(name: &str, own: &str) -> bool {
-    stands_in(&words(own).join(" "), &words(name))
+    Name::new(name).is_like(&words(own).join(" "))
 }
 
-/// Words of names for a count, a kind or a state instead of a person's number.
-const COUNTS: &[&str] =
-    &["of", "in", "per", "count", "counts", "total", "type", "kind", "status", "visits", "stays", "days"];
+/// Returns the entries of a list of words.
+fn listed(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split(", ").filter(|entry| !entry.is_empty())
+}
 
-/// Returns the words of a name in lower case: `patientId`, `patient-id` and `PATIENT_ID2` begin
-/// with `patient` and `id`.
+/// Returns whether a word is in a list of any language.
+fn is_in(word: &str, list: fn(&Words) -> &'static str) -> bool {
+    LANGUAGES.iter().any(|language| listed(list(language)).any(|entry| entry == word))
+}
+
+/// The name of a column.
+struct Name<'a> {
+    written: &'a str,
+    /// Its words, without those that only link others.
+    words: Vec<String>,
+}
+
+impl<'a> Name<'a> {
+    fn new(name: &'a str) -> Name<'a> {
+        let mut words = words(name);
+        words.retain(|word| !is_in(word, |words| words.links));
+        Name { written: name.trim(), words }
+    }
+
+    /// Returns whether the name is like a pattern, written as [`Words`] says.
+    fn is_like(&self, pattern: &str) -> bool {
+        if let Some(whole) = pattern.strip_prefix('=') {
+            return self.written == whole || self.words.join(" ") == whole;
+        }
+        let parts: Vec<&str> = pattern.split(' ').collect();
+        let apart = |run: &[String]| run.iter().zip(&parts).all(|(word, part)| fits(part, word));
+        self.words.windows(parts.len()).any(apart)
+            || parts.len() > 1 && self.words.iter().any(|word| is_joined(&parts, word))
+    }
+}
+
+/// Returns whether a word is one of the words of a part; `*` is any ending.
+fn fits(part: &str, word: &str) -> bool {
+    part.split('|').any(|one| one.strip_suffix('*').map_or(one == word, |stem| word.starts_with(stem)))
+}
+
+/// Returns whether a word is all of these parts, one right after the other.
+fn is_joined(parts: &[&str], word: &str) -> bool {
+    match parts {
+        [] => false,
+        [last] => fits(last, word),
+        [first, rest @ ..] => {
+            first.split('|').any(|one| word.strip_prefix(one).is_some_and(|end| is_joined(rest, end)))
+        }
+    }
+}
+
+/// Returns the words of a name in lower case and without accents: `patientId`, `patient-id` and
+/// `PATIENT_ID2` begin with `patient` and `id`, `Prénom` is `prenom`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let letters: Vec<char> = name.chars().collect();
+    // An accent can be a character of its own, after its letter.
+    let letters: Vec<char> = name.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).collect();
     for (at, letter) in letters.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| letters.get(before));
         let next_is_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
         // A new word begins after a lower-case letter, or at the last of several upper-case letters
-        // before a lower-case one.
+        // before a lower-case one. `N°` ends one.
         let turns = letter.is_uppercase()
-            && before.is_some_and(|before| before.is_lowercase() || before.is_uppercase() && next_is_small);
-        if !letter.is_alphabetic() || turns {
+            && before.is_some_and(|before| before.is_lowercase() || before.is_uppercase() && next_is_small)
+            || matches!(before, Some('°' | 'º'));
+        let is_letter = letter.is_alphabetic() || *letter == '°';
+        if !is_letter || turns {
             words.push(String::new());
         }
-        if let (true, Some(word)) = (letter.is_alphabetic(), words.last_mut()) {
-            word.extend(letter.to_lowercase());
+        if let (true, Some(word)) = (is_letter, words.last_mut()) {
+            letter.to_lowercase().for_each(|letter| push_folded(word, letter));
         }
     }
     words.retain(|word| !word.is_empty());
     words
 }
 
-/// Returns whether the words of a pattern stand next to each other among `words`, or are joined in
-/// one of them.
-fn stands_in(pattern: &str, words: &[String]) -> bool {
-    let parts: Vec<&str> = pattern.split(' ').collect();
-    let apart =
-        words.windows(parts.len()).any(|run| run.iter().zip(&parts).all(|(word, part)| fits(part, word)));
-    let together = pattern.replace(' ', "");
-    apart || parts.len() > 1 && words.iter().any(|word| fits(&together, word))
-}
-
-fn fits(part: &str, word: &str) -> bool {
-    part.strip_suffix('*').map_or(part == word, |stem| word.starts_with(stem))
+/// Appends a lower-case letter without its accent; `N°` becomes `no`.
+fn push_folded(word: &mut String, letter: char) {
+    word.push_str(match letter {
+        'à'..='å' | 'ª' => "a",
+        'ç' => "c",
+        'è'..='ë' => "e",
+        'ì'..='ï' => "i",
+        'ñ' => "n",
+        'ò'..='ö' | 'ø' | 'º' | '°' => "o",
+        'ù'..='ü' => "u",
+        'ý' | 'ÿ' => "y",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ĳ' => "ij",
+        'ß' => "ss",
+        other => return word.push(other),
+    });
 }
 
 #[cfg(test)]
@@ -336,6 +196,8 @@ mod tests {
     fn names_are_read_word_by_word() {
         assert_eq!(words("patientID"), ["patient", "id"]);
         assert_eq!(words("ICDCode10_main-dx.2"), ["icd", "code", "main", "dx"]);
+        assert_eq!(words("Größe Prénom AÑO Straße_cœur"), ["grosse", "prenom", "ano", "strasse", "coeur"]);
+        assert_eq!(words("pre\u{301}nom N°Sécu Nº"), ["prenom", "no", "secu", "no"]);
         assert_eq!(words(""), [""; 0]);
     }
 
@@ -385,18 +247,58 @@ mod tests {
         }
     }
 
+    /// All names that a pattern spells out.
+    fn spelt(pattern: &str) -> Vec<String> {
+        let one = |part: &str| -> Vec<String> {
+            part.split('|').map(|word| word.trim_end_matches('*').to_owned()).collect()
+        };
+        pattern.trim_start_matches('=').split(' ').map(one).fold(vec![String::new()], |names, part| {
+            let longer = |name: &String| -> Vec<String> {
+                part.iter().map(|word| format!("{name} {word}").trim().to_owned()).collect()
+            };
+            names.iter().flat_map(longer).collect()
+        })
+    }
+
+    /// Capitals and accents stand only in names that must be written just so.
+    #[track_caller]
+    fn is_written_as_words(like: &str) {
+        for plain in spelt(like) {
+            let as_written = like.starts_with('=') && words(&plain).concat() != plain.replace(' ', "");
+            assert!(as_written || Name::new(&plain).words.join(" ") == plain, "{like}");
+            assert!(is_like(&plain, &[like]), "{like}");
+        }
+        let stars = like.matches('*').count();
+        let at_ends = like.split([' ', '|']).filter(|word| word.len() > 3 && word.ends_with('*')).count();
+        assert_eq!(stars, at_ends, "{like}");
+    }
+
     #[test]
     fn every_pattern_is_written_as_words() {
-        for like in PATTERNS.iter().flat_map(|pattern| pattern.words) {
-            let plain = like.trim_end_matches('*');
-            assert_eq!(words(plain).join(" "), plain);
-            assert!(meaning(plain).is_some(), "{like}");
+        for pattern in PATTERNS {
+            for like in LANGUAGES.iter().flat_map(|language| listed((pattern.words)(language))) {
+                is_written_as_words(like);
+                // No pattern is hidden by an earlier one.
+                for plain in spelt(like) {
+                    assert_eq!(meaning(&plain).map(|found| found.like), Some(pattern.like), "{plain}");
+                }
+            }
         }
         for row in KNOWN {
-            for like in row.words {
-                let plain = like.trim_end_matches('*');
-                assert_eq!(words(plain).join(" "), plain, "{}", row.doc.name);
-                assert!(is_like(plain, row.words));
+            row.words.iter().for_each(|like| is_written_as_words(like));
+        }
+    }
+
+    #[test]
+    fn lists_hold_each_entry_once() {
+        for language in LANGUAGES {
+            let lists = PATTERNS.iter().map(|pattern| (pattern.words)(language));
+            for list in lists.chain([language.counts, language.links]) {
+                let entries: Vec<&str> = listed(list).collect();
+                for (at, entry) in entries.iter().enumerate() {
+                    assert!(!entry.contains(',') && entry.trim() == *entry, "{entry:?}");
+                    assert!(!entries[..at].contains(entry), "{entry} is listed twice");
+                }
             }
         }
     }
@@ -409,6 +311,12 @@ mod tests {
         for (name, rows) in [
             ("native-country", &["country"][..]),
             ("citizenship", &["country"]),
+            ("Land", &["country"]),
+            ("pays_naissance", &["country"]),
+            ("land_area", &[]),
+            ("pays_tax", &[]),
+            ("Alter", &["life_stage"]),
+            ("CIE10", &["icd10", "icd9"]),
             ("home_state", &["us_state"]),
             ("ICD10_main", &["icd10", "icd9"]),
             ("hour", &["hour"]),

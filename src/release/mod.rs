@@ -24,6 +24,7 @@ pub mod sink;
 pub(crate) mod verified_rows;
 mod verify_folder;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use publish::make_record::risks;
@@ -35,7 +36,7 @@ pub use verify_folder::{Checked, check_release};
 
 use crate::class::ClassSizes;
 use crate::engine::{Resources, Run};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::model::least_holders;
@@ -100,6 +101,12 @@ pub async fn release_again(
 ) -> Result<Released> {
     let spec = PolicySpec::parse(&earlier.policy)?;
     let files = FilesAndTrees { files: &earlier.hierarchies, trees: earlier.trees()? };
+    let merged: BTreeSet<&str> = spec.merged_quasi().map(|(column, _)| column.name()).collect();
+    if !files.trees.keys().map(String::as_str).eq(merged) {
+        return Err(Error::unmet(
+            "the private record of the earlier release lacks the tree of a merged column, or has one more",
+        ));
+    }
     let source = PolicySource { spec: &spec, text: &earlier.policy, files: &files };
     release_by(run, input, &source, Some(earlier), out, overwrite).await
 }

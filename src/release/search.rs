@@ -2,7 +2,7 @@
 
 use crate::class::ClassTable;
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
@@ -36,7 +36,7 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
 /// A data error, or an unmet one.
 pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<()> {
     if classes.total_rows() == 0 {
-        return Err(Error::data("the input has no rows"));
+        return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
     }
     if let (Some(name), 0) = (policy.individual(), classes.total_individuals()) {
         return Err(Error::data("the individual is NULL in every row: there are no individuals to count")

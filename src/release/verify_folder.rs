@@ -494,7 +494,6 @@ pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]
         let bytes = fs::metadata(&path).context("reading the release")?.len();
         Ok(PinnedFile { path, bytes, modified: None })
     });
-    let input =
-        Input { argument: String::new(), files: files.collect::<Result<_>>()?, format: Format::Parquet };
+    let input = Input::of_files("", files.collect::<Result<_>>()?, Format::Parquet);
     input.as_written(session)
 }

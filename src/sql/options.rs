@@ -9,6 +9,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, Ex
 use datafusion::error::{DataFusionError, Result};
 
 use crate::error::nearest;
+use crate::policy::CsvOptions;
 
 /// The options of this crate, under `kanon.` in SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +20,25 @@ pub struct KanonOptions {
     pub allow_files: bool,
     /// Whether errors may show values that a hierarchy does not cover.
     pub show_values: bool,
+    /// How CSV files that a query names are written.
+    pub csv: CsvOptions,
+    /// The text of `csv`.
+    csv_keys: String,
 }
+
+const CSV: &str = "kanon.csv";
+const OF_CSV: &str = "How CSV files that a query names are written: keys as under [input] of a policy, such as delimiter = \";\", \
+                      encoding = \"latin1\"";
 
 impl Default for KanonOptions {
     fn default() -> Self {
-        Self { rewrite_measures: true, allow_files: false, show_values: false }
+        Self {
+            rewrite_measures: true,
+            allow_files: false,
+            show_values: false,
+            csv: CsvOptions::default(),
+            csv_keys: String::new(),
+        }
     }
 }
 
@@ -33,7 +48,7 @@ impl KanonOptions {
         options.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// Returns every option: key, value, description.
+    /// Returns every option that is on or off: key, value, description.
     fn all(&mut self) -> [(&'static str, &mut bool, &'static str); 3] {
         [
             (
@@ -77,8 +92,13 @@ impl ExtensionOptions for KanonOptions {
     /// Sets the option `kanon.<key>`.
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let key = format!("{}.{key}", Self::PREFIX);
+        if key == CSV {
+            let refused = |error| DataFusionError::Configuration(format!("{key}: {error}"));
+            (self.csv, self.csv_keys) = (CsvOptions::parse(value).map_err(refused)?, value.to_owned());
+            return Ok(());
+        }
         let all = self.all();
-        let keys = all.each_ref().map(|(known, ..)| *known);
+        let keys: Vec<&str> = all.iter().map(|(known, ..)| *known).chain([CSV]).collect();
         let Some((_, place, _)) = all.into_iter().find(|(known, ..)| *known == key) else {
             let why = format!("unknown option `{key}`; {}", nearest(&key, &keys));
             return Err(DataFusionError::Configuration(why));
@@ -97,6 +117,8 @@ impl ExtensionOptions for KanonOptions {
             value: Some(value.to_string()),
             description,
         };
-        self.clone().all().map(entry).into()
+        let csv =
+            ConfigEntry { key: CSV.to_owned(), value: Some(self.csv_keys.clone()), description: OF_CSV };
+        self.clone().all().map(entry).into_iter().chain([csv]).collect()
     }
 }

@@ -254,8 +254,11 @@ fn csv_that_does_not_fit() {
     ] {
         csv_with(&place, from, to);
         fails(&place, "bad.csv", 3, part);
-        // A cell that does not fit its column is none that cannot be read.
-        run_clean(&place, "init bad.csv", if part.starts_with("column") { 0 } else { 3 });
+        // A cell that does not fit its column is none that cannot be read; of another encoding `init` takes the likeliest, and it shows names.
+        let is_read = part.starts_with("column") || part.starts_with("is not UTF-8");
+        if !part.starts_with("the first line") {
+            run_clean(&place, "init bad.csv", if is_read { 0 } else { 3 });
+        }
         if !part.starts_with("column") {
             run_clean(&place, "check bad.csv --quasi zip,town --k 5", 3);
             run_clean(&place, "risk bad.csv --quasi zip,town", 3);

@@ -143,7 +143,7 @@ fn every_example_of_the_help_can_be_typed() {
                 .unwrap();
             let said = String::from_utf8(ran.stderr).unwrap();
             // The files of the examples are not here: our error, not one of the command line's form.
-            let ours = said.is_empty() || said.starts_with("kanon: ") || said.starts_with("{\n  \"error\"");
+            let ours = said.is_empty() || said.starts_with("kanon: ") || said.starts_with("{\n  \"code\"");
             assert!(ours, "kanon {line}: {said}");
         }
         assert!(own > 0, "{command} has no example");
@@ -206,7 +206,7 @@ fn json_for_programs() {
     let none = place.run("search in.parquet --policy p.toml --format json").exit(1).json();
     assert_eq!(none["best"], Value::Array(vec![]));
     let error = place.run("search in.csv --policy p.toml --format json").exit(3).err;
-    keys(&serde_json::from_str(&error).unwrap(), &["error"]);
+    keys(&serde_json::from_str(&error).unwrap(), &["error", "code", "exit_code"]);
 }
 
 /// Classes by zip: 98512 (flu, flu, flu), 98513 (flu, gout), 98527 (two without a diagnosis), 98528 (gout, asthma
@@ -577,7 +577,9 @@ fn inputs_that_are_refused() {
     refused(&place, &release("empty"), 3, "no file found");
     refused(&place, &release("'nothing/*.parquet'"), 3, "no file found");
     place.write("other/in.xlsx", "{}");
-    refused(&place, &release("other"), 3, "expected a name that ends in .parquet, .pq, .csv");
+    refused(&place, &release("other"), 3, "save the sheet as CSV");
+    place.write("docs/in.docx", "{}");
+    refused(&place, &release("docs"), 3, "expected a name that ends in .parquet, .pq, .csv");
     place.parquet("mixed/a.parquet", &patients());
     place.write("mixed/b.csv", "age,zip,sex,disease\n");
     refused(&place, &release("mixed"), 3, "mixed");
@@ -782,7 +784,7 @@ fn csv_numbers_and_dates() {
         refused(&place, "release in.csv --policy p.toml --to out", 3, "1 row does not hold a date");
     }
     place.write("in.csv", "x;y\n2024-02-01;1\n");
-    refused(&place, "release in.csv --policy p.toml --to out", 2, "delimiter = \";\"");
+    refused(&place, "release in.csv --policy p.toml --to out", 2, "1 column of the input without a role: y");
 }
 
 /// Names of people's columns, and names that our own plans use.

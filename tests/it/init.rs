@@ -414,10 +414,11 @@ fn how_a_csv_file_is_written() {
     place.write("in.csv", format!("age;zip;dose;ward\n{rows}"));
     let policy = init(&place, "in.csv");
     proposes(&policy, &[("age", "quasi"), ("zip", "quasi"), ("dose", "?"), ("ward", "?")]);
-    assert!(policy.contains("[input]\ndelimiter = \";\"\n"), "{policy}");
+    assert!(
+        policy.contains("[input]\ndelimiter = \";\"\ndecimal = \",\"\nnulls = [\"\", \"?\"]\n"),
+        "{policy}"
+    );
     assert!(policy.contains("prefix = [4, 3, 2, 1]"), "{policy}");
-    // With commas as decimal points these are texts, and a text may be `?`.
-    assert!(!policy.contains("nulls"), "{policy}");
 
     place.write("in.csv", format!("age;zip;dose;ward\n{}NA;;NA;\n", rows.replace("1,5", "1.5")));
     let policy = init(&place, "in.csv");

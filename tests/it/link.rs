@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use datafusion_kanon::input::{Input, PolicySource};
 use datafusion_kanon::linkage::{Attack, Linked, link};
-use datafusion_kanon::policy::{Folder, PolicySpec};
+use datafusion_kanon::policy::{CsvOptions, Folder, PolicySpec};
 use datafusion_kanon::release::publish::record::{PublicRecord, RECORD};
 use datafusion_kanon::release::release;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn voters_are_found_in_the_table_as_it_is() {
     let found = place.run(&format!("{line} --format json")).exit(0).json();
     let on = ["dob", "sex", "zip"].map(|name| json!({ "column": name, "generalized": null }));
     let expected = json!({
-        "on": on,
+        "on": on, "not_used": [],
         "people": 10, "matched": 10, "unmatched": 0, "unique": 10, "least_matches": 1,
         "histogram": [{ "matches": 1, "people": 10 }],
         "homogeneous": [{ "column": "problem", "people": 10, "share": 1 }],
@@ -336,6 +336,7 @@ fn attack(place: &Place, a: &str, b: &str, on: &[String], individuals: (bool, bo
         on,
         sensitive: &["sensitive".to_owned()],
         policy: None,
+        csv: CsvOptions::default(),
     };
     match with_run(async |run| link(run, &attack).await) {
         Ok(linked) => Some(linked),

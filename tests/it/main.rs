@@ -60,3 +60,4 @@ mod sql_shell;
 mod sql_tables;
 mod test_models;
 mod types;
+mod ugly_files;

@@ -258,6 +258,12 @@ fn another_night_follows_the_same_tree() {
                 "columns.job.hierarchy.merge: the tree of the earlier release is none that this rule makes",
             );
         assert!(!place.path("third").exists());
+        let begin = honest.find("\"merged\"").unwrap();
+        let end = begin + honest[begin..].find('}').unwrap();
+        fs::write(&path, format!("{}\"merged\": {{}}{}", &honest[..begin], &honest[end + 1..])).unwrap();
+        kanon(&place, &["release", "in.parquet", "--recoding", "out.private.json", "--to", "third"])
+            .exit(1)
+            .says("lacks the tree of a merged column");
         // An edited tree names no more than the rows of tonight allow.
         let path = place.path("again.private.json");
         let honest = fs::read_to_string(&path).unwrap();

@@ -9,6 +9,7 @@ use datafusion::config::ExtensionOptions;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 use datafusion_kanon::doc::Doc;
+use datafusion_kanon::error::Code;
 use datafusion_kanon::generalize::{GENERALIZERS, merge};
 use datafusion_kanon::known::KNOWN;
 use datafusion_kanon::measure::LOSSES;
@@ -16,6 +17,7 @@ use datafusion_kanon::method::METHODS;
 use datafusion_kanon::method::lattice::EFFORT;
 use datafusion_kanon::model::MODELS;
 use datafusion_kanon::parameter::Parameter;
+use datafusion_kanon::policy::key_tables::{COLUMN, INPUT, OUTPUT, REQUIRE, TOP};
 use datafusion_kanon::sql::k_anonymity_to_group_by;
 use datafusion_kanon::sql::options::KanonOptions;
 use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
@@ -102,7 +104,18 @@ fn page() -> String {
         let value = entry.value.unwrap_or_default();
         writeln!(page, "- `{}` (default `{value}`): {}.", entry.key, entry.description).unwrap();
     }
-    page += "\n## In a policy\n\nKeys of `hierarchy`:\n\n";
+    page += "\n## In a policy\n";
+    for (what, keys) in [
+        ("Keys above all tables", TOP),
+        ("Keys of a column's line under `[columns]`", COLUMN),
+        ("Keys of `[[require]]`, beside the parameters of the model", REQUIRE),
+        ("Keys of `[input]`", INPUT),
+        ("Keys of `[output]`", OUTPUT),
+    ] {
+        writeln!(page, "\n{what}:\n").unwrap();
+        keys.iter().for_each(|key| writeln!(page, "- `{}`: {}.", key.name, key.summary).unwrap());
+    }
+    page += "\nKeys of `hierarchy`:\n\n";
     for row in GENERALIZERS {
         if let Some(key) = row.key {
             writeln!(page, "- `{key}`: {}.", row.doc.summary).unwrap();
@@ -132,6 +145,26 @@ fn page() -> String {
     }
     page += "\nOne of the settings of `effort`:\n\n";
     of_parameters(&mut page, EFFORT);
+    page += "\n## Exit codes and codes of errors\n\nWith `--format json` an error is one object on standard error: \
+             `error` is its text, `exit_code` the exit code, and `code` the cause. A cause without a code of its own has that of its exit \
+             code.\n\n";
+    for (exit, code, what) in [
+        ("0", "", "done"),
+        (
+            "1",
+            "not_met",
+            "a requirement does not hold, the search found nothing, or two things that must agree do not",
+        ),
+        ("2", "policy", "the command line or the policy is wrong"),
+        ("3", "data", "the data cannot be read, written or held"),
+        ("4", "internal", "a bug"),
+        ("130", "interrupted", "the user asked to stop"),
+    ] {
+        let code = if code.is_empty() { String::new() } else { format!(", `{code}`") };
+        writeln!(page, "- {exit}{code}: {what}.").unwrap();
+    }
+    page += "\nCodes of their own:\n\n";
+    Code::ALL.iter().for_each(|(_, name, what)| writeln!(page, "- `{name}`: {what}.").unwrap());
     page += "\n## Commands\n";
     let place = Place::new();
     for command in COMMANDS.iter().flat_map(|command| {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{integer, rows};
 use crate::engine::Run;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result};
 use crate::progress::Phase;
 
 /// Generate hospital visits of made-up people as a Parquet file.
@@ -49,7 +49,7 @@ impl Generate {
             run.stop.check()
         };
         tokio::task::block_in_place(|| visits::write_visits(self.rows, self.seed, &self.to, &mut progress))?;
-        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::data(of_file(&e)))?.len();
+        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::of_io(&e))?.len();
         let text = format!("wrote     {} ({}, {bytes} bytes)\n", self.to.display(), rows(self.rows));
         Ok(Done { text, json: json!({ "rows": self.rows, "seed": self.seed, "bytes": bytes }), holds: true })
     }

@@ -21,7 +21,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::people::{Draw, MOST_PEOPLE, Person, Visit, visits_of};
-use crate::error::{Error, Result, of_file, of_system};
+use crate::error::{Error, Result};
 
 /// The size of the window in which visits are shuffled, so that a person's visits are not adjacent.
 const WINDOW: usize = 65_536;
@@ -79,11 +79,12 @@ fn write_partial(
     partial: &Path,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let io_error = |e: std::io::Error| Error::data(of_file(&e)).at(partial.display());
+    let io_error = |e: std::io::Error| Error::of_io(&e).at(partial.display());
     // The writer's errors may quote cells. These are made up, but the message would not help.
     let writer_error = |e: ParquetError| {
-        let why = of_system(&e).unwrap_or_else(|| "the rows cannot be written".to_owned());
-        Error::data(why).at(partial.display())
+        Error::of_system(&e)
+            .unwrap_or_else(|| Error::data("the rows cannot be written"))
+            .at(partial.display())
     };
 
     let schema = schema();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{csv_options, draw};
 use crate::cli::Done;
 use crate::cli::numbers::{grouped, plural, rows};
+use crate::cli::source::Csv;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::hierarchy::{first_cell, is_table, parse_csv, parse_table};
@@ -44,13 +45,15 @@ pub(crate) struct Check {
     /// A policy whose `[input]` says how to read CSV files.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    csv: Csv,
 }
 
 impl Check {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let csv = csv_options(self.policy.as_deref())?;
+        let csv = csv_options(&self.csv, self.policy.as_deref())?;
         let text = HierarchyFiles(Folder(PathBuf::new())).read(&self.file.to_string_lossy())?;
-        let input = Input::find(&self.input)?;
+        let input = Input::find_or_read(&self.input)?;
         let place = || format!("hierarchy file {}", self.file.display());
         let column = match &self.column {
             Some(column) => column.clone(),

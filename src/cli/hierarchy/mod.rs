@@ -11,10 +11,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::numbers::{integer, plural};
-use super::source::PolicyFile;
+use super::source::{Csv, PolicyFile};
 use super::{Done, Format, in_shell};
 use crate::engine::Run;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result};
 use crate::generalize::hierarchy::is_table;
 use crate::generalize::hierarchy_rows::csv_for_column;
 use crate::input::Input;
@@ -68,6 +68,8 @@ pub(crate) struct Hierarchy {
     /// A policy whose `[input]` says how to read CSV files.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    #[command(flatten)]
+    csv: Csv,
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,9 +87,9 @@ impl Hierarchy {
         };
         let place = format!("--by {by}");
         let rule = HierarchySpec::parse(by).map_err(|error| error.at(&place))?;
-        let csv = csv_options(self.policy.as_deref())?;
+        let csv = csv_options(&self.csv, self.policy.as_deref())?;
         let spec = PolicySpec::of_hierarchy(column, rule, csv, self.individual.as_deref(), self.k)?;
-        let input = Input::find(argument)?;
+        let input = Input::find_or_read(argument)?;
         if let Some(path) = &self.to {
             check_target(path, self.overwrite, &input).map_err(|error| error.at(target_place(path)))?;
         }
@@ -99,7 +101,7 @@ impl Hierarchy {
         run.stop.check()?;
         let Some(path) = &self.to else { return print(column, made, csv, format) };
         write_whole(path, &csv, self.overwrite)
-            .map_err(|error| Error::data(of_file(&error)).at(target_place(path)))?;
+            .map_err(|error| Error::of_io(&error).at(target_place(path)))?;
         let shown = path.display();
         let text = format!(
             "wrote     {shown} ({}, {}: {})\n\
@@ -122,9 +124,10 @@ impl Hierarchy {
     }
 }
 
-/// Returns how to read CSV files: as a policy says, or by default.
-fn csv_options(policy: Option<&Path>) -> Result<CsvOptions> {
-    Ok(policy.map(PolicyFile::open).transpose()?.map(|policy| policy.spec.csv().clone()).unwrap_or_default())
+/// Returns how to read CSV files: as the flag says, else a policy.
+fn csv_options(csv: &Csv, policy: Option<&Path>) -> Result<CsvOptions> {
+    let policy = policy.map(PolicyFile::open).transpose()?;
+    Ok(csv.or(policy.as_ref().map(|policy| &policy.spec)))
 }
 
 /// Prints the file. Control characters are kept where no terminal reads them.
@@ -145,7 +148,7 @@ fn print(column: &str, made: HierarchyOfValues, csv: String, format: Format) -> 
     match out.write_all(csv.as_bytes()).and_then(|()| out.flush()) {
         // A reader that closed the pipe does not want more: no error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::data(of_file(&error)).at("writing the result"))
+            Err(Error::of_io(&error).at("writing the result"))
         }
         _ => Ok(Done::printed()),
     }

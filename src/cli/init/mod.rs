@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::Done;
 use super::numbers::plural;
 use crate::engine::Run;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::policy::DateFormat;
 use crate::propose::{IndividualSource, Levels, Proposal, Proposed, ProposedColumn, propose};
 
 /// Propose a first policy for a table: roles and levels, with comments that say why.
@@ -38,7 +39,7 @@ impl Init {
         if let Some(path) = &self.to {
             check_free(path)?;
         }
-        let input = Input::find(&self.input)?;
+        let input = Input::find_or_read(&self.input)?;
         let proposal = propose(run, &input).await?;
         let policy = render_policy::policy(&proposal, &self.input, self.to.as_deref());
         let text = match &self.to {
@@ -46,7 +47,7 @@ impl Init {
             Some(path) => {
                 let file = File::create_new(path);
                 let written = file.and_then(|mut file| file.write_all(policy.as_bytes()));
-                written.map_err(|e| Error::data(of_file(&e)).at(place(path)))?;
+                written.map_err(|e| Error::of_io(&e).at(place(path)))?;
                 describe(&proposal, path)
             }
         };
@@ -110,12 +111,17 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
             "delimiter": csv.delimiter.map(|delimiter| char::from(delimiter).to_string()),
             "header": csv.header,
             "nulls": csv.nulls,
+            "encoding": csv.encoding.map(|encoding| encoding.name().to_ascii_lowercase()),
+            "date_format": csv.date_formats.iter().map(DateFormat::text).collect::<Vec<_>>(),
+            "decimal": csv.numbers.decimal.to_string(),
+            "thousands": csv.numbers.thousands.map(|mark| mark.to_string()),
         })
     });
     let singled_out = proposal.singled_out.iter();
     json!({
         "rows": proposal.rows,
         "input": input,
+        "unclear_date_formats": proposal.unclear_dates.iter().map(DateFormat::text).collect::<Vec<_>>(),
         "individual": match &proposal.individuals {
             IndividualSource::Individual(name) => Some(name),
             IndividualSource::Rows(_) | IndividualSource::Unknown(_) => None,

@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
-use crate::policy::CsvOptions;
+use crate::policy::{CsvOptions, DateFormat, NumberFormat};
 use crate::propose::{ColumnFacts, IndividualSource, Proposal, Proposed, ProposedColumn};
 
 /// The greatest width of a comment line, in characters.
@@ -28,7 +28,7 @@ pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> Str
     file.introduction(proposal);
     file.requirements(proposal);
     if let Some(csv) = &proposal.csv {
-        file.input(csv);
+        file.input(csv, &proposal.unclear_dates);
     }
     file.single_out(proposal);
     file.line("[columns]");
@@ -125,7 +125,7 @@ impl PolicyText {
         };
         self.comment(&format!(
             "Every combination of quasi-identifier values in the release is shared by at least this many \
-             {counted}."
+             {counted}. docs/choosing.md helps to choose it, and the roles below."
         ));
         self.line("k = 5");
         self.blank();
@@ -224,12 +224,34 @@ impl PolicyText {
     }
 
     /// Writes the CSV options that differ from the usual ones.
-    fn input(&mut self, csv: &CsvOptions) {
+    fn input(&mut self, csv: &CsvOptions, unclear_dates: &[DateFormat]) {
         let usual = CsvOptions::default();
-        if *csv == usual {
+        if *csv == usual && unclear_dates.is_empty() {
             return;
         }
         self.comment("The format of the input.");
+        if let Some(encoding) = csv.encoding {
+            self.comment(&format!(
+                "The input is not in UTF-8, and most like {}; check a few letters with accents in the release.",
+                encoding.name()
+            ));
+        }
+        for format in &csv.date_formats {
+            let form = format.text().replace("%d", "DD").replace("%m", "MM").replace("%Y", "YYYY");
+            let form = form.replace("%b", "MON").replace("%H", "hh").replace("%M", "mm").replace("%S", "ss");
+            self.comment(&format!("There are dates that are written {form}."));
+        }
+        if csv.numbers != usual.numbers {
+            let NumberFormat { decimal, thousands } = csv.numbers;
+            let thousands =
+                thousands.map(|mark| format!(" and `{mark}` between thousands")).unwrap_or_default();
+            self.comment(&format!("There are numbers with `{decimal}` before their fraction{thousands}."));
+        }
+        if !unclear_dates.is_empty() {
+            self.comment(
+                "There are dates that fit several formats. Ask which one holds, then write it below; until then they stay text.",
+            );
+        }
         if !csv.header {
             self.comment(
                 "The first line looks like data, not like names; if it holds names, delete `header`.",
@@ -241,6 +263,26 @@ impl PolicyText {
         }
         if csv.header != usual.header {
             self.line("header = false");
+        }
+        if let Some(encoding) = csv.encoding {
+            self.line(&format!("encoding = {}", quoted(&encoding.name().to_ascii_lowercase())));
+        }
+        match csv.date_formats.as_slice() {
+            [] => {}
+            [one] => self.line(&format!("date_format = {}", quoted(one.text()))),
+            several => {
+                let all: Vec<String> = several.iter().map(|one| quoted(one.text())).collect();
+                self.line(&format!("date_format = [{}]", all.join(", ")));
+            }
+        }
+        for format in unclear_dates {
+            self.line(&format!("# date_format = {}", quoted(format.text())));
+        }
+        if csv.numbers.decimal != usual.numbers.decimal {
+            self.line(&format!("decimal = {}", quoted(&csv.numbers.decimal.to_string())));
+        }
+        if let Some(mark) = csv.numbers.thousands {
+            self.line(&format!("thousands = {}", quoted(&mark.to_string())));
         }
         if csv.nulls != usual.nulls {
             let nulls: Vec<String> = csv.nulls.iter().map(|text| quoted(text)).collect();

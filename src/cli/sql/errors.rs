@@ -2,6 +2,7 @@
 
 use datafusion::error::DataFusionError;
 
+use super::own_names;
 use crate::engine::map_error;
 use crate::error::{Error, Result};
 
@@ -57,8 +58,11 @@ fn about_text(error: &DataFusionError) -> Option<Error> {
     }
 }
 
-/// Adds to a plan error how to refer to a missing table.
+/// Adds to a plan error what was probably meant.
 fn with_help(text: &str) -> String {
+    if let Some(suggestion) = own_names::suggestion(text) {
+        return suggestion;
+    }
     if text.starts_with("table '") && text.ends_with("not found") {
         format!(r"{text}; \d lists the tables; file names are quoted: FROM 'visits.parquet'")
     } else {

@@ -18,9 +18,15 @@ use crate::policy::{CsvOptions, CsvType};
 pub(super) struct Files {
     /// The session before it knew of files, so that it does not hold itself.
     session: SessionContext,
-    /// The names opened for the statement that is being planned; `None` at other times, so that a
+    /// What is opened for the statement that is being planned; `None` at other times, so that a
     /// table may be created under the name of a folder.
-    opened: Arc<Mutex<Option<Vec<String>>>>,
+    opened: Arc<Mutex<Option<Opened>>>,
+}
+
+/// The files opened for a statement.
+struct Opened {
+    names: Vec<String>,
+    csv: CsvOptions,
 }
 
 impl Files {
@@ -36,17 +42,17 @@ impl Files {
         files
     }
 
-    /// Starts resolving file names.
-    pub(super) fn begin(&self) {
-        *self.opened() = Some(Vec::new());
+    /// Starts resolving file names; `csv` says how CSV files are written.
+    pub(super) fn begin(&self, csv: CsvOptions) {
+        *self.opened() = Some(Opened { names: Vec::new(), csv });
     }
 
     /// Stops resolving file names and returns the opened files.
     pub(super) fn end(&self) -> Vec<String> {
-        self.opened().take().unwrap_or_default()
+        self.opened().take().map(|opened| opened.names).unwrap_or_default()
     }
 
-    fn opened(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+    fn opened(&self) -> MutexGuard<'_, Option<Opened>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,19 +77,18 @@ impl std::fmt::Debug for Files {
 #[async_trait]
 impl UrlTableFactory for Files {
     async fn try_new(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if self.opened().is_none() || !self.is_file(name) {
-            return Ok(None);
-        }
+        let csv = self.opened().as_ref().map(|opened| opened.csv.clone());
+        let Some(csv) = csv.filter(|_| self.is_file(name)) else { return Ok(None) };
         let input = match Input::find(name) {
             Ok(input) => input,
             // A folder that has the name by chance.
             Err(_) if !looks_like_path(name) && has_no_data(Path::new(name)) => return Ok(None),
             Err(error) => return Err(into_engine(error)),
         };
-        let table = input.table(&self.session, &CsvOptions::default(), &|_| CsvType::Text).await;
+        let table = input.table(&self.session, &csv, &|_| CsvType::Text).await;
         let table = table.map_err(into_engine)?;
         if let Some(opened) = &mut *self.opened() {
-            opened.push(name.to_owned());
+            opened.names.push(name.to_owned());
         }
         Ok(Some(table.into_view()))
     }

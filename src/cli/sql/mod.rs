@@ -3,6 +3,7 @@
 
 mod errors;
 mod files;
+mod own_names;
 mod print;
 mod prompt;
 mod script;
@@ -16,7 +17,8 @@ use tokio::runtime::Handle;
 
 use super::{Done, Format};
 use crate::engine::Run;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Error, Result};
+use crate::policy::CsvOptions;
 use shell::Shell;
 
 /// Query files in SQL with all functions of kanon.
@@ -29,7 +31,7 @@ use shell::Shell;
 
 Files, folders and globs of Parquet, CSV, JSON lines and Arrow files are tables:
 FROM 'visits.parquet', FROM 'lake/*.parquet'. The columns of CSV files are text, as
-in kanon check: CAST(age AS INT).
+in kanon check, also in CREATE EXTERNAL TABLE without columns: CAST(age AS INT).
 
 With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
 statements from standard input. Statements end with ; and a line between them may be a
@@ -42,6 +44,10 @@ pub(crate) struct Sql {
     /// Run the statements of a file before those of -c; may be repeated.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";", encoding = "latin1"'. `SET kanon.csv` does
+    /// the same.
+    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| CsvOptions::parse(keys).map(|_| keys.to_owned()))]
+    csv: Option<String>,
     /// Output format of results; defaults to table, or to json with --format json.
     #[arg(long, value_enum)]
     output: Option<Output>,
@@ -71,7 +77,7 @@ impl Sql {
             Format::Json => Output::Json,
         });
         let prompt = self.is_prompt();
-        let mut shell = Shell::new(run, output, prompt)?;
+        let mut shell = Shell::new(run, output, prompt, self.csv.as_deref())?;
         if prompt {
             prompt::run(&mut shell, listening).await?;
             return Ok(Done::printed());
@@ -94,12 +100,12 @@ impl Sql {
         if self.files.is_empty() && self.statements.is_empty() {
             let mut text = String::new();
             let read = std::io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|e| Error::data(of_file(&e)).at("standard input"))?;
+            read.map_err(|e| Error::of_io(&e).at("standard input"))?;
             texts.push((None, text));
         }
         for path in self.files {
             let place = path.display().to_string();
-            let text = std::fs::read_to_string(&path).map_err(|e| Error::data(of_file(&e)).at(&place))?;
+            let text = std::fs::read_to_string(&path).map_err(|e| Error::of_io(&e).at(&place))?;
             texts.push((Some(place), text));
         }
         texts.extend(self.statements.into_iter().map(|text| (None, text)));

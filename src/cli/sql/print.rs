@@ -18,6 +18,7 @@ use futures::StreamExt;
 
 use super::Output;
 use super::errors::StageResult;
+use super::own_names::short;
 use crate::cli::{numbers, without_controls};
 use crate::error::{Error, Result, of_file};
 
@@ -93,7 +94,7 @@ pub(super) async fn print(
     pipe: &Pipe,
     doing: &str,
 ) -> Result<()> {
-    let schema = rows.schema();
+    let schema = short(&rows.schema());
     let mut printer = match output {
         Output::Csv => {
             plain_columns(&schema)?;
@@ -111,6 +112,13 @@ pub(super) async fn print(
     let mut count = 0;
     while let Some(batch) = rows.next().await {
         let batch = batch.running(doing)?;
+        let named = short(&batch.schema());
+        let batch = match named == batch.schema() {
+            true => batch,
+            false => {
+                RecordBatch::try_new(named, batch.columns().to_vec()).map_err(|error| unwritable(&error))?
+            }
+        };
         printer.add(&batch)?;
         count += batch.num_rows();
         pipe.check()?;

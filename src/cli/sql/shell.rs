@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
+use datafusion::config::ExtensionOptions;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, LogicalPlanBuilder, UNNAMED_TABLE};
@@ -25,7 +26,7 @@ use super::files::Files;
 use super::print::{Pipe, print};
 use super::script::{Part, Script};
 use crate::engine::{Resources, Run};
-use crate::error::{Error, Result, nearest, of_file};
+use crate::error::{Error, Result, nearest};
 use crate::sql::options::KanonOptions;
 
 /// The text of `\?`.
@@ -71,22 +72,45 @@ enum Reads {
 }
 
 /// Creates a session in which every function of this crate is registered and every file has a name.
-fn session(resources: &Resources, show_values: bool) -> Result<(SessionContext, Files)> {
+fn session(resources: &Resources, show_values: bool, csv: Option<&str>) -> Result<(SessionContext, Files)> {
     let session = resources.query_session()?;
     // First, so that table functions find files.
     let files = Files::enable(&session);
     crate::sql::register_all(&session).running("registering the functions")?;
-    set_options(&session, show_values);
+    set_options(&session, show_values, csv).running("setting the options")?;
     Ok((session, files))
 }
 
+/// Makes the columns of `CREATE EXTERNAL TABLE ... STORED AS CSV` text, as in FROM 'file.csv', unless the statement names them or says how
+/// many rows are looked at: the engine would read 01067 as 1067.
+fn csv_as_text(plan: LogicalPlan) -> LogicalPlan {
+    const LOOKED_AT: &str = "format.schema_infer_max_rec";
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(mut table))
+            if table.file_type.eq_ignore_ascii_case("csv") && table.schema.fields().is_empty() =>
+        {
+            table.options.entry(LOOKED_AT.to_owned()).or_insert_with(|| "0".to_owned());
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table))
+        }
+        plan => plan,
+    }
+}
+
 /// Sets the options; a user with a shell may read files anyway.
-fn set_options(session: &SessionContext, show_values: bool) {
+fn set_options(
+    session: &SessionContext,
+    show_values: bool,
+    csv: Option<&str>,
+) -> datafusion::error::Result<()> {
     let state = session.state_ref();
     let mut state = state.write();
     if let Some(options) = state.config_mut().options_mut().extensions.get_mut::<KanonOptions>() {
         (options.allow_files, options.show_values) = (true, show_values);
+        if let Some(keys) = csv {
+            options.set("csv", keys)?;
+        }
     }
+    Ok(())
 }
 
 impl Shell {
@@ -94,13 +118,13 @@ impl Shell {
     ///
     /// # Errors
     /// Those of the engine's start.
-    pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool) -> Result<Self> {
+    pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool, csv: Option<&str>) -> Result<Self> {
         // Spilled rows are cells: tasks that outlive an error or an interrupt must not leave them
         // behind.
         let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
-        let spill = spill.map_err(|e| Error::data(of_file(&e)).at("making a folder for spill files"))?;
+        let spill = spill.map_err(|e| Error::of_io(&e).at("making a folder for spill files"))?;
         let resources = Resources { spill: Some(spill.path().to_path_buf()), ..run.resources.clone() };
-        let (session, files) = session(&resources, run.show_values)?;
+        let (session, files) = session(&resources, run.show_values, csv)?;
         Ok(Self {
             _spill: spill,
             session,
@@ -160,10 +184,10 @@ impl Shell {
         }
         let begun = Instant::now();
         let promises = !self.noted && calls_anonymize(&statement);
-        self.files.begin();
+        self.files.begin(KanonOptions::of(self.session.state().config().options()).csv);
         let plan = self.session.state().statement_to_plan(statement).await;
         let opened = self.files.end();
-        let plan = plan.planning()?;
+        let plan = csv_as_text(plan.planning()?);
         let doing = match opened {
             names if names.is_empty() => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),

@@ -291,7 +291,7 @@ fn appeared(out: &Path) -> Error {
 }
 
 fn refused(error: io::Error) -> Error {
-    Error::data(of_file(&error))
+    Error::of_io(&error)
 }
 
 /// Returns whether moving a folder failed because the name is taken.
@@ -364,7 +364,7 @@ mod tests {
     use crate::input::Format;
 
     fn nothing() -> Input {
-        Input { argument: "x.csv".into(), files: vec![], format: Format::Csv }
+        Input::of_files("x.csv", vec![], Format::Csv)
     }
 
     #[test]

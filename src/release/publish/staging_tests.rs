@@ -14,7 +14,7 @@ use crate::verify::as_is::UniqueTogether;
 const PART: &str = "part-00000.parquet";
 
 pub(in super::super) fn nothing() -> Input {
-    Input { argument: "x.csv".into(), files: vec![], format: Format::Csv }
+    Input::of_files("x.csv", vec![], Format::Csv)
 }
 
 fn private(release: &str) -> PrivateRecord {

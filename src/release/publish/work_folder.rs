@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::engine::Context;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Code, Error, Result};
 use crate::release::publish::disk;
 use crate::release::publish::entry_kind::kind_of;
 use crate::release::publish::record::name_of;
@@ -92,6 +92,7 @@ impl WorkFolder {
 
     fn another_run(&self) -> Error {
         Error::data(format!("another run is writing to {}; wait for it to end", self.out.display()))
+            .coded(Code::ConcurrentRun)
     }
 
     /// Makes the work directory and locks it.
@@ -101,7 +102,7 @@ impl WorkFolder {
     pub(crate) fn create(&self) -> Result<File> {
         disk::create_private_folder(&self.path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => self.another_run(),
-            _ => Error::data(of_file(&error)).at(self.place()),
+            _ => Error::of_io(&error).at(self.place()),
         })?;
         self.claim()
     }
@@ -130,7 +131,7 @@ impl WorkFolder {
         self.check()?;
         let lock = disk::open_lock(&self.lock()).map_err(|error| match error.kind() {
             ErrorKind::NotFound => self.another_run(),
-            _ => Error::data(of_file(&error)).at(self.place()),
+            _ => Error::of_io(&error).at(self.place()),
         })?;
         let mut pauses = 0;
         while lock.try_lock().is_err() {

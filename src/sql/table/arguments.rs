@@ -102,7 +102,8 @@ impl<'a> Arguments<'a> {
     /// Returns the next argument as a table: a name, a CTE, a subquery, a table function, or a text
     /// for a file.
     pub(super) fn table(&mut self) -> Result<LogicalPlan> {
-        self.table_typed(&CsvOptions::default(), &|_| CsvType::Text)
+        let csv = self.options().csv;
+        self.table_typed(&csv, &|_| CsvType::Text)
     }
 
     /// As [`table`](Self::table), with the text columns of CSV files typed by `csv_type`.

@@ -1,0 +1,241 @@
+//! Copies in UTF-8 of CSV files in another encoding: the engine reads no other.
+//!
+//! They lie in a folder of the run under the system's folder for temporary files, which only the owner may read, and go with the input and
+//! the queries over it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::datatypes::SchemaRef;
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use datafusion::arrow::csv::{Reader, ReaderBuilder};
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::streaming::PartitionStream;
+use encoding_rs::{CoderResult, Encoding, UTF_8};
+use tempfile::TempDir;
+
+use super::files::{Input, PinnedFile};
+use crate::engine::{Context, into_engine};
+use crate::error::{Error, Result};
+use crate::policy::CsvOptions;
+
+/// The bytes of a file by which its encoding is guessed.
+const HEAD: u64 = 16 << 20;
+
+/// The copies of an input, by the encoding that they were read in.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Utf8Copies(Arc<Mutex<BTreeMap<&'static str, Utf8Files>>>);
+
+/// The files of a CSV input in UTF-8.
+#[derive(Debug, Clone)]
+pub(super) struct Utf8Files {
+    /// From where each file is read.
+    pub(super) paths: Vec<PathBuf>,
+    /// The folder of the copies, if the files are copies.
+    folder: Option<Arc<TempDir>>,
+}
+
+impl Utf8Copies {
+    /// Returns the files of a CSV input in UTF-8: themselves, or copies.
+    ///
+    /// # Errors
+    /// A data error for bytes that are no text in the encoding, or if a copy cannot be written.
+    pub(super) fn of(&self, files: &[PinnedFile], csv: &CsvOptions) -> Result<Utf8Files> {
+        let encoding = match csv.encoding {
+            Some(encoding) => encoding,
+            None => files.first().map_or(Ok(UTF_8), |file| by_mark(&file.path))?,
+        };
+        if encoding == UTF_8 {
+            let paths = files.iter().map(|file| file.path.clone()).collect();
+            return Ok(Utf8Files { paths, folder: None });
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(copies) = known.get(encoding.name()) {
+            return Ok(copies.clone());
+        }
+        let doing = "writing a copy of the input in UTF-8 to the folder for temporary files";
+        let folder = tempfile::Builder::new().prefix("kanon-").tempdir().context(doing)?;
+        let paths: Vec<PathBuf> =
+            (0..files.len()).map(|at| folder.path().join(format!("{at}.csv"))).collect();
+        for (file, path) in files.iter().zip(&paths) {
+            copy(&file.path, path, encoding)?;
+        }
+        let copies = Utf8Files { paths, folder: Some(Arc::new(folder)) };
+        known.insert(encoding.name(), copies.clone());
+        Ok(copies)
+    }
+}
+
+impl Utf8Files {
+    /// Returns the rows of copies, a partition for each; they keep the copies. `None` if the files are no copies.
+    pub(super) fn rows(
+        &self,
+        schema: &SchemaRef,
+        has_header: bool,
+        delimiter: u8,
+    ) -> Option<Vec<Arc<dyn PartitionStream>>> {
+        let folder = self.folder.as_ref()?;
+        let rows = |path: &PathBuf| {
+            let (path, folder, schema) = (path.clone(), Arc::clone(folder), Arc::clone(schema));
+            Arc::new(Rows { path, folder, schema, has_header, delimiter }) as Arc<dyn PartitionStream>
+        };
+        Some(self.paths.iter().map(rows).collect())
+    }
+}
+
+/// The rows of a copy.
+#[derive(Debug, Clone)]
+struct Rows {
+    path: PathBuf,
+    /// A query may outlive the input that it reads.
+    folder: Arc<TempDir>,
+    schema: SchemaRef,
+    has_header: bool,
+    delimiter: u8,
+}
+
+/// The batches that wait for the query.
+const WAITING: usize = 2;
+/// The rows of a batch.
+const BATCH: usize = 8192;
+
+impl Rows {
+    fn open(&self) -> std::result::Result<Reader<File>, DataFusionError> {
+        let file =
+            File::open(&self.path).context("reading the copy of the input in UTF-8").map_err(into_engine)?;
+        let builder = ReaderBuilder::new(Arc::clone(&self.schema)).with_header(self.has_header);
+        Ok(builder.with_delimiter(self.delimiter).with_batch_size(BATCH).build(file)?)
+    }
+}
+
+impl PartitionStream for Rows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let mut stream = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), WAITING);
+        let (send, rows) = (stream.tx(), self.clone());
+        stream.spawn_blocking(move || {
+            for batch in rows.open()? {
+                // The query wants no more.
+                if send.blocking_send(batch.map_err(DataFusionError::from)).is_err() {
+                    break;
+                }
+            }
+            drop(rows.folder);
+            Ok(())
+        });
+        stream.build()
+    }
+}
+
+/// Returns UTF-16 if a file begins with its byte order mark, else UTF-8.
+fn by_mark(path: &Path) -> Result<&'static Encoding> {
+    let mut first = Vec::new();
+    let place = format!("input file {}", path.display());
+    File::open(path).context(&place)?.take(3).read_to_end(&mut first).context(&place)?;
+    Ok(Encoding::for_bom(&first).map_or(UTF_8, |(encoding, _)| encoding))
+}
+
+/// Guesses the encoding of the files of an input from the first bytes of each.
+///
+/// # Errors
+/// A data error when a file cannot be read.
+pub(crate) fn guess(input: &Input) -> Result<&'static Encoding> {
+    for file in &input.files {
+        let place = format!("input file {}", file.path.display());
+        let mut first = Vec::new();
+        let file = File::open(&file.path).context(&place)?;
+        file.take(HEAD).read_to_end(&mut first).context(&place)?;
+        if Encoding::for_bom(&first).is_some() {
+            return Ok(UTF_8);
+        }
+        // The last character may be cut in the middle.
+        let is_utf8 = std::str::from_utf8(&first).map_or_else(|e| e.error_len().is_none(), |_| true);
+        if !is_utf8 {
+            let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+            detector.feed(&first, true);
+            return Ok(detector.guess(None, Utf8Detection::Deny));
+        }
+    }
+    Ok(UTF_8)
+}
+
+/// Copies a file in an encoding to one in UTF-8, without a byte order mark.
+fn copy(from: &Path, to: &Path, encoding: &'static Encoding) -> Result<()> {
+    let (place, doing) = (format!("input file {}", from.display()), "writing a copy of the input in UTF-8");
+    let mut from = File::open(from).context(&place)?;
+    let mut to = File::create_new(to).context(doing)?;
+    let mut decoder = encoding.new_decoder_with_bom_removal();
+    let (mut bytes, mut text) = (vec![0; 1 << 16], String::with_capacity(1 << 18));
+    loop {
+        let count = from.read(&mut bytes).context(&place)?;
+        let mut rest = &bytes[..count];
+        loop {
+            let (result, read, is_damaged) = decoder.decode_to_string(rest, &mut text, count == 0);
+            if is_damaged {
+                let why =
+                    format!("holds bytes that are no text in {}; correct [input] encoding", encoding.name());
+                return Err(Error::data(why).at(place));
+            }
+            to.write_all(text.as_bytes()).context(doing)?;
+            text.clear();
+            rest = &rest[read..];
+            if result == CoderResult::InputEmpty {
+                break;
+            }
+        }
+        if count == 0 {
+            return to.flush().context(doing);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copied(bytes: &[u8], encoding: &str) -> Result<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from.csv"), folder.path().join("to.csv"));
+        std::fs::write(&from, bytes).unwrap();
+        copy(&from, &to, Encoding::for_label(encoding.as_bytes()).unwrap())?;
+        Ok(std::fs::read_to_string(to).unwrap())
+    }
+
+    #[test]
+    fn texts_of_other_encodings() {
+        assert_eq!(copied(b"Stra\xdfe;M\xfcller\n", "latin1").unwrap(), "Straße;Müller\n");
+        assert_eq!(copied(b"\xff\xfea\0;\0\xe4\0\n\0", "utf-16").unwrap(), "a;ä\n");
+        // A character on the border of two reads.
+        let long = format!("{}ß", "a".repeat((1 << 17) - 1));
+        let bytes: Vec<u8> = long.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(copied(&bytes, "utf-16le").unwrap(), long);
+        for (bytes, encoding) in
+            [(&b"a\xffb"[..], "utf-8"), (b"\0\xd8a\0", "utf-16le"), (b"a\0b", "utf-16le")]
+        {
+            let error = copied(bytes, encoding).unwrap_err();
+            assert!(error.to_string().contains("no text in UTF"), "{error}");
+        }
+    }
+
+    #[test]
+    fn encodings_are_guessed() {
+        let folder = tempfile::tempdir().unwrap();
+        let guessed = |bytes: &[u8]| {
+            let path = folder.path().join("in.csv");
+            std::fs::write(&path, bytes).unwrap();
+            guess(&Input::find(path.to_str().unwrap()).unwrap()).unwrap().name()
+        };
+        assert_eq!(guessed("Straße;Müller".as_bytes()), "UTF-8");
+        assert_eq!(guessed(b"only ASCII"), "UTF-8");
+        assert_eq!(guessed(b"Stra\xdfe;M\xfcller;Gr\xf6\xdfe\n"), "windows-1252");
+        assert_eq!(guessed(b"\xff\xfea\0\n\0"), "UTF-8");
+    }
+}

@@ -1,0 +1,98 @@
+//! The keys of a policy file, as the parsers know them and the reference lists them.
+
+/// A key of the policy file.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// The name.
+    pub name: &'static str,
+    /// What it holds, and what it means where it is missing.
+    pub summary: &'static str,
+}
+
+const fn key(name: &'static str, summary: &'static str) -> Key {
+    Key { name, summary }
+}
+
+/// Returns the names of some keys.
+pub(super) fn names(keys: &[Key]) -> Vec<&'static str> {
+    keys.iter().map(|key| key.name).collect()
+}
+
+/// The keys above all tables.
+pub const TOP: &[Key] = &[
+    key("k", "short form of the model `k_anonymity`: each class has at least k individuals"),
+    key("suppression_limit", "the share of the individuals that may be suppressed, from 0 to 1 (default 0)"),
+    key("objective", "the loss that the search minimizes (default `granularity`)"),
+    key(
+        "method",
+        "how the table is recoded: a name, or a table of a name and its parameters (default `auto`)",
+    ),
+    key("effort", "how long `auto` and the full-domain search look: a table of one setting"),
+    key(
+        "others",
+        "`\"drop\"`: columns without a line under `[columns]` are left out; without it they are an error",
+    ),
+    key("rows_are_individuals", "`true` asserts that each row is another person (default `false`)"),
+    key(
+        "accept_homogeneity",
+        "sensitive columns in which all individuals of a class may share a value (default none)",
+    ),
+    key("require", "`[[require]]`: a model that must hold; all of them must"),
+    key("columns", "`[columns]`: a line for each column"),
+    key("input", "`[input]`: how CSV files are written"),
+    key("output", "`[output]`: how the release is written"),
+];
+
+/// The keys of a column's line.
+pub const COLUMN: &[Key] = &[
+    key("role", "`individual`, `identifier`, `quasi`, `sensitive`, `insensitive` or `text`"),
+    key("hierarchy", "the levels of a quasi-identifier (default: as it is, or suppressed)"),
+    key("clip", "`[low, high]`, `{ from = low }` or `{ to = high }`: values beyond are joined at the bound"),
+    key("weight", "how many times the column counts in the loss, above 0 (default 1)"),
+    key("min_level", "the finest level that may be shown (default 0)"),
+    key("max_level", "the coarsest level that may be shown (default: the top)"),
+    key("recode", "`\"global\"`: all rows show the column at one level, whatever the method"),
+    key(
+        "allow_unique",
+        "`true`: the column is released as it is although few individuals share its values (default `false`)",
+    ),
+    key("relative_to", "the column of dates from which this column's days are counted"),
+];
+
+/// The keys of `[[require]]` beside the model's parameters.
+pub const REQUIRE: &[Key] = &[
+    key("model", "the name of the model"),
+    key("sensitive", "the sensitive column, for models that look at one"),
+];
+
+/// The keys of `[input]`.
+pub const INPUT: &[Key] = &[
+    key(
+        "delimiter",
+        "the one ASCII character between two cells (default: a tab in .tsv files, in others the one that the first lines show)",
+    ),
+    key("header", "whether the first line holds the names of the columns (default `true`)"),
+    key("nulls", "the cells that mean \"missing\" (default `[\"\"]`)"),
+    key(
+        "date_format",
+        "how dates are written, such as `\"%d.%m.%Y\"`, or a list of formats (default: ISO 8601)",
+    ),
+    key("decimal", "the mark before the fraction of a number, `\".\"` or `\",\"` (default `\".\"`)"),
+    key(
+        "thousands",
+        "the mark between groups of three digits: `\".\"`, `\",\"`, `\" \"` or `\"'\"` (default none)",
+    ),
+    key(
+        "encoding",
+        "the encoding by its name in the web's standard, such as `\"latin1\"` (default UTF-8, or UTF-16 with a byte order mark)",
+    ),
+];
+
+/// The keys of `[output]`.
+pub const OUTPUT: &[Key] = &[
+    key(
+        "ends",
+        "what the ends of intervals show, for methods that make intervals: `\"values\"`, `\"closed\"` or `\"cuts\"` (default `\"values\"`)",
+    ),
+    key("intervals", "`\"columns\"`: the ends of intervals are columns of their own (default `\"text\"`)"),
+];

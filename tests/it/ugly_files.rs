@@ -1,0 +1,335 @@
+//! Files as people have them: other delimiters, encodings, dates and numbers; found by `init`, released, verified, or refused with the key
+//! that mends it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::process::Stdio;
+
+use crate::command::{Place, read, texts};
+
+/// A hospital's table in German form.
+fn german(separator: char) -> String {
+    let mut text = ["Fall", "Geburtsdatum", "Straße", "PLZ", "Gewicht", "Kosten", "Diagnose"]
+        .join(&separator.to_string());
+    text += "\r\n";
+    for n in 0..120 {
+        let cells = [
+            format!("F{n}"),
+            format!("{:02}.{:02}.{}", 1 + n * 7 % 28, 1 + n * 5 % 12, 1940 + n % 60),
+            format!("Müllerstraße {n}"),
+            format!("0{}", 1067 + n % 9),
+            format!("{},{}", 55 + n % 40, n % 10),
+            format!("{}.{:03},50", 1 + n % 8, n * 37 % 1000),
+            ["Grippe", "Asthma", "Herzschwäche"][n % 3].to_owned(),
+        ];
+        text += &(cells.join(&separator.to_string()) + "\r\n");
+    }
+    text
+}
+
+const GERMAN: &str = r#"
+k = 5
+suppression_limit = 0.05
+rows_are_individuals = true
+others = "drop"
+accept_homogeneity = ["Diagnose"]
+[columns]
+Geburtsdatum = { role = "quasi", hierarchy = { date = ["month", "year", "decade"] } }
+PLZ = { role = "quasi", hierarchy = { prefix = [4, 3] } }
+Gewicht = { role = "quasi", hierarchy = { range = [10, 100] } }
+Kosten = { role = "quasi", hierarchy = { floor = [5000, 100000] } }
+Diagnose = { role = "sensitive" }
+[input]
+"#;
+
+fn latin1(text: &str) -> Vec<u8> {
+    text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap()).collect()
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+}
+
+fn released(place: &Place, out: &str) -> Vec<String> {
+    let mut rows = Vec::new();
+    for batch in read(&place.path(&format!("{out}/part-00000.parquet"))) {
+        let columns: Vec<Vec<String>> =
+            batch.schema().fields().iter().map(|field| texts(&batch, field.name())).collect();
+        let row = |at: usize| columns.iter().map(|column| column[at].as_str()).collect::<Vec<_>>().join("|");
+        rows.extend((0..batch.num_rows()).map(row));
+    }
+    rows
+}
+
+/// The same table in five encodings and forms is the same release; each is verified.
+#[test]
+fn one_table_however_it_is_written() {
+    let place = Place::new();
+    let comma = |text: String| {
+        // The plain form of the same cells.
+        let mut lines = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let mut cells: Vec<String> = line.split(';').map(str::to_owned).collect();
+            if at > 0 {
+                let date: Vec<&str> = cells[1].split('.').collect();
+                cells[1] = format!("{}-{}-{}", date[2], date[1], date[0]);
+                cells[4] = cells[4].replace(',', ".");
+                cells[5] = cells[5].replace('.', "").replace(',', ".");
+            }
+            lines.push(cells.join(","));
+        }
+        lines.join("\n") + "\n"
+    };
+    let form = "date_format = \"%d.%m.%Y\"\ndecimal = \",\"\nthousands = \".\"\n";
+    let files: [(&str, Vec<u8>, String); 5] = [
+        ("plain.csv", comma(german(';')).into_bytes(), String::new()),
+        ("latin.csv", latin1(&german(';')), format!("{form}encoding = \"latin1\"\n")),
+        ("mark.csv", format!("\u{feff}{}", german(';')).into_bytes(), form.to_owned()),
+        ("excel.txt", utf16(&german('\t')), form.to_owned()),
+        ("pipe.csv", german('|').into_bytes(), format!("{form}delimiter = \"|\"\n")),
+    ];
+    let mut rows = BTreeSet::new();
+    for (name, bytes, input) in files {
+        place.write(name, bytes);
+        place.write("p.toml", format!("{GERMAN}{input}"));
+        place.run(&format!("release {name} --policy p.toml --to out --overwrite")).exit(0);
+        place.run(&format!("verify out --input {name}")).exit(0);
+        rows.insert(released(&place, "out"));
+    }
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(rows.first().unwrap().iter().any(|row| row.contains("010")), "{rows:?}");
+}
+
+/// `init` finds all of it out, and its policy releases.
+#[test]
+fn what_init_finds_out() {
+    for (bytes, encoding) in
+        [(latin1(&german(';')), true), (format!("\u{feff}{}", german(';')).into_bytes(), false)]
+    {
+        let place = Place::new();
+        place.write("patienten.csv", bytes);
+        let policy = place.run("init patienten.csv").exit(0).out;
+        for key in ["delimiter = \";\"", "date_format = \"%d.%m.%Y\"", "decimal = \",\"", "thousands = \".\""]
+        {
+            assert!(policy.contains(key), "no {key} in {policy}");
+        }
+        assert_eq!(policy.contains("encoding = \"windows-1252\""), encoding, "{policy}");
+        assert!(policy.contains("written DD.MM.YYYY") && !policy.contains("Müller"), "{policy}");
+        let answered = policy
+            .replace("{ role = \"?\" }", "{ role = \"text\" }")
+            .replace("role = \"?\"", "role = \"quasi\"")
+            .replace("role = \"sensitive\"", "role = \"sensitive\", allow_unique = true")
+            .replace("# rows_are_individuals", "rows_are_individuals");
+        place.write("p.toml", answered);
+        place.run("release patienten.csv --policy p.toml --to out").exit(0);
+        place.run("verify out --input patienten.csv").exit(0);
+    }
+}
+
+/// Another form without its key is refused with the key; and a wrong one is no other number or day.
+#[test]
+fn another_form_is_told_with_its_key() {
+    let place = Place::new();
+    place.write("in.csv", german(';'));
+    let refused = |input: &str, line: &str, why: &str| {
+        place.write("p.toml", format!("{GERMAN}{input}"));
+        place.run(line).exit(3).says(why);
+    };
+    let line = "release in.csv --policy p.toml --to out";
+    refused(
+        "",
+        line,
+        "120 rows do not hold a date (such as 2020-12-31 or 2020-12-31T23:59:59); 120 are written in another form: under \
+        [input] of a policy, set date_format = \"%d.%m.%Y\"",
+    );
+    let dates = "date_format = \"%d.%m.%Y\"\n";
+    refused(
+        dates,
+        line,
+        "column `Gewicht`: 120 rows do not hold a number (such as 1234.5); 120 are written in another form: under \
+        [input] of a policy, set decimal = \",\"",
+    );
+    refused(
+        &format!("{dates}decimal = \",\"\n"),
+        line,
+        "column `Kosten`: 120 rows do not hold a number (such as 1234,5)",
+    );
+    refused("date_format = \"%m.%d.%Y\"", line, "rows do not hold a date (written as \"%m.%d.%Y\")");
+    assert!(!place.path("out").exists());
+    place.write("latin.csv", latin1(&german(';')));
+    place.run("check latin.csv --quasi PLZ --k 5").exit(3).says("not UTF-8").says("\"windows-1252\"");
+    place.write("both.csv", "d,age,sex\n01/02/2020,30,f\n03/04/2020,31,m\n");
+    let policy = place.run("init both.csv").exit(0).out;
+    assert!(policy.contains("# date_format = \"%d/%m/%Y\"\n# date_format = \"%m/%d/%Y\"\n"), "{policy}");
+    assert!(toml::from_str::<toml::Table>(&policy).is_ok(), "{policy}");
+    for (name, why) in [("in.xlsx", "CSV UTF-8"), ("in.sav", "export the table"), ("in.csv.gz", "unpack")] {
+        place.write(name, "x");
+        place.run(&format!("init {name}")).exit(3).says(why);
+    }
+}
+
+/// Every command finds the delimiter, and takes the keys of `[input]`.
+#[test]
+fn commands_without_a_policy() {
+    let place = Place::new();
+    place.write("in.csv", german(';'));
+    let holds = |line: &str| place.run(line).exit(0);
+    holds("check in.csv --quasi PLZ --k 13");
+    let risk = holds("risk in.csv --quasi PLZ --format json").json();
+    assert_eq!(risk["classes"], 9);
+    let linked = holds("link in.csv in.csv --on PLZ,Diagnose --format json").json();
+    assert_eq!(linked["unique"], 0);
+    let query = "SELECT min(\"PLZ\") AS least, count(*) AS rows FROM 'in.csv'";
+    let found = place.run_on("sql --format json -c", Some(query), "").exit(0).json();
+    assert_eq!((&found[0]["least"], &found[0]["rows"]), (&"01067".into(), &120.into()));
+    // Codes keep their zeros in external tables.
+    let query = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv' OPTIONS ('format.has_header' 'true', 'format.delimiter' ';'); \
+                 SELECT min(\"PLZ\") AS least FROM t";
+    assert_eq!(place.run_on("sql --format json -c", Some(query), "").exit(0).json()[0]["least"], "01067");
+
+    place.write("latin.csv", latin1(&german(';')));
+    let keys = "--csv 'encoding = \"latin1\", delimiter = \";\"'";
+    holds(&format!("check latin.csv --quasi PLZ --k 13 {keys}"));
+    holds(&format!("risk latin.csv --quasi PLZ {keys}"));
+    holds(&format!("link latin.csv latin.csv --on PLZ {keys}"));
+    let made = holds(&format!("hierarchy latin.csv PLZ --by 'prefix = [4]' {keys}")).out;
+    assert!(made.contains("\"01067\";\"0106*\";\"*\""), "{made}");
+    let query = "SELECT count(*) AS rows FROM 'latin.csv' WHERE \"Diagnose\" = 'Herzschwäche'";
+    let found = place.run_on(&format!("sql {keys} --format json -c"), Some(query), "").exit(0).json();
+    assert_eq!(found[0]["rows"], 40);
+    let query =
+        "SET kanon.csv = 'encoding = \"latin1\"'; SELECT count(*) AS rows FROM risk('latin.csv', \"PLZ\")";
+    assert!(
+        place.run_on("sql --format json -c", Some(query), "").exit(0).json()[0]["rows"].as_u64() > Some(0)
+    );
+    place
+        .run(&format!("check latin.csv --quasi PLZ --k 13 {}", "--csv 'delimeter = \";\"'"))
+        .exit(2)
+        .says("did you mean `delimiter`");
+    place
+        .run("check latin.csv --quasi PLZ --k 13 --csv 'delimiter'")
+        .exit(2)
+        .says("expected keys of [input]");
+}
+
+#[test]
+fn standard_input() {
+    let place = Place::new();
+    place.write("in.csv", german(';'));
+    let form = "date_format = \"%d.%m.%Y\"\ndecimal = \",\"\nthousands = \".\"\n";
+    place.write("p.toml", format!("{GERMAN}{form}"));
+    place.run("release in.csv --policy p.toml --to expected").exit(0);
+    let text = fs::read_to_string(place.path("in.csv")).unwrap();
+    place.run_on("release - --policy p.toml --to", Some("out"), &text).exit(0);
+    assert_eq!(released(&place, "out"), released(&place, "expected"));
+    // Parquet is known by its first bytes.
+    let mut command = place.command("risk - --quasi PLZ --format json");
+    let file = File::open(place.path("out/part-00000.parquet")).unwrap();
+    let ran = command.stdin(Stdio::from(file)).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    place.run_on("check - --quasi", Some("a"), "").exit(2);
+    place.run_on("check - --k 2 --quasi", Some("a"), "").exit(3).says("empty");
+}
+
+/// Words for "missing" in columns of texts, too; but not what may be a value.
+#[test]
+fn missing_words_among_texts() {
+    let place = Place::new();
+    let mut text = "town,country,allergy\n".to_owned();
+    for n in 0..60 {
+        let (town, country) = (["Rome", "n/a", "Oslo"][n % 3], ["NA", "DE", "FR"][n % 3]);
+        text += &format!("{town},{country},{}\n", ["none", "nuts", "pollen"][n % 3]);
+    }
+    place.write("in.csv", text);
+    let policy = place.run("init in.csv").exit(0).out;
+    assert!(policy.contains("nulls = [\"\", \"n/a\"]"), "{policy}");
+}
+
+/// A nightly job tells by codes what happened.
+#[test]
+fn codes_of_errors() {
+    let place = Place::new();
+    place.parquet("in.parquet", &crate::releases::people(1));
+    let policy =
+        "k = 2\nothers = \"drop\"\nrows_are_individuals = true\n[columns]\nsex = { role = \"quasi\" }\n";
+    place.write("p.toml", policy);
+    place.write("empty.csv", "");
+    place.write("names.csv", "sex,age\n");
+    place.write("damaged.parquet", "PAR1 and no footer PAR1");
+    place.write("cut.csv", "sex,age\nf,3\nm");
+    place.write("other.csv", "gender,age\nf,3\n");
+    place.write("two/a.csv", "sex,age\nf,3\n");
+    place.write("two/b.csv", "sex,years\nf,3\n");
+    let line = |input: &str| format!("release {input} --policy p.toml --to out --format json");
+    let code = |line: &str, exit: i32, code: &str| {
+        let error: serde_json::Value = serde_json::from_str(&place.run(line).exit(exit).err).unwrap();
+        assert_eq!((&error["code"], &error["exit_code"]), (&code.into(), &exit.into()), "{error}");
+    };
+    code(&line("empty.csv"), 3, "empty_input");
+    code(&line("names.csv"), 3, "empty_input");
+    code(&line("damaged.parquet"), 3, "damaged_file");
+    code(&line("cut.csv"), 3, "damaged_file");
+    code(&line("other.csv"), 2, "other_columns");
+    code(&line("two"), 3, "other_columns");
+    code(&line("absent.csv"), 3, "not_found");
+    code("release in.parquet --format json", 2, "usage");
+    code("release in.parquet --policy absent.toml --to out --format json", 2, "not_found");
+    place.write("k.toml", policy.replace("k = 2", "k = 5000"));
+    code("release in.parquet --policy k.toml --to out --format json", 1, "not_met");
+    place.write("wrong.toml", policy.replace("quasi", "quasy"));
+    code("release in.parquet --policy wrong.toml --to out --format json", 2, "policy");
+    code("check in.parquet --policy p.toml --memory-limit 1 --format json", 2, "usage");
+    // A run that is at work holds the place.
+    place.write(".out.kanon-work/lock", "");
+    let lock = File::open(place.path(".out.kanon-work/lock")).unwrap();
+    lock.lock().unwrap();
+    code(&line("in.parquet"), 3, "concurrent_run");
+}
+
+/// The script of docs/nightly.md: a good night, an empty one, a damaged load, other columns, people who are not protected.
+#[test]
+#[cfg(unix)]
+fn nights_by_the_script() {
+    let page = fs::read_to_string(crate::house::root().join("docs/nightly.md")).unwrap();
+    let script = page.split("```sh\n").nth(2).unwrap().split("```").next().unwrap();
+    let place = Place::new();
+    place.write("nightly.sh", script);
+    let people = crate::releases::people(1);
+    place.parquet("lake/1.parquet", &people);
+    place.parquet("lake/2.parquet", &people.slice(0, people.num_rows() - 1));
+    place.parquet("lake/3.parquet", &people.slice(0, 0));
+    place.write("lake/4.parquet", "PAR1, and then the transfer ended");
+    let columns: Vec<usize> = (1..people.num_columns()).collect();
+    place.parquet("lake/5.parquet", &people.project(&columns).unwrap());
+    place.parquet("lake/6.parquet", &people.slice(0, 3));
+    let policy = "k = 3\nothers = \"drop\"\nrows_are_individuals = true\n[columns]\nssn = { role = \"identifier\" }\n\
+                  sex = { role = \"quasi\", max_level = 0 }\n";
+    place.write("p.toml", policy);
+    place.run("release lake/1.parquet --policy p.toml --to out/1").exit(0);
+    let folder = crate::command::program().parent().unwrap().to_path_buf();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let night = |day: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let ran = shell
+            .args(["nightly.sh", day, "1"])
+            .current_dir(place.path(""))
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ran.stdout).unwrap() + &String::from_utf8(ran.stderr).unwrap();
+        (ran.status.code(), said)
+    };
+    for (day, exit, part) in [
+        ("2", 0, "verified"),
+        ("3", 3, "3: nothing came in"),
+        ("4", 3, "ALARM 4: the load is damaged"),
+        ("5", 2, "ALARM 5: the columns have changed: columns.ssn"),
+        ("6", 1, "ALARM 6: tonight's people are not protected"),
+    ] {
+        let (found, said) = night(day);
+        assert!(found == Some(exit) && said.contains(part), "{day}: {found:?} {said}");
+        assert_eq!(place.path(&format!("out/{day}")).exists(), exit == 0, "{day}");
+    }
+}
