@@ -197,10 +197,11 @@ impl Error {
 /// Describes why an operation on a file failed. It only reads the error's kind and number, because
 /// the text may be a library's and quote cells.
 pub fn of_file(error: &io::Error) -> String {
-    system_error(error).map(of_io).unwrap_or_else(|| match error.kind() {
+    let own = || match error.kind() {
         ErrorKind::Other => "it failed".to_owned(),
         kind => of_kind(kind).map_or_else(|| kind.to_string(), str::to_owned),
-    })
+    };
+    system_error(error).map_or_else(own, of_io)
 }
 
 /// Returns the operating system's error that caused an error; `None` if the cause is another one.
