@@ -2,6 +2,7 @@
 //! of the same shape.
 
 mod check;
+mod explain;
 mod generate;
 mod hierarchy;
 mod init;
@@ -82,6 +83,7 @@ enum Command {
     Search(search::Search),
     Release(release::Release),
     Verify(verify::Verify),
+    Explain(explain::Explain),
     Risk(risk::Risk),
     Link(link::Link),
     Sql(sql::Sql),
@@ -230,6 +232,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
         Command::Search(search) => search.run(run).await,
         Command::Release(release) => release.run(run).await,
         Command::Verify(verify) => verify.run(run).await,
+        Command::Explain(explain) => explain.run(run).await,
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
         Command::Sql(sql) => sql.run(run, format, listening).await,

@@ -8,13 +8,13 @@ use chrono::{NaiveDate, NaiveTime};
 use crate::error::{Error, Result};
 
 /// The formats of dates that `kanon init` tries, each also with a time after a space.
-pub(crate) const DATE_FORMATS: [&str; 9] = [
+pub const DATE_FORMATS: [&str; 9] = [
     "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y",
     "%d %b %Y",
 ];
 
 /// The times that may follow a date.
-pub(crate) const TIMES_OF_DAY: [&str; 3] = ["", " %H:%M", " %H:%M:%S"];
+pub const TIMES_OF_DAY: [&str; 3] = ["", " %H:%M", " %H:%M:%S"];
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -96,12 +96,12 @@ impl DateFormat {
     }
 
     /// Returns whether it says a time of day.
-    pub(crate) fn has_time(&self) -> bool {
+    pub fn has_time(&self) -> bool {
         self.parts.contains(&Part::Number(Unit::Hour))
     }
 
     /// Returns the date or moment of a cell in ISO form; `None` for a cell that is not written like this.
-    pub(crate) fn iso(&self, cell: &str) -> Option<String> {
+    pub fn iso(&self, cell: &str) -> Option<String> {
         let mut rest = cell;
         let mut found = [0; 6];
         for (at, part) in self.parts.iter().enumerate() {
@@ -149,7 +149,7 @@ pub struct NumberFormat {
 }
 
 /// The formats of numbers that `kanon init` tries, the usual one first.
-pub(crate) const NUMBER_FORMATS: [NumberFormat; 7] = [
+pub const NUMBER_FORMATS: [NumberFormat; 7] = [
     NumberFormat { decimal: '.', thousands: None },
     NumberFormat { decimal: ',', thousands: None },
     NumberFormat { decimal: ',', thousands: Some('.') },
@@ -167,7 +167,7 @@ impl Default for NumberFormat {
 
 impl NumberFormat {
     /// Returns the number of a cell as digits with a point; `None` for a cell that is not written like this.
-    pub(crate) fn plain(&self, cell: &str) -> Option<String> {
+    pub fn plain(&self, cell: &str) -> Option<String> {
         let cell = cell.trim_ascii();
         let (whole, fraction) = match cell.split_once(self.decimal) {
             Some((whole, fraction)) => (whole, Some(fraction)),

@@ -106,7 +106,7 @@ impl CsvOptions {
     }
 
     /// Returns whether dates in ISO form are read besides those of the formats.
-    pub(crate) fn reads_iso(&self) -> bool {
+    pub fn reads_iso(&self) -> bool {
         self.date_formats.iter().all(|format| !format.text().starts_with("%Y-"))
     }
 }

@@ -5,7 +5,7 @@
 //! reads the hierarchy files; the resulting [`Policy`] is complete, and no later code validates it
 //! again.
 
-pub(crate) mod cell_forms;
+pub mod cell_forms;
 mod csv_options;
 pub mod key_tables;
 mod keys;

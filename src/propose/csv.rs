@@ -25,7 +25,7 @@ const AT_ONCE: usize = 64;
 const MISSING: [&str; 12] = ["?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "-", "."];
 
 /// Those of them that mean "missing" where others are words, too.
-const MISSING_AMONG_WORDS: [&str; 8] = ["?", "NA", "N/A", "n/a", "NULL", "null", "-", "."];
+const MISSING_AMONG_WORDS: [&str; 7] = ["NA", "N/A", "n/a", "NULL", "null", "-", "."];
 
 /// The format of a CSV input.
 pub(super) struct Written {

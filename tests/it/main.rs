@@ -20,6 +20,7 @@ mod cli;
 mod command;
 mod damaged;
 mod earlier_releases;
+mod explain;
 mod formats;
 mod fuzz;
 mod hierarchies;

@@ -34,8 +34,20 @@ Each feature has a page with examples in [sql/](../sql/), which the tests run.
 ";
 
 /// The commands in the order of `kanon --help`.
-const COMMANDS: &[&str] =
-    &["init", "check", "search", "release", "verify", "risk", "link", "sql", "hierarchy", "list", "generate"];
+const COMMANDS: &[&str] = &[
+    "init",
+    "check",
+    "search",
+    "release",
+    "verify",
+    "explain",
+    "risk",
+    "link",
+    "sql",
+    "hierarchy",
+    "list",
+    "generate",
+];
 
 /// Commands of a command, each listed after it.
 const NESTED: &[&str] = &["hierarchy check"];
