@@ -24,6 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::engine::damaged::is_guarded;
+use crate::engine::temporary;
 use crate::engine::{Resources, Run};
 use crate::error::{Code, Error, Kind, Result, of_file};
 use crate::progress::CancelToken;
@@ -222,6 +223,7 @@ fn run(cli: Cli) -> Result<Done> {
     // Does not wait for threads that still compute for a stopped run.
     runtime.shutdown_background();
     listening.shutdown_background();
+    temporary::remove_all();
     done
 }
 

@@ -39,17 +39,16 @@ pub(crate) struct Risk {
 }
 
 impl Risk {
-    /// Returns the quasi-identifiers recorded in a release.
-    fn of_release(&self) -> Result<Vec<String>> {
+    /// Reads the record if the input is a release.
+    fn record(&self) -> Result<Option<PublicRecord>> {
         let release = Path::new(&self.input);
-        if !release.join(RECORD).is_file() {
-            return Ok(Vec::new());
-        }
-        PublicRecord::read(release)?.written_quasi()
+        release.join(RECORD).is_file().then(|| PublicRecord::read(release)).transpose()
     }
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = self.columns.open(|| self.of_release())?;
+        let record = self.record()?;
+        let quasi = || record.as_ref().map_or_else(|| Ok(Vec::new()), PublicRecord::written_quasi);
+        let policy = self.columns.open(quasi)?;
         let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;
@@ -63,6 +62,12 @@ impl Risk {
             names.join(", "),
             counted(&loaded, &sizes),
         );
+        if let Some(people) = record.as_ref().and_then(|record| record.individuals) {
+            text += &format!(
+                "note      the release promises for {}, who may have several rows; a release names nobody, so rows are counted here\n\n",
+                plural(people, "person", "people")
+            );
+        }
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
             let shown = if row.is_share { percent(value) } else { format!("{value:.0}") };

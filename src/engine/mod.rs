@@ -8,6 +8,7 @@ pub(crate) mod replay_table;
 mod run;
 mod session;
 pub(crate) mod spilled_rows;
+pub(crate) mod temporary;
 
 pub use run::Run;
 pub use session::{Context, PoolBudget, Resources, column, into_engine, map_error};

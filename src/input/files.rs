@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tempfile::TempDir;
-
 use super::utf8_copies::Utf8Copies;
 use crate::engine::Context;
+use crate::engine::temporary::TemporaryFolder;
 use crate::error::{Code, Error, Result, of_file};
 
 /// The input formats.
@@ -94,7 +93,7 @@ pub struct Input {
     pub format: Format,
     pub(super) copies: Utf8Copies,
     /// The folder of the file that holds standard input, if it is INPUT.
-    spooled: Option<Arc<TempDir>>,
+    spooled: Option<Arc<TemporaryFolder>>,
 }
 
 /// INPUT for standard input.
@@ -177,7 +176,7 @@ impl Input {
             let why = "it is a terminal; pipe a file into it, or name the file";
             return Err(Error::data(why).at(place));
         }
-        let folder = tempfile::Builder::new().prefix("kanon-").tempdir().context(doing)?;
+        let folder = TemporaryFolder::new().context(doing)?;
         let mut input = std::io::stdin().lock();
         let mut first = Vec::new();
         (&mut input).take(8).read_to_end(&mut first).context(place)?;

@@ -318,7 +318,7 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
         .iter()
         .map(|(why, count)| format!(" ({count} {} {why})", if *count == 1 { "has" } else { "have" }))
         .collect();
-    let forms = counted(cells, name, of_form(*wanted)).await?;
+    let forms = counted(cells, name, of_form(*wanted, csv)).await?;
     // Several forms may read the same cells.
     let most = forms.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let mut keys: Vec<&str> = Vec::new();
@@ -379,12 +379,14 @@ fn of_kind(wanted: CsvType) -> Vec<(Pattern, String)> {
 }
 
 /// Returns the other forms of dates or numbers that files have, and the keys that say so.
-fn of_form(wanted: CsvType) -> Vec<(Pattern, String)> {
+fn of_form(wanted: CsvType, csv: &CsvOptions) -> Vec<(Pattern, String)> {
+    let known = csv.clone();
     if wanted == CsvType::Number {
         let of = |format: &NumberFormat| {
-            let format = *format;
+            let (format, known) = (*format, known.clone());
             let fits = move |text: &str| {
-                !is_number(text) && format.plain(text).is_some_and(|plain| is_number(&plain))
+                let is = |format: &NumberFormat| format.plain(text).is_some_and(|plain| is_number(&plain));
+                !is(&known.numbers) && is(&format)
             };
             let thousands = format.thousands.map(|mark| format!(" and thousands = \"{mark}\""));
             let keys = format!("decimal = \"{}\"{}", format.decimal, thousands.unwrap_or_default());
@@ -394,10 +396,19 @@ fn of_form(wanted: CsvType) -> Vec<(Pattern, String)> {
     }
     let all =
         TIMES_OF_DAY.iter().flat_map(|time| DATE_FORMATS.iter().map(move |date| format!("{date}{time}")));
+    // A list may hold several formats.
+    let others: String = csv.date_formats.iter().map(|format| format!("{:?}, ", format.text())).collect();
+    let keys = |text: &str| match others.is_empty() {
+        true => format!("date_format = {text:?}"),
+        false => format!("date_format = [{others}{text:?}]"),
+    };
     let of = |text: String| {
         let format = DateFormat::parse(&text).ok()?;
-        let fits = move |text: &str| format.iso(text).is_some();
-        Some((Pattern::new(format!("kanon_is_date {text}"), fits), format!("date_format = {text:?}")))
+        let known = known.clone();
+        let fits = move |text: &str| {
+            format.iso(text).is_some() && !known.date_formats.iter().any(|known| known.iso(text).is_some())
+        };
+        Some((Pattern::new(format!("kanon_is_date {text}"), fits), keys(&text)))
     };
     all.filter_map(of).collect()
 }

@@ -98,6 +98,12 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
     if first.iter().any(|cell| cell.contains(&0)) {
         return Err(Error::data("the first line holds a NUL byte; save the file as CSV in UTF-8").at(place));
     }
+    if first.get(0).is_some_and(|cell| cell.starts_with(b"sep=")) {
+        return Err(Error::data(
+            "the first line is a note of Excel on the delimiter (sep=); delete this line",
+        )
+        .at(place));
+    }
     let cells: Vec<&str> = first
         .iter()
         .map(|cell| {
@@ -325,9 +331,13 @@ mod tests {
         };
         assert_eq!(of("\u{feff}\"a\",b\n".as_bytes()).unwrap(), ["a", "b"]);
         assert_eq!(of(b",a\n").unwrap(), ["", "a"]);
-        for (text, part) in
-            [(&b""[..], "empty"), (b"a\0,b\0\n", "NUL"), (b"\xff\xfea,b", "UTF-8"), (b"a;b", "\";\"")]
-        {
+        for (text, part) in [
+            (&b""[..], "empty"),
+            (b"sep=;\n", "delete this line"),
+            (b"a\0,b\0\n", "NUL"),
+            (b"\xff\xfea,b", "UTF-8"),
+            (b"a;b", "\";\""),
+        ] {
             assert!(of(text).unwrap_err().contains(part), "{part}");
         }
     }

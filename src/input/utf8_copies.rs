@@ -17,9 +17,9 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 use encoding_rs::{CoderResult, Encoding, UTF_8};
-use tempfile::TempDir;
 
 use super::files::{Input, PinnedFile};
+use crate::engine::temporary::TemporaryFolder;
 use crate::engine::{Context, into_engine};
 use crate::error::{Error, Result};
 use crate::policy::CsvOptions;
@@ -27,9 +27,9 @@ use crate::policy::CsvOptions;
 /// The bytes of a file by which its encoding is guessed.
 const HEAD: u64 = 16 << 20;
 
-/// The copies of an input, by the encoding that they were read in.
+/// The copies of an input, by the encoding that the policy says.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Utf8Copies(Arc<Mutex<BTreeMap<&'static str, Utf8Files>>>);
+pub(super) struct Utf8Copies(Arc<Mutex<BTreeMap<Option<&'static str>, Utf8Files>>>);
 
 /// The files of a CSV input in UTF-8.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub(super) struct Utf8Files {
     /// From where each file is read.
     pub(super) paths: Vec<PathBuf>,
     /// The folder of the copies, if the files are copies.
-    folder: Option<Arc<TempDir>>,
+    folder: Option<Arc<TemporaryFolder>>,
 }
 
 impl Utf8Copies {
@@ -46,27 +46,26 @@ impl Utf8Copies {
     /// # Errors
     /// A data error for bytes that are no text in the encoding, or if a copy cannot be written.
     pub(super) fn of(&self, files: &[PinnedFile], csv: &CsvOptions) -> Result<Utf8Files> {
-        let encoding = match csv.encoding {
-            Some(encoding) => encoding,
-            None => files.first().map_or(Ok(UTF_8), |file| by_mark(&file.path))?,
-        };
-        if encoding == UTF_8 {
+        let encodings = files.iter().map(|file| csv.encoding.map_or_else(|| by_mark(&file.path), Ok));
+        let encodings = encodings.collect::<Result<Vec<_>>>()?;
+        if encodings.iter().all(|encoding| *encoding == UTF_8) {
             let paths = files.iter().map(|file| file.path.clone()).collect();
             return Ok(Utf8Files { paths, folder: None });
         }
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(copies) = known.get(encoding.name()) {
+        let name = csv.encoding.map(Encoding::name);
+        if let Some(copies) = known.get(&name) {
             return Ok(copies.clone());
         }
         let doing = "writing a copy of the input in UTF-8 to the folder for temporary files";
-        let folder = tempfile::Builder::new().prefix("kanon-").tempdir().context(doing)?;
+        let folder = TemporaryFolder::new().context(doing)?;
         let paths: Vec<PathBuf> =
             (0..files.len()).map(|at| folder.path().join(format!("{at}.csv"))).collect();
-        for (file, path) in files.iter().zip(&paths) {
+        for ((file, path), encoding) in files.iter().zip(&paths).zip(encodings) {
             copy(&file.path, path, encoding)?;
         }
         let copies = Utf8Files { paths, folder: Some(Arc::new(folder)) };
-        known.insert(encoding.name(), copies.clone());
+        known.insert(name, copies.clone());
         Ok(copies)
     }
 }
@@ -93,7 +92,7 @@ impl Utf8Files {
 struct Rows {
     path: PathBuf,
     /// A query may outlive the input that it reads.
-    folder: Arc<TempDir>,
+    folder: Arc<TemporaryFolder>,
     schema: SchemaRef,
     has_header: bool,
     delimiter: u8,
@@ -146,25 +145,32 @@ fn by_mark(path: &Path) -> Result<&'static Encoding> {
 /// Guesses the encoding of the files of an input from the first bytes of each.
 ///
 /// # Errors
-/// A data error when a file cannot be read.
+/// A data error when a file cannot be read, or when some are in UTF-8 and others are not.
 pub(crate) fn guess(input: &Input) -> Result<&'static Encoding> {
+    let (mut in_utf8, mut other) = (None, None);
     for file in &input.files {
-        let place = format!("input file {}", file.path.display());
+        let place = file.place();
         let mut first = Vec::new();
-        let file = File::open(&file.path).context(&place)?;
-        file.take(HEAD).read_to_end(&mut first).context(&place)?;
-        if Encoding::for_bom(&first).is_some() {
-            return Ok(UTF_8);
-        }
+        File::open(&file.path).context(&place)?.take(HEAD).read_to_end(&mut first).context(&place)?;
         // The last character may be cut in the middle.
         let is_utf8 = std::str::from_utf8(&first).map_or_else(|e| e.error_len().is_none(), |_| true);
-        if !is_utf8 {
+        if Encoding::for_bom(&first).is_some() || is_utf8 && !first.is_ascii() {
+            in_utf8 = Some(file);
+        } else if !is_utf8 {
             let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
             detector.feed(&first, true);
-            return Ok(detector.guess(None, Utf8Detection::Deny));
+            other = Some((file, detector.guess(None, Utf8Detection::Deny)));
         }
     }
-    Ok(UTF_8)
+    match (in_utf8, other) {
+        (Some(utf8), Some((file, encoding))) => Err(Error::data(format!(
+            "{}: is not in UTF-8 but most likely in {}, and {} is: save all files in UTF-8",
+            file.place(),
+            encoding.name(),
+            utf8.path.display()
+        ))),
+        (_, other) => Ok(other.map_or(UTF_8, |(_, encoding)| encoding)),
+    }
 }
 
 /// Copies a file in an encoding to one in UTF-8, without a byte order mark.

@@ -183,7 +183,9 @@ impl NumberFormat {
         let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let mut plain = sign.to_owned() + first;
         for group in groups {
+            // 0.125 is no 125, whatever the marks.
             if first.is_empty()
+                || first.starts_with('0')
                 || first.len() > 3
                 || !is_digits(first)
                 || group.len() != 3
@@ -262,9 +264,20 @@ mod tests {
         assert_eq!(plain(german, "-1.234"), found("-1234"));
         assert_eq!(plain(german, "0,5"), found("0.5"));
         assert_eq!(plain(german, "1234,5"), found("1234.5"));
-        for cell in
-            ["1.23", "1.2345", "12345.678", ".123", "1,2,3", "1,234.5", "1 234", "1.234,5.6", "1..234"]
-        {
+        for cell in [
+            "0.125",
+            "-0.125",
+            "00.125",
+            "1.23",
+            "1.2345",
+            "12345.678",
+            ".123",
+            "1,2,3",
+            "1,234.5",
+            "1 234",
+            "1.234,5.6",
+            "1..234",
+        ] {
             assert_eq!(plain(german, cell), None, "{cell}");
         }
         let comma = NumberFormat { decimal: ',', thousands: None };

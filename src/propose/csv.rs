@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::input::infer_types::{TIMES, misfit};
 use crate::input::read_csv::{by_name, delimiter_of, first_lines, records};
 use crate::input::{Input, utf8_copies};
-use crate::policy::{CsvOptions, CsvType, DateFormat};
+use crate::policy::{CsvOptions, CsvType, DateFormat, NumberFormat};
 
 /// The number of columns per pass.
 const AT_ONCE: usize = 64;
@@ -32,6 +32,8 @@ pub(super) struct Written {
     pub(super) options: CsvOptions,
     /// The formats of dates between which the cells leave the choice.
     pub(super) unclear_dates: Vec<DateFormat>,
+    /// The same for numbers.
+    pub(super) unclear_numbers: Vec<NumberFormat>,
     types: HashMap<String, CsvType>,
 }
 
@@ -87,7 +89,7 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
     let mut types: HashMap<String, CsvType> =
         looks.into_iter().map(|look| (look.name, look.csv_type)).collect();
     types.extend(forms.types);
-    Ok(Written { options, unclear_dates: forms.unclear, types })
+    Ok(Written { options, unclear_dates: forms.unclear, unclear_numbers: forms.unclear_numbers, types })
 }
 
 /// Finds the forms of the dates and numbers of a file.
@@ -178,7 +180,8 @@ fn has_names(first: &[u8], delimiter: u8) -> bool {
     let records = records(first, delimiter);
     let Some(first) = records.first() else { return true };
     let mut known = HashSet::new();
-    first.iter().map(String::from_utf8_lossy).all(|cell| {
+    // Lines that end in delimiters have columns without a name.
+    first.iter().map(String::from_utf8_lossy).filter(|cell| !cell.is_empty()).all(|cell| {
         let is_number = cell.contains(|c: char| c.is_ascii_digit()) && !cell.contains(char::is_alphabetic);
         known.insert(cell) && !is_number
     })

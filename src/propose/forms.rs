@@ -18,7 +18,8 @@ use crate::policy::cell_forms::{DATE_FORMATS, DateFormat, NUMBER_FORMATS, Number
 
 /// The forms that are tried; each has a bit, those of numbers after those of dates.
 pub(super) struct Forms {
-    dates: Vec<DateFormat>,
+    /// Each format, then those that differ in the time of day only, for columns with and without one.
+    dates: Vec<Vec<DateFormat>>,
 }
 
 /// How a file writes dates and numbers.
@@ -30,14 +31,20 @@ pub(super) struct Found {
     pub(super) numbers: Option<NumberFormat>,
     /// The formats of dates between which the cells leave the choice.
     pub(super) unclear: Vec<DateFormat>,
+    /// The formats of numbers between which the cells leave the choice.
+    pub(super) unclear_numbers: Vec<NumberFormat>,
     /// The columns that are dates or numbers in these forms.
     pub(super) types: HashMap<String, CsvType>,
 }
 
 impl Forms {
     pub(super) fn new() -> Result<Self> {
-        let all = TIMES_OF_DAY.iter().flat_map(|time| DATE_FORMATS.map(|date| format!("{date}{time}")));
-        Ok(Self { dates: all.map(|text| DateFormat::parse(&text)).collect::<Result<_>>()? })
+        let format = |date: &str, time: &str| DateFormat::parse(&format!("{date}{time}"));
+        let single =
+            TIMES_OF_DAY.iter().flat_map(|time| DATE_FORMATS.map(|date| Ok(vec![format(date, time)?])));
+        let mixed =
+            DATE_FORMATS.iter().map(|date| TIMES_OF_DAY.iter().map(|time| format(date, time)).collect());
+        Ok(Self { dates: single.chain(mixed).collect::<Result<_>>()? })
     }
 
     /// Returns for each column the forms that all its cells have, of `cells`: an expression for each name, NULL where nothing is known.
@@ -71,25 +78,46 @@ impl Forms {
     pub(super) fn choose(&self, texts: &[(String, u64)], numbers: &[(String, u64)]) -> Found {
         let mut found = Found::default();
         self.choose_dates(texts, &mut found);
-        let number = |form: usize| 1u64 << (self.dates.len() + form);
-        let is_number_by = |form: usize| {
-            let fits = |(_, forms): &&(String, u64)| forms & number(form) != 0;
-            // A file has one form: it reads the usual numbers, too.
-            if numbers.iter().all(|one| fits(&one)) { texts.iter().filter(fits).count() } else { 0 }
+        let fits = |forms: u64, form: usize| forms & (1u64 << (self.dates.len() + form)) != 0;
+        // A file has one form: it reads the numbers in the usual form, too.
+        let reads_numbers = |form: usize| numbers.iter().all(|(_, forms)| fits(*forms, form));
+        let texts_by =
+            |form: usize| texts.iter().filter(|(_, forms)| fits(*forms, form) && !fits(*forms, 0)).count();
+        let rated = |form: usize| if reads_numbers(form) { texts_by(form) } else { 0 };
+        let all = 1..NUMBER_FORMATS.len();
+        let Some(best) = all.clone().rev().max_by_key(|form| rated(*form)).filter(|form| rated(*form) > 0)
+        else {
+            return found;
         };
-        let best = (1..NUMBER_FORMATS.len()).rev().max_by_key(|form| is_number_by(*form));
-        if let Some(form) = best.filter(|form| is_number_by(*form) > 0) {
-            found.numbers = Some(NUMBER_FORMATS[form]);
-            let of_form = texts.iter().filter(|(_, forms)| forms & number(form) != 0);
-            found.types.extend(of_form.map(|(name, _)| (name.clone(), CsvType::Number)));
+        let NumberFormat { decimal, thousands } = NUMBER_FORMATS[best];
+        let is_as_good =
+            |form: &usize| rated(*form) == rated(best) && NUMBER_FORMATS[*form].decimal != decimal;
+        // No text shows the mark of thousands: only numbers that have it as a point would change.
+        let plain =
+            all.clone().find(|form| NUMBER_FORMATS[*form] == NumberFormat { decimal, thousands: None });
+        let plain = plain.filter(|form| *form != best && texts_by(*form) == texts_by(best));
+        let other = all.clone().filter(is_as_good).find(|form| NUMBER_FORMATS[*form].thousands != thousands);
+        if let Some(other) = plain.or(other) {
+            found.unclear_numbers = vec![NUMBER_FORMATS[other.min(best)], NUMBER_FORMATS[other.max(best)]];
+            return found;
         }
+        // Without a fraction both marks of one read the same.
+        let usual = all.clone().filter(is_as_good).find(|form| NUMBER_FORMATS[*form].thousands == thousands);
+        let form = usual.unwrap_or(best);
+        found.numbers = Some(NUMBER_FORMATS[form]);
+        let of_form = texts.iter().filter(|(_, forms)| fits(*forms, form));
+        found.types.extend(of_form.map(|(name, _)| (name.clone(), CsvType::Number)));
         found
     }
 
     fn choose_dates(&self, texts: &[(String, u64)], found: &mut Found) {
-        let formats = |forms: u64| (0..self.dates.len()).filter(move |at| forms & (1 << at) != 0);
+        let formats = |forms: u64| -> Vec<usize> {
+            let all: Vec<usize> = (0..self.dates.len()).filter(|at| forms & (1 << at) != 0).collect();
+            let single: Vec<usize> = all.iter().copied().filter(|at| self.dates[*at].len() == 1).collect();
+            if single.is_empty() { all } else { single }
+        };
         let dates: Vec<(&String, Vec<usize>)> =
-            texts.iter().map(|(name, forms)| (name, formats(*forms).collect())).collect();
+            texts.iter().map(|(name, forms)| (name, formats(*forms))).collect();
         let mut chosen: Vec<usize> = Vec::new();
         // What one column leaves open another one may decide.
         let clear = dates.iter().filter_map(|(_, formats)| match formats.as_slice() {
@@ -107,22 +135,27 @@ impl Forms {
                     found.types.insert(name.clone(), CsvType::Date);
                 }
                 None if formats.len() > 1 && found.unclear.is_empty() => {
-                    found.unclear = formats.iter().map(|at| self.dates[*at].clone()).collect();
+                    found.unclear = formats.iter().flat_map(|at| self.dates[*at].clone()).collect();
                 }
                 None => {}
             }
         }
         chosen.sort_unstable();
-        found.dates = chosen.into_iter().map(|at| self.dates[at].clone()).collect();
+        for format in chosen.into_iter().flat_map(|at| self.dates[at].clone()) {
+            if !found.dates.contains(&format) {
+                found.dates.push(format);
+            }
+        }
     }
 
-    /// Returns whether some cell is a date by either format, and another day by each.
+    /// Returns whether some cell is a date by both of these, and perhaps another day by each.
     fn are_rivals(&self, one: usize, other: usize) -> bool {
-        let cell = |text: &str| text.replace("%d", "01").replace("%m", "02").replace("%Y", "2000");
-        [one, other].iter().all(|at| {
-            let cell =
-                cell(self.dates[*at].text()).replace("%H", "03").replace("%M", "04").replace("%S", "05");
-            [one, other].iter().all(|at| self.dates[*at].iso(&cell).is_some())
+        let reads = |at: usize, cell: &str| self.dates[at].iter().any(|format| format.iso(cell).is_some());
+        self.dates[one].iter().any(|format| {
+            let cell = format.text().replace("%d", "01").replace("%m", "02").replace("%Y", "2000");
+            let cell = cell.replace("%b", "Feb").replace("%H", "03").replace("%M", "04").replace("%S", "05");
+            let is_the_same = self.dates[other].contains(format);
+            !is_the_same && reads(other, &cell)
         })
     }
 }
@@ -141,11 +174,10 @@ impl OfValues for Forms {
             .as_string_view_opt()
             .ok_or_else(|| Error::internal("forms: a text column is not Utf8View"))?;
         // 02139 is a code, not a number.
-        let is_code = |text: &str| {
-            text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
-        };
+        let is_code = |text: &str| matches!(text.as_bytes(), [b'0', b'0'..=b'9', ..]);
         let forms = |text: &str| {
-            let dates = self.dates.iter().map(|format| format.iso(text).is_some());
+            let dates =
+                self.dates.iter().map(|formats| formats.iter().any(|format| format.iso(text).is_some()));
             let numbers = NUMBER_FORMATS
                 .iter()
                 .map(|format| !is_code(text) && format.plain(text).is_some_and(|plain| is_number(&plain)));
@@ -196,5 +228,25 @@ mod tests {
         assert_eq!(found(&[&["1.234,5"]], &[&["1.234"]]).1, german);
         assert_eq!(found(&[&["1,5"]], &[&["1.25"]]).1, None);
         assert_eq!(found(&[&["a", "1,5"], &["02139"]], &[]), (dates(&[]), None, 0, 0));
+        assert_eq!(found(&[&["06.2015", "10.2015"]], &[]), (dates(&[]), None, 0, 0));
+        // With and without a time.
+        let both = dates(&["%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"]);
+        assert_eq!(found(&[&["31.12.2020", "31.12.2020 10:00"], &["1.1.2020"]], &[]), (both, None, 0, 2));
+        assert_eq!(found(&[&["1 234"]], &[]).1, Some(NumberFormat { decimal: '.', thousands: Some(' ') }));
+    }
+
+    #[test]
+    fn numbers_that_fit_several_formats_are_left_to_people() {
+        let unclear = |texts: &[&[&str]], numbers: &[&[&str]]| {
+            let named = |columns: &[&[&str]]| -> Vec<(String, u64)> {
+                columns.iter().enumerate().map(|(at, cells)| (format!("c{at}"), of(cells))).collect()
+            };
+            let found = Forms::new().unwrap().choose(&named(texts), &named(numbers));
+            (found.numbers.is_some(), found.unclear_numbers.len())
+        };
+        assert_eq!(unclear(&[&["1,234"]], &[]), (false, 2));
+        assert_eq!(unclear(&[&["4844,19"]], &[&["47.099"]]), (false, 2));
+        assert_eq!(unclear(&[&["1,234"], &["1,5"]], &[]), (true, 0));
+        assert_eq!(unclear(&[&["1,234.5"], &["1,234"]], &[]), (true, 0));
     }
 }

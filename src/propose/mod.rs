@@ -28,7 +28,7 @@ pub use steps::Levels;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
 use crate::input::{Format, Input};
-use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, PolicySpec};
+use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, NumberFormat, PolicySpec};
 use crate::progress::Phase;
 use names::Named;
 
@@ -44,6 +44,8 @@ pub struct Proposal {
     pub csv: Option<CsvOptions>,
     /// The formats of dates between which the cells of a CSV input leave the choice.
     pub unclear_dates: Vec<DateFormat>,
+    /// The same for numbers.
+    pub unclear_numbers: Vec<NumberFormat>,
     /// The columns in their order.
     pub columns: Vec<ProposedColumn>,
     /// How individuals relate to rows.
@@ -101,6 +103,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         Format::Parquet | Format::Json | Format::Arrow => None,
     };
     let csv = written.as_ref().map(|written| written.options.clone());
+    let unclear_numbers = written.as_ref().map_or_else(Vec::new, |written| written.unclear_numbers.clone());
     let unclear_dates = written.as_ref().map_or_else(Vec::new, |written| written.unclear_dates.clone());
     let csv_type = |name: &str| written.as_ref().map_or(CsvType::Text, |written| written.csv_type(name));
     let table = input.table(&session, &csv.clone().unwrap_or_default(), &csv_type).await?;
@@ -146,7 +149,16 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         }
     }
     input.still_the_same()?;
-    Ok(Proposal { rows, csv, unclear_dates, columns, individuals, singled_out, unique_share })
+    Ok(Proposal {
+        rows,
+        csv,
+        unclear_dates,
+        unclear_numbers,
+        columns,
+        individuals,
+        singled_out,
+        unique_share,
+    })
 }
 
 fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {

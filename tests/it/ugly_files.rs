@@ -162,7 +162,11 @@ fn another_form_is_told_with_its_key() {
     place.run("check latin.csv --quasi PLZ --k 5").exit(3).says("not UTF-8").says("\"windows-1252\"");
     place.write("both.csv", "d,age,sex\n01/02/2020,30,f\n03/04/2020,31,m\n");
     let policy = place.run("init both.csv").exit(0).out;
-    assert!(policy.contains("# date_format = \"%d/%m/%Y\"\n# date_format = \"%m/%d/%Y\"\n"), "{policy}");
+    let said = policy.replace("\n# ", " ");
+    assert!(said.contains("dates that fit several formats: \"%d/%m/%Y\" and \"%m/%d/%Y\""), "{policy}");
+    place.write("unclear.csv", "cost;age\n1,234;30\n2,500;31\n");
+    let said = place.run("init unclear.csv").exit(0).out.replace("\n# ", " ");
+    assert!(said.contains("fit decimal = \",\" as well as decimal = \".\" with thousands = \",\""), "{said}");
     assert!(toml::from_str::<toml::Table>(&policy).is_ok(), "{policy}");
     for (name, why) in [("in.xlsx", "CSV UTF-8"), ("in.sav", "export the table"), ("in.csv.gz", "unpack")] {
         place.write(name, "x");
@@ -332,4 +336,74 @@ fn nights_by_the_script() {
         assert!(found == Some(exit) && said.contains(part), "{day}: {found:?} {said}");
         assert_eq!(place.path(&format!("out/{day}")).exists(), exit == 0, "{day}");
     }
+}
+
+/// A copy in UTF-8 is for its owner alone, and goes with the run, also if that is stopped.
+#[test]
+#[cfg(unix)]
+fn copies_are_private_and_go() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let rows: String = (0..400_000).map(|n| format!("{n};0{};M\u{fc}ller\n", 1067 + n % 900)).collect();
+    place.write("big.csv", latin1(&format!("Nr;PLZ;Name\n{rows}")));
+    place.write("tmp/other", "");
+    let folders = || -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(place.path("tmp")).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    let mut met = 0;
+    for pause in [0, 50, 300, 900, 2000] {
+        let line = "risk big.csv --quasi PLZ,Name --csv 'encoding = \"latin1\"'";
+        let mut command = place.command(line);
+        command.env("TMPDIR", place.path("tmp")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut run = command.spawn().unwrap();
+        while folders().is_empty() && run.try_wait().unwrap().is_none() {}
+        for folder in folders() {
+            let mode = fs::metadata(&folder).map_or(0o700, |facts| facts.permissions().mode());
+            assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
+            met += 1;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        let sent =
+            std::process::Command::new("kill").args(["-s", "INT", &run.id().to_string()]).output().unwrap();
+        drop(sent);
+        run.wait().unwrap();
+        assert_eq!(folders(), Vec::<std::path::PathBuf>::new(), "after {pause} ms");
+    }
+    assert!(met > 0, "no copy was met");
+}
+
+/// What is not read as another number, day or letter: the rows that do not fit are counted, with the key that helps.
+#[test]
+fn cells_that_do_not_fit() {
+    let place = Place::new();
+    let german = "[input]\ndate_format = \"%d.%m.%Y\"\ndecimal = \",\"\nthousands = \".\"\n";
+    let policy = "k = 2\nrows_are_individuals = true\n[columns]\nd = { role = \"quasi\", hierarchy = { date = [\"year\"] } }\n\
+                  n = { role = \"quasi\", hierarchy = { floor = [10] } }\n";
+    place.write("p.toml", format!("{policy}{german}"));
+    let good = "d;n\n31.12.2020;1,5\n30.11.2020;2.500\n";
+    for (row, why) in [
+        (
+            "k.A.;1",
+            "1 row does not hold a date (written as \"%d.%m.%Y\"); name the texts that mean \"missing\"",
+        ),
+        ("31.02.2020;1", "1 row does not hold a date"),
+        ("31.12.20;1", "1 row does not hold a date"),
+        ("01.12.2020 10:30;1", "set date_format = [\"%d.%m.%Y\", \"%d.%m.%Y %H:%M\"]"),
+        ("01.12.2020;0.125", "1 row does not hold a number (such as 1234,5); 1 is written in another form"),
+        ("01.12.2020;1.23", "1 row does not hold a number"),
+    ] {
+        place.write("in.csv", format!("{good}{row}\n"));
+        place.run("check in.csv --policy p.toml").exit(3).says(why);
+    }
+    // Files of an input in different encodings.
+    place.write("mixed/a.csv", "name\nM\u{fc}ller\n");
+    place.write("mixed/b.csv", latin1("name\nM\u{fc}ller\n"));
+    place.run("init mixed").exit(3).says("save all files in UTF-8");
+    place.write("marks/a.csv", "PLZ;x\n01067;\u{e4}\n");
+    place.write("marks/b.csv", utf16("PLZ;x\n01067;\u{e4}\n"));
+    place.run("check marks --quasi PLZ,x --k 2").exit(0);
+    // Excel's note on the delimiter, and its empty columns.
+    place.write("sep.csv", "sep=;\nPLZ;x\n01067;1\n");
+    place.run("check sep.csv --quasi PLZ --k 1").exit(3).says("delete this line");
 }

@@ -122,6 +122,7 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
         "rows": proposal.rows,
         "input": input,
         "unclear_date_formats": proposal.unclear_dates.iter().map(DateFormat::text).collect::<Vec<_>>(),
+        "numbers_are_unclear": !proposal.unclear_numbers.is_empty(),
         "individual": match &proposal.individuals {
             IndividualSource::Individual(name) => Some(name),
             IndividualSource::Rows(_) | IndividualSource::Unknown(_) => None,

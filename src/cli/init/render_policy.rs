@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
-use crate::policy::{CsvOptions, DateFormat, NumberFormat};
+use crate::policy::{CsvOptions, NumberFormat};
 use crate::propose::{ColumnFacts, IndividualSource, Proposal, Proposed, ProposedColumn};
 
 /// The greatest width of a comment line, in characters.
@@ -28,7 +28,7 @@ pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> Str
     file.introduction(proposal);
     file.requirements(proposal);
     if let Some(csv) = &proposal.csv {
-        file.input(csv, &proposal.unclear_dates);
+        file.input(csv, proposal);
     }
     file.single_out(proposal);
     file.line("[columns]");
@@ -224,15 +224,16 @@ impl PolicyText {
     }
 
     /// Writes the CSV options that differ from the usual ones.
-    fn input(&mut self, csv: &CsvOptions, unclear_dates: &[DateFormat]) {
+    fn input(&mut self, csv: &CsvOptions, proposal: &Proposal) {
+        let Proposal { unclear_dates, unclear_numbers, .. } = proposal;
         let usual = CsvOptions::default();
-        if *csv == usual && unclear_dates.is_empty() {
+        if *csv == usual && unclear_dates.is_empty() && unclear_numbers.is_empty() {
             return;
         }
         self.comment("The format of the input.");
         if let Some(encoding) = csv.encoding {
             self.comment(&format!(
-                "The input is not in UTF-8, and most like {}; check a few letters with accents in the release.",
+                "The input is not in UTF-8, but most likely in {}; check a few letters with accents in the release.",
                 encoding.name()
             ));
         }
@@ -248,9 +249,23 @@ impl PolicyText {
             self.comment(&format!("There are numbers with `{decimal}` before their fraction{thousands}."));
         }
         if !unclear_dates.is_empty() {
-            self.comment(
-                "There are dates that fit several formats. Ask which one holds, then write it below; until then they stay text.",
-            );
+            let formats: Vec<String> = unclear_dates.iter().map(|format| quoted(format.text())).collect();
+            self.comment(&format!(
+                "There are dates that fit several formats: {}. Ask which one holds, then add it to date_format; until then they stay text.",
+                formats.join(" and ")
+            ));
+        }
+        if let [one, other] = unclear_numbers.as_slice() {
+            let of = |format: &NumberFormat| {
+                let thousands =
+                    format.thousands.map(|mark| format!(" with thousands = {}", quoted(&mark.to_string())));
+                format!("decimal = {}{}", quoted(&format.decimal.to_string()), thousands.unwrap_or_default())
+            };
+            self.comment(&format!(
+                "There are numbers that fit {} as well as {}. Ask which one holds, then write it here; until then they stay text.",
+                of(one),
+                of(other)
+            ));
         }
         if !csv.header {
             self.comment(
@@ -274,9 +289,6 @@ impl PolicyText {
                 let all: Vec<String> = several.iter().map(|one| quoted(one.text())).collect();
                 self.line(&format!("date_format = [{}]", all.join(", ")));
             }
-        }
-        for format in unclear_dates {
-            self.line(&format!("# date_format = {}", quoted(format.text())));
         }
         if csv.numbers.decimal != usual.numbers.decimal {
             self.line(&format!("decimal = {}", quoted(&csv.numbers.decimal.to_string())));
