@@ -79,7 +79,8 @@ pub(crate) fn delimiter_of(first: &[u8]) -> u8 {
         let records = records(first, delimiter);
         let cells = records.first().map_or(0, ByteRecord::len);
         let alike = records.iter().filter(|record| record.len() == cells).count();
-        (cells > 1, alike * 2 > records.len(), cells)
+        // Where nothing splits the first line, no other line says what would.
+        (cells > 1, cells > 1 && alike * 2 > records.len(), cells)
     };
     let best = DELIMITERS.iter().rev().max_by_key(|delimiter| separated(**delimiter));
     best.copied().unwrap_or(b',')
@@ -317,6 +318,7 @@ mod tests {
         assert_eq!(delimiter_of(b"a\tb\n1\t2\n"), b'\t');
         assert_eq!(delimiter_of(b"a,b\n1,2\n1,2\n3\n"), b',');
         assert_eq!(delimiter_of(b"one\ntwo\n"), b',');
+        assert_eq!(delimiter_of(b"one\na,b\n"), b',');
         assert_eq!(delimiter_of(b""), b',');
     }
 
