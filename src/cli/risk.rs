@@ -46,8 +46,7 @@ impl Risk {
     }
 
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let record = self.record()?;
-        let quasi = || record.as_ref().map_or_else(|| Ok(Vec::new()), PublicRecord::written_quasi);
+        let quasi = || self.record()?.as_ref().map_or_else(|| Ok(Vec::new()), PublicRecord::written_quasi);
         let policy = self.columns.open(quasi)?;
         let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
@@ -62,7 +61,8 @@ impl Risk {
             names.join(", "),
             counted(&loaded, &sizes),
         );
-        if let Some(people) = record.as_ref().and_then(|record| record.individuals) {
+        // A damaged record is an error only where the columns are to be read from it.
+        if let Some(people) = self.record().ok().flatten().and_then(|record| record.individuals) {
             text += &format!(
                 "note      the release promises for {}, who may have several rows; a release names nobody, so rows are counted here\n\n",
                 plural(people, "person", "people")

@@ -24,10 +24,12 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// # Errors
 /// A policy error without a given delimiter when .tsv files are mixed with others; a data error when the first file cannot be read.
 pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
-    match (csv.delimiter, by_name(input)?) {
-        (Some(given), _) => Ok(given),
-        (None, b'\t') => Ok(b'\t'),
-        (None, _) => Ok(delimiter_of(&first_lines(input, csv)?)),
+    if let Some(given) = csv.delimiter {
+        return Ok(given);
+    }
+    match by_name(input)? {
+        b'\t' => Ok(b'\t'),
+        _ => Ok(delimiter_of(&first_lines(input, csv)?)),
     }
 }
 

@@ -178,7 +178,7 @@ fn copy(from: &Path, to: &Path, encoding: &'static Encoding) -> Result<()> {
     let (place, doing) = (format!("input file {}", from.display()), "writing a copy of the input in UTF-8");
     let mut from = File::open(from).context(&place)?;
     let mut to = File::create_new(to).context(doing)?;
-    let mut decoder = encoding.new_decoder_with_bom_removal();
+    let mut decoder = encoding.new_decoder();
     let (mut bytes, mut text) = (vec![0; 1 << 16], String::with_capacity(1 << 18));
     loop {
         let count = from.read(&mut bytes).context(&place)?;
@@ -218,6 +218,9 @@ mod tests {
     #[test]
     fn texts_of_other_encodings() {
         assert_eq!(copied(b"Stra\xdfe;M\xfcller\n", "latin1").unwrap(), "Straße;Müller\n");
+        // A byte order mark says more than the policy.
+        assert_eq!(copied(b"\xfe\xff\0a\0\n", "utf-16").unwrap(), "a\n");
+        assert_eq!(copied("\u{feff}PLZ\n".as_bytes(), "latin1").unwrap(), "PLZ\n");
         assert_eq!(copied(b"\xff\xfea\0;\0\xe4\0\n\0", "utf-16").unwrap(), "a;ä\n");
         // A character on the border of two reads.
         let long = format!("{}ß", "a".repeat((1 << 17) - 1));

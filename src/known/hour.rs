@@ -35,20 +35,17 @@ struct Hour;
 
 /// Returns the hour of a text, read from its start.
 fn hour(text: &str) -> Option<u8> {
-    let (date, time) = match text.as_bytes().get(10) {
-        Some(b' ' | b'T') => text.split_at(11),
-        _ => ("", text),
+    let is_date = |date: &&str| {
+        let mut bytes = date.bytes().enumerate();
+        bytes.all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
     };
-    let is_date = |date: &str| {
-        date.bytes()
-            .take(10)
-            .enumerate()
-            .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() })
-    };
+    let after_date = text.get(..10).filter(is_date).and_then(|_| text.get(10..)?.strip_prefix([' ', 'T']));
+    let time = after_date.unwrap_or(text);
     let (hour, mut rest) = number(time, 1..=2)?;
     if rest.is_empty() {
         // A lone hour is a number.
-        return (date.is_empty() && hour < 24 && (time.len() == 1 || !time.starts_with('0'))).then_some(hour);
+        return (after_date.is_none() && hour < 24 && (time.len() == 1 || !time.starts_with('0')))
+            .then_some(hour);
     }
     let sixty = |rest: &mut &str| {
         let (number, after) = number(rest.strip_prefix(':')?, 2..=2)?;
@@ -73,12 +70,12 @@ fn hour(text: &str) -> Option<u8> {
             (minutes.is_empty() || number(minutes, 2..=2)?.1.is_empty()).then_some(hour)?
         }
     };
-    (hour < 24 && is_date(date)).then_some(hour)
+    (hour < 24).then_some(hour)
 }
 
 /// Splits a number of so many digits from the start of a text.
 fn number(text: &str, digits: RangeInclusive<usize>) -> Option<(u8, &str)> {
-    let found = text.bytes().take_while(u8::is_ascii_digit).count();
+    let found = text.bytes().take(*digits.end()).take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(found);
     if digits.contains(&found) { Some((number.parse().ok()?, rest)) } else { None }
 }
@@ -96,6 +93,7 @@ fn hour_naively(text: &str) -> Option<String> {
             && shape(date) == "9999-99-99"
         {
             time = rest;
+            break;
         }
     }
     let lower = time.to_lowercase();
@@ -149,7 +147,10 @@ impl Rule for Hour {
         LIST.examples()
             .into_iter()
             .flat_map(|hour| [format!("{hour}:59"), format!("2024-03-02T{hour:0>2}:00:00Z"), hour])
-            .chain(["2:35 PM", "12:00 am", "11:59:59 p.m."].map(str::to_owned))
+            .chain(
+                ["2:35 PM", "12:00 am", "11:59:59 p.m.", "14:35+0200", "14:00:00.5 UTC", "02:35:10.5 PM"]
+                    .map(str::to_owned),
+            )
             .collect()
     }
 }
@@ -168,6 +169,9 @@ mod tests {
             "2024-03-02 14:35",
             "2024-03-02T14:35:00+02:00",
             "2024-03-02T14:35:00.5 UTC",
+            "2024-03-02T14:35:00+0200",
+            "14:35:00.5 UTC",
+            "02:35:10.5 PM",
             "2:35 PM",
             "02:35:10pm",
             "2024-03-02 2:35 p.m.",

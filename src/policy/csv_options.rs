@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::cell_forms::{DateFormat, NumberFormat};
 use super::key_tables::{INPUT, names};
-use super::keys::{Keys, boolean, delimiter, expected, string, table_of, words};
+use super::keys::{Keys, boolean, delimiter, expected, not_too_deep, string, table_of, words};
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
 
@@ -70,6 +70,7 @@ impl CsvOptions {
     /// # Errors
     /// A policy error that names the key.
     pub fn parse(keys: &str) -> Result<Self> {
+        not_too_deep(keys)?;
         let text = format!("input = {{ {keys} }}");
         let not_keys = |_| {
             Error::policy("expected keys of [input] in one line, such as: delimiter = \";\", header = false")

@@ -43,10 +43,17 @@ fn similar(name: &str) -> Option<String> {
 /// Shortens the names of columns that are calls of this tool's functions, as far as they stay different: `k_anonymity` for
 /// `k_anonymity(visits.zip,visits.sex)`.
 pub(super) fn short(schema: &SchemaRef) -> SchemaRef {
-    let of = |field: &Field| -> String {
-        let name = field.name().split_once('(').map(|(name, _)| name).filter(|name| OWN.contains(*name));
-        name.unwrap_or(field.name()).to_owned()
+    let call = |name: &str| {
+        let (function, rest) = name.split_once('(')?;
+        let mut open = 1;
+        let end = rest.bytes().position(|byte| {
+            open += i32::from(byte == b'(') - i32::from(byte == b')');
+            open == 0
+        })?;
+        // Not the first operand of a longer expression.
+        (end + 1 == rest.len() && OWN.contains(function)).then(|| function.to_owned())
     };
+    let of = |field: &Field| call(field.name()).unwrap_or_else(|| field.name().clone());
     let names: Vec<String> = schema.fields().iter().map(|field| of(field)).collect();
     let is_alone = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
     let fields = schema.fields().iter().zip(&names).map(|(field, name)| match is_alone(name) {
@@ -86,6 +93,9 @@ mod tests {
             short(&Arc::new(Schema::new(fields))).fields().iter().map(|field| field.name().clone()).collect()
         };
         assert_eq!(of(&["k_anonymity(t.zip,t.sex)", "count(*)", "zip"]), ["k_anonymity", "count(*)", "zip"]);
+        let long = ["k_anonymity(t.zip) >= Int64(5)", "l_diversity(t.a,t.b) / l_diversity(t.c,t.b)"];
+        assert_eq!(of(&long), long);
+        assert_eq!(of(&["k_anonymity(generalize_prefix(t.zip,Int64(2)))"]), ["k_anonymity"]);
         let both = ["k_anonymity(t.zip)", "k_anonymity(t.sex)"];
         assert_eq!(of(&both), both);
         assert_eq!(of(&["k_anonymity(t.zip)", "k_anonymity"]), ["k_anonymity(t.zip)", "k_anonymity"]);
