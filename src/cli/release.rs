@@ -18,6 +18,7 @@ use crate::error::{Error, Result, of_file};
 use crate::generalize::known;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
+use crate::policy::parse_day;
 use crate::release::publish::record::{
     FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord, RegionsRecord,
 };
@@ -48,6 +49,10 @@ pub(crate) struct Release {
     /// The folder to create; must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
+    /// The day of the release, which the public record then states: 2026-11-24. It goes before the policy's; the clock is
+    /// never asked, so that the same input gives the same bytes.
+    #[arg(long, value_name = "DAY", value_parser = parse_day)]
+    released_on: Option<String>,
     /// Replace an existing release.
     #[arg(long)]
     overwrite: bool,
@@ -59,7 +64,10 @@ pub(crate) struct Release {
 impl Release {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let earlier = self.recoding.as_deref().map(earlier).transpose()?;
-        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let mut policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        if let (Some(policy), Some(day)) = (&mut policy, &self.released_on) {
+            policy.spec = policy.spec.clone().released_on(Some(day.clone()));
+        }
         let input = Input::find_or_read(&self.input)?;
         if let Some(path) = &self.report {
             check_report(path, &self.to, self.overwrite)?;
@@ -69,7 +77,10 @@ impl Release {
                 let source = PolicySource { spec: &policy.spec, text: &policy.text, files: &policy.folder };
                 release(run, &input, &source, &self.to, self.overwrite).await?
             }
-            (None, Some(earlier)) => release_again(run, &input, earlier, &self.to, self.overwrite).await?,
+            (None, Some(earlier)) => {
+                release_again(run, &input, earlier, self.released_on.clone(), &self.to, self.overwrite)
+                    .await?
+            }
             (None, None) => return Err(Error::policy("give the policy with --policy")),
         };
         if let Some(path) = &self.report {
@@ -328,7 +339,7 @@ pub(super) fn level_text(level: &LevelRecord) -> String {
     let what = match name {
         "as_is" => "as is".to_owned(),
         "suppress" => "suppressed".to_owned(),
-        "date" => argument,
+        "date" | "period" => argument,
         "prefix" => format!("{} {argument}", if is_last { "last" } else { "first" }),
         "known" => known::level_name(by).map_or(argument, str::to_owned),
         _ if by.is_of_file() || (by.is_of_merge() && *level > 0) => format!("level {level} of {of}"),

@@ -10,7 +10,7 @@
 //! timestamp with a time zone becomes the first moment of its local period: midnight there or,
 //! where clocks change at midnight, that day's earliest moment. Monotone, except where clocks are
 //! set back across midnight. Unknown zones are refused; dates beyond the calendar or the type are
-//! refused and counted. 1995-01-01 alone reads as a birthday: only its metadata says otherwise.
+//! refused and counted. 1995-01-01 alone reads as a birthday: [`period`](super::period) writes 1995.
 //!
 //! ```
 //! use arrow::datatypes::TimeUnit;
@@ -114,7 +114,7 @@ impl Period {
 /// The generalizer that the [module](self) describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Date {
-    period: Period,
+    pub(super) period: Period,
 }
 
 impl Date {
@@ -124,7 +124,7 @@ impl Date {
     }
 
     /// Returns the first day of the period of `day`, as days since 1970; `None` off the calendar.
-    fn first(&self, day: i64) -> Option<i64> {
+    pub(super) fn first(&self, day: i64) -> Option<i64> {
         let (year, month) = civil(day)?;
         let first = match self.period {
             Period::Day => day,
@@ -139,7 +139,7 @@ impl Date {
     }
 
     /// Does the same naively, with chrono.
-    fn first_by_calendar(&self, date: NaiveDate) -> Option<NaiveDate> {
+    pub(super) fn first_by_calendar(&self, date: NaiveDate) -> Option<NaiveDate> {
         let year = date.year();
         match self.period {
             Period::Day => Some(date),
@@ -203,7 +203,7 @@ impl Date {
         }
     }
 
-    fn outside(&self, count: usize) -> Error {
+    pub(super) fn outside(&self, count: usize) -> Error {
         let dates = plural(count as u64, "value is a date", "values are dates");
         let why = "begins or ends outside the range of the calendar or the type";
         Error::data(format!("{dates} whose {} {why}", self.period.name()))
@@ -211,7 +211,7 @@ impl Date {
 }
 
 /// Returns a date's year and month (Howard Hinnant's `civil_from_days`); `None` off the calendar.
-fn civil(day: i64) -> Option<(i64, i64)> {
+pub(super) fn civil(day: i64) -> Option<(i64, i64)> {
     let day = day.checked_add(719_468)?; // from 0000-03-01, so that a leap day ends its year
     let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -224,7 +224,7 @@ fn civil(day: i64) -> Option<(i64, i64)> {
 }
 
 /// Returns the first day of a month (Howard Hinnant's `days_from_civil`).
-fn day_of(year: i64, month: i64) -> i64 {
+pub(super) fn day_of(year: i64, month: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     era * 146_097 + year * 365 + year / 4 - year / 100 + (153 * month + 2) / 5 - 719_468

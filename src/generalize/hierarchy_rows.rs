@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::decimal::Decimal;
-    use crate::generalize::{Value, date, floor, hierarchy, known, prefix, range};
+    use crate::generalize::{Value, date, floor, hierarchy, known, period, prefix, range};
     use crate::parameter::Setting;
 
     fn written(hierarchy: &Hierarchy, values: &ArrayRef) -> Vec<Vec<String>> {
@@ -111,6 +111,7 @@ mod tests {
             (&ages, vec![]),
             (&floats, range::ROW.of(numbers(&[5])).unwrap()),
             (&days, date::ROW.of(words(&["month", "year", "decade"])).unwrap()),
+            (&days, period::ROW.of(words(&["month", "year", "decade"])).unwrap()),
             (&zips, prefix::ROW.of(numbers(&[4, 2])).unwrap()),
             (&countries, known::ROW.of("country").unwrap()),
         ] {

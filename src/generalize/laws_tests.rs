@@ -101,7 +101,7 @@ fn order_is_promised_where_it_is_kept() {
         assert!(promised("floor:10", &input) && promised("clip:0,90", &input));
         assert!(!promised("range:10", &input) && !promised("bands:5,10", &input));
     }
-    assert!(!promised("prefix:2", &DataType::Utf8View));
+    assert!(!promised("prefix:2", &DataType::Utf8View) && !promised("period:year", &DataType::Date32));
     assert!(!restored("clip:0,90", true).unwrap().keeps_order(&DataType::Int64));
     for text in [true, false] {
         assert_eq!(AsIs { text }.keeps_order(&DataType::Int64), !text);
@@ -211,6 +211,7 @@ fn a_level_is_made_again_from_its_label() {
         "floor:10 origin:5 clip:0,",
         "clip:0,90",
         "date:quarter",
+        "period:quarter",
         "prefix:3",
         "prefix:2 side:right",
         "prefix:2 side:right width:5",
@@ -262,7 +263,7 @@ fn a_lower_end_lies_between_the_ends_and_an_upper_one_beyond() {
 
 #[test]
 fn only_a_hierarchy_file_knows_leaves_that_no_row_has() {
-    for label in ["range:10", "bands:5", "floor:10", "clip:0,90", "date:year", "prefix:2"] {
+    for label in ["range:10", "bands:5", "floor:10", "clip:0,90", "date:year", "period:year", "prefix:2"] {
         assert_eq!(level(label).all_leaves(), None, "{label}");
     }
     assert_eq!(Suppress::star().all_leaves(), None);

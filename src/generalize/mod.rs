@@ -37,6 +37,7 @@ pub mod floor;
 pub mod hierarchy;
 pub mod known;
 pub mod merge;
+pub mod period;
 pub mod prefix;
 pub mod range;
 pub mod suppress;
@@ -219,6 +220,7 @@ pub const GENERALIZERS: &[GeneralizerRow] = &[
     floor::ROW,
     hierarchy::ROW,
     known::ROW,
+    period::ROW,
     prefix::ROW,
     range::ROW,
     suppress::ROW,

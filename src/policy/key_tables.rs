@@ -95,4 +95,12 @@ pub const OUTPUT: &[Key] = &[
         "what the ends of intervals show, for methods that make intervals: `\"values\"`, `\"closed\"` or `\"cuts\"` (default `\"values\"`)",
     ),
     key("intervals", "`\"columns\"`: the ends of intervals are columns of their own (default `\"text\"`)"),
+    key(
+        "released_on",
+        "the day of the release that the public record states, such as `\"2026-11-24\"`; `--released-on` goes before it (default none)",
+    ),
+    key(
+        "left_out",
+        "`\"names\"`: the public record names the columns that are left out (default `\"counts\"`: how many of each role)",
+    ),
 ];

@@ -1,6 +1,7 @@
 //! Readers of a policy file's values: each takes a TOML value and names the expected shape in its
 //! error.
 
+use chrono::NaiveDate;
 use toml::{Table, Value};
 
 use crate::decimal::Decimal;
@@ -217,6 +218,26 @@ pub(super) fn weight(value: Value) -> Result<f64> {
 pub(super) fn share(value: Value) -> Result<Decimal> {
     let all = Decimal::integer(0)..=Decimal::integer(1);
     number_that(&value, "a share from 0 to 1, such as 0.05", |share| all.contains(share))
+}
+
+/// Reads a day as text or as a date of TOML.
+pub(super) fn day(value: Value) -> Result<String> {
+    let text = match value {
+        Value::Datetime(day) => day.to_string(),
+        other => string(other)?,
+    };
+    parse_day(&text).map_err(Error::policy)
+}
+
+/// Reads a day as policies and the command line give it.
+///
+/// # Errors
+/// What is expected.
+pub fn parse_day(text: &str) -> Result<String, String> {
+    match NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        Ok(day) if day.to_string() == text => Ok(text.to_owned()),
+        _ => Err("expected a day such as 2026-11-24".to_owned()),
+    }
 }
 
 pub(super) fn objective(value: Value) -> Result<LossRow> {

@@ -4,7 +4,7 @@ use toml::Value;
 
 use super::PolicySpec;
 use super::key_tables::{OUTPUT, names};
-use super::keys::{Keys, expected, join, string, table_of};
+use super::keys::{Keys, day, expected, join, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
@@ -69,12 +69,16 @@ pub(super) fn effort(value: Value) -> Result<Effort> {
 }
 
 /// `[output]`: how intervals are written, as far as it says so.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Output {
     /// What their ends show.
     pub(super) ends: Option<Ends>,
     /// Whether their ends are columns of their own.
     pub(super) writes_ends: Option<bool>,
+    /// The day of the release.
+    pub(super) released_on: Option<String>,
+    /// Whether the record names the columns that are left out.
+    pub(super) names_left_out: Option<bool>,
 }
 
 impl Output {
@@ -95,13 +99,29 @@ impl Output {
             "columns" => Ok(true),
             other => Err(Error::policy(format!("expected \"text\" or \"columns\", found `{other}`"))),
         })?;
-        Ok(Self { ends, writes_ends })
+        let released_on = keys.take("released_on", day)?;
+        let names_left_out = keys.take("left_out", |value| match string(value)?.as_str() {
+            "counts" => Ok(false),
+            "names" => Ok(true),
+            other => Err(Error::policy(format!("expected \"counts\" or \"names\", found `{other}`"))),
+        })?;
+        Ok(Self { ends, writes_ends, released_on, names_left_out })
+    }
+
+    /// Returns what the ends of intervals show.
+    pub(super) fn ends(&self) -> Ends {
+        self.ends.unwrap_or_default()
+    }
+
+    /// Returns whether the ends of intervals are columns of their own.
+    pub(super) fn writes_ends(&self) -> bool {
+        self.writes_ends.unwrap_or(false)
     }
 }
 
 impl PolicySpec {
     /// Checks that the policy holds no key that its method does not take.
-    pub(super) fn check_method(&self, has_effort: bool, output: &Output) -> Result<()> {
+    pub(super) fn check_method(&self, has_effort: bool) -> Result<()> {
         let method = self.method.name.as_str();
         if has_effort && !takes_effort(method) {
             let names =
@@ -111,7 +131,8 @@ impl PolicySpec {
             return Err(Error::policy(why).at("effort"));
         }
         if !shows_regions(method) {
-            let given = [("ends", output.ends.is_some()), ("intervals", output.writes_ends.is_some())];
+            let given =
+                [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
             return match given.into_iter().find(|(_, is_given)| *is_given) {
                 Some((key, _)) => {
                     let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
@@ -134,7 +155,7 @@ impl PolicySpec {
             return Err(Error::policy(why).at("objective"));
         }
         let row = row(method);
-        if self.ends == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
+        if self.output.ends() == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
             return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
         }
         let mut quasi = self.columns.iter().filter(|column| column.role == Role::Quasi).peekable();
@@ -169,7 +190,7 @@ mod tests {
     fn intervals_are_written_as_text_or_columns() {
         let policy = |method: &str, intervals: &str| {
             PolicySpec::parse(&format!("k = 5\nmethod = {method:?}\n[output]\nintervals = {intervals}"))
-                .map(|spec| spec.writes_ends)
+                .map(|spec| spec.output.writes_ends())
                 .map_err(|error| error.to_string())
         };
         assert_eq!(policy("mondrian", "\"columns\""), Ok(true));

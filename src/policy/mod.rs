@@ -30,6 +30,7 @@ use arrow::datatypes::Schema;
 
 pub use cell_forms::{DateFormat, NumberFormat};
 pub use csv_options::{CsvOptions, CsvType};
+pub use keys::parse_day;
 pub use spec::{ColumnSpec, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
@@ -52,6 +53,8 @@ pub struct Policy {
     /// Every column of the table with its role, in the table's order; columns dropped by
     /// `others = "drop"` are absent.
     pub columns: Vec<(String, Role)>,
+    /// The columns dropped by `others = "drop"`, in the table's order.
+    pub others: Vec<String>,
     /// The models that every class must satisfy.
     pub requirements: Vec<Requirement>,
     /// s, the share of the individuals that may be suppressed, as written.
@@ -66,8 +69,14 @@ pub struct Policy {
     pub ends: Ends,
     /// Whether the ends of intervals are written as columns of their own, rather than as text.
     pub writes_ends: bool,
+    /// The day of the release, if the policy states one.
+    pub released_on: Option<String>,
+    /// Whether the public record names the columns that are left out.
+    pub names_left_out: bool,
     /// Whether the policy states that each row is an individual.
     pub rows_are_individuals: bool,
+    /// The sensitive columns in which all individuals of a class may share a value.
+    pub accept_homogeneity: Vec<String>,
     /// The columns in which more than a tenth of the individuals may hold a value that few others
     /// hold.
     pub allow_unique: Vec<String>,

@@ -54,14 +54,24 @@ impl PolicySpec {
         Ok(Policy {
             quasi,
             columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
+            others: schema
+                .fields()
+                .iter()
+                .map(|field| field.name())
+                .filter(|name| self.column(name).is_none())
+                .cloned()
+                .collect(),
             requirements,
             suppression_limit: self.suppression_limit,
             objective: self.objective,
             method: self.method.clone(),
             effort: self.effort,
-            ends: self.ends,
-            writes_ends: self.writes_ends,
+            ends: self.output.ends(),
+            writes_ends: self.output.writes_ends(),
+            released_on: self.output.released_on.clone(),
+            names_left_out: self.output.names_left_out.unwrap_or(false),
             rows_are_individuals: self.rows_are_individuals,
+            accept_homogeneity: self.accept_homogeneity.clone(),
             allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
             days_since: self.days_since(),
         })
@@ -70,7 +80,8 @@ impl PolicySpec {
     /// Checks that the ends of intervals, written as columns, have no name of another released column.
     fn check_written_names(&self, quasi: &[Quasi]) -> Result<()> {
         let is_released = |name: &String| self.column(name).is_some_and(|other| other.role.is_released());
-        for quasi in quasi.iter().filter(|quasi| self.writes_ends && quasi.hierarchy.has_intervals()) {
+        for quasi in quasi.iter().filter(|quasi| self.output.writes_ends() && quasi.hierarchy.has_intervals())
+        {
             if let Some(name) = end_names(&quasi.name).into_iter().find(is_released) {
                 let why = format!(
                     "`{}` would be written as `{name}`, which is another released column; rename it",

@@ -19,7 +19,7 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::clip::Clip;
 use crate::generalize::merge::{self, Merge};
-use crate::generalize::{Ends, GENERALIZERS, Generalizer};
+use crate::generalize::{GENERALIZERS, Generalizer};
 use crate::measure::{LossRow, granularity::Granularity};
 use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
@@ -50,9 +50,8 @@ pub struct PolicySpec {
     pub(super) objective: LossRow,
     pub(super) method: MethodSpec,
     pub(super) effort: Option<Effort>,
-    pub(super) ends: Ends,
-    /// Whether the ends of intervals are written as columns of their own.
-    pub(super) writes_ends: bool,
+    /// `[output]`, or its defaults.
+    pub(super) output: Output,
     pub(super) others_are_dropped: bool,
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
@@ -117,7 +116,6 @@ impl PolicySpec {
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
         // The errors of the effort already have their place.
         let effort = keys.table.remove("effort").map(effort).transpose()?;
-        let output = keys.take("output", Ok)?.map(Output::read).transpose()?.unwrap_or_default();
         let spec = Self {
             required,
             suppression_limit: keys.take("suppression_limit", share)?.unwrap_or(Decimal::integer(0)),
@@ -125,8 +123,7 @@ impl PolicySpec {
             // The errors of the method already have their place.
             method: keys.table.remove("method").map(method).transpose()?.unwrap_or_default(),
             effort,
-            ends: output.ends.unwrap_or_default(),
-            writes_ends: output.writes_ends.unwrap_or(false),
+            output: keys.take("output", Ok)?.map(Output::read).transpose()?.unwrap_or_default(),
             others_are_dropped: keys.take("others", others)?.is_some(),
             rows_are_individuals: keys.take("rows_are_individuals", boolean)?.unwrap_or(false),
             accept_homogeneity: keys.take("accept_homogeneity", words)?.unwrap_or_default(),
@@ -138,8 +135,15 @@ impl PolicySpec {
         };
         spec.check_required()?;
         spec.check_individuals()?;
-        spec.check_method(effort.is_some(), &output)?;
+        spec.check_method(effort.is_some())?;
         Ok(spec)
+    }
+
+    /// States this day of the release instead of the file's; `None` states none.
+    #[must_use]
+    pub fn released_on(mut self, day: Option<String>) -> Self {
+        self.output.released_on = day;
+        self
     }
 
     /// Creates the policy spec of a question without a file: these quasi-identifiers as they are,
@@ -169,8 +173,7 @@ impl PolicySpec {
             objective: &Granularity,
             method: MethodSpec::default(),
             effort: None,
-            ends: Ends::default(),
-            writes_ends: false,
+            output: Output::default(),
             others_are_dropped: true,
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),

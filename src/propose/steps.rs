@@ -39,7 +39,7 @@ pub(super) fn levels(facts: &ColumnFacts, named: Option<Named>) -> Option<Levels
     let data_type = &facts.data_type;
     if is_time(data_type) {
         return of(
-            "date",
+            "period",
             ["month", "quarter", "year", "decade"].map(|period| format!("{period:?}")).to_vec(),
         );
     }

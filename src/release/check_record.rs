@@ -21,10 +21,11 @@ use crate::measure::{
     sample_uniqueness, share_at_risk,
 };
 use crate::model::{Class, Counted, Distribution, Needs, Quantity, Requirement, ValueCount, Worst};
-use crate::release::publish::make_record::risks;
+use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
 };
+use crate::release::publish::write;
 use crate::release::released_labels::released_labels;
 use crate::role::Role;
 use crate::verify::Verified;
@@ -49,6 +50,36 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
         return Ok(());
     }
     Err(refused("the models of the record guarantee nothing: each accepts a class of one"))
+}
+
+/// The first version that wrote records of format 2.
+const FIRST: [u16; 3] = [0, 1, 0];
+
+/// Checks the words of a record that no count confirms, so that they cannot carry anything else.
+///
+/// # Errors
+/// An unmet error, or a data error for a release of a later version.
+pub(super) fn check_words(public: &PublicRecord) -> Result<()> {
+    let version = write::version_of(&public.tool);
+    if version < Some(FIRST) {
+        return Err(refused("the record names no version of kanon that wrote this format"));
+    }
+    if version > write::version_of(write::CREATED_BY) {
+        return Err(Error::data(format!(
+            "{} made the release, and this is {}; verify it with that version or a later one",
+            public.tool,
+            write::CREATED_BY
+        )));
+    }
+    if public.counted_in != counted_in(public.individuals.is_some()) {
+        return Err(refused("the record contradicts itself on what is counted"));
+    }
+    let is_released = |column: &ColumnRecord| Role::parse(&column.role).is_ok_and(Role::is_released);
+    if !public.columns().all(is_released) {
+        return Err(refused("the record contradicts itself on the role of a column"));
+    }
+    public.stated.iter().try_for_each(|stated| stated.check(public))?;
+    check_levels(public)
 }
 
 /// Checks the record's levels of quasi-identifiers.

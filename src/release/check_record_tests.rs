@@ -180,6 +180,7 @@ fn public(columns: Vec<ColumnRecord>, levels: Vec<LevelRecord>, models: Vec<Mode
     PublicRecord {
         format: FORMAT,
         tool: String::new(),
+        stated: None,
         models,
         counted_in: "individuals".into(),
         recoding: RecodingRecord::Levels(levels),

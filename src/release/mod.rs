@@ -89,6 +89,7 @@ pub async fn release(
 }
 
 /// Releases `input` to the folder `out` under the policy and by the recoding of an earlier release; nothing is searched.
+/// The public record states the day `released_on`, never that of the earlier one.
 ///
 /// # Errors
 /// An unmet error if the recoding does not hold for the input; any other failure. `out` then stays as it was.
@@ -96,10 +97,11 @@ pub async fn release_again(
     run: &Run<'_>,
     input: &Input,
     earlier: &PrivateRecord,
+    released_on: Option<String>,
     out: &Path,
     overwrite: bool,
 ) -> Result<Released> {
-    let spec = PolicySpec::parse(&earlier.policy)?;
+    let spec = PolicySpec::parse(&earlier.policy)?.released_on(released_on);
     let files = FilesAndTrees { files: &earlier.hierarchies, trees: earlier.trees()? };
     let merged: BTreeSet<&str> = spec.merged_quasi().map(|(column, _)| column.name()).collect();
     if !files.trees.keys().map(String::as_str).eq(merged) {

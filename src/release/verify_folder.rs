@@ -25,10 +25,10 @@ use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
-use crate::release::publish::make_record::{column_records, counted_in, recoding_record};
+use crate::release::publish::make_record::{column_records, recoding_record};
 use crate::release::publish::record::{
-    ColumnRecord, FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, compared_with,
-    models_text, parameters_text,
+    FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, Statement, compared_with, models_text,
+    parameters_text,
 };
 use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
@@ -72,7 +72,7 @@ pub async fn check_release(
         return Err(Error::data(format!("{}: no such folder; {hint}", out.display())));
     }
     let public = PublicRecord::read(out)?;
-    check_words(&public)?;
+    check_record::check_words(&public)?;
     let parts: Vec<Part> = public.files().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
     check_listing(out, &parts)?;
     for file in public.files() {
@@ -129,32 +129,6 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The first version that wrote records of format 2.
-const FIRST: [u16; 3] = [0, 1, 0];
-
-/// Checks the words of a record that no count confirms, so that they cannot carry anything else.
-fn check_words(public: &PublicRecord) -> Result<()> {
-    let version = write::version_of(&public.tool);
-    if version < Some(FIRST) {
-        return Err(refused("the record names no version of kanon that wrote this format"));
-    }
-    if version > write::version_of(write::CREATED_BY) {
-        return Err(Error::data(format!(
-            "{} made the release, and this is {}; verify it with that version or a later one",
-            public.tool,
-            write::CREATED_BY
-        )));
-    }
-    if public.counted_in != counted_in(public.individuals.is_some()) {
-        return Err(refused("the record contradicts itself on what is counted"));
-    }
-    let is_released = |column: &ColumnRecord| Role::parse(&column.role).is_ok_and(Role::is_released);
-    if !public.columns().all(is_released) {
-        return Err(refused("the record contradicts itself on the role of a column"));
-    }
-    check_record::check_levels(public)
 }
 
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
@@ -241,6 +215,13 @@ async fn against(
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &shown)?;
+    if public
+        .stated
+        .as_ref()
+        .is_some_and(|stated| *stated != Statement::of(policy, stated.released_on.clone()))
+    {
+        return Err(refused("the record's statement is not that of the policy"));
+    }
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
     }

@@ -93,7 +93,7 @@ fn two_small_tables() {
     );
     assert!(policy.contains("zip = { role = \"quasi\", hierarchy = { prefix = [3, 2, 1] } }"), "{policy}");
     let dob =
-        "dob = { role = \"quasi\", hierarchy = { date = [\"month\", \"quarter\", \"year\", \"decade\"] } }";
+        "dob = { role = \"quasi\", hierarchy = { period = [\"month\", \"quarter\", \"year\", \"decade\"] } }";
     assert!(policy.contains(dob), "{policy}");
     assert!(policy.contains("#   dob: 100 %\n#   all 5: 100 %\n"), "{policy}");
     assert!(policy.contains("\nmethod = \"best\"\n"), "{policy}");
@@ -389,7 +389,7 @@ fn known_hierarchies_where_name_and_values_agree() {
         assert!(!comment.contains("The hierarchy `") && !comment.contains("known = "), "{name}: {comment}");
         assert!(!line.contains("known = "), "{name}: {line}");
     }
-    for (name, levels) in [("age", "range"), ("zip", "prefix"), ("visit_date", "date")] {
+    for (name, levels) in [("age", "range"), ("zip", "prefix"), ("visit_date", "period")] {
         assert!(line_of(&policy, name).1.contains(levels), "{policy}");
     }
     for name in ["hours-per-week", "education_code"] {

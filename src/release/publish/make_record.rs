@@ -20,7 +20,7 @@ use crate::release::merged_trees;
 use crate::release::publish::record::{
     CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputRecord, LevelRecord, ModelRecord,
     PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord, SearchRecord,
-    TableRecord, compared_with,
+    Statement, TableRecord, compared_with,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{Chosen, Shown};
@@ -152,6 +152,7 @@ pub(crate) fn public_record(
     PublicRecord {
         format: FORMAT,
         tool: write::CREATED_BY.to_owned(),
+        stated: Some(Statement::of(policy, policy.released_on.clone())),
         models: models.map(|(requirement, reached)| ModelRecord::of(requirement, reached)).collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
         recoding: recoding_record(policy, &chosen.shown, quasi),

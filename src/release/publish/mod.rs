@@ -9,6 +9,7 @@ pub mod recoding_record;
 pub mod record;
 pub(crate) mod released_files;
 pub mod staging;
+pub mod statement;
 pub(crate) mod target;
 mod work_folder;
 pub mod write;

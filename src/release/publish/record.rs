@@ -20,6 +20,7 @@ use crate::release::publish::entry_kind::kind_of;
 pub use crate::release::publish::recoding_record::{
     FoundRecoding, LevelRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
 };
+pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::role::Role;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
@@ -56,6 +57,9 @@ pub struct PublicRecord {
     pub format: u32,
     /// The program and its version.
     pub tool: String,
+    /// What the publisher states; the first releases of this format have none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stated: Option<Statement>,
     /// The models, with their required and reached values.
     pub models: Vec<ModelRecord>,
     /// The unit that models and risks count: `individuals`, or `rows` if the policy names no

@@ -1,0 +1,153 @@
+//! What the publisher states in the public record: the promises of the policy that no row can show.
+//!
+//! Everything here follows from the policy and the names of the input's columns, never from rows, but for the date, which is the
+//! publisher's. `kanon verify` compares it with the policy where there is one; otherwise it checks that kanon could have
+//! written it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::decimal::Decimal;
+use crate::error::{Error, Result};
+use crate::measure::{LOSSES, RISKS};
+use crate::method::{AUTO, METHODS};
+use crate::policy::{Policy, parse_day};
+use crate::release::publish::record::PublicRecord;
+use crate::role::Role;
+
+/// The role word of columns without a line in the policy.
+const OTHERS: &str = "others";
+
+/// The publisher's statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// The day of the release, as the publisher gives it: `2026-11-24`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub released_on: Option<String>,
+    /// The method, as the policy names it.
+    pub method: String,
+    /// The loss that the search minimized.
+    pub objective: String,
+    /// The share of the individuals that the policy allows to suppress.
+    pub suppression_limit: String,
+    /// Whether the publisher asserts that each row is another person.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub rows_are_individuals: bool,
+    /// The sensitive columns in which the publisher accepts that all individuals of a class share a value.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub accept_homogeneity: Vec<String>,
+    /// The columns that the publisher releases as they are although few individuals share their values.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub allow_unique: Vec<String>,
+    /// The columns of the input that were left out, by role; `others` have no line in the policy.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub left_out: BTreeMap<String, LeftOut>,
+    /// The constants of the risk measures in the record, by measure.
+    pub risk_constants: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The columns of one role that were left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// How many.
+    pub columns: usize,
+    /// Their names, if the policy publishes them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub names: Option<Vec<String>>,
+}
+
+impl Statement {
+    /// Creates the statement of a policy, with the day of the release.
+    pub(crate) fn of(policy: &Policy, released_on: Option<String>) -> Self {
+        let mut left_out: BTreeMap<String, LeftOut> = BTreeMap::new();
+        let with_role = policy.columns.iter().filter(|(_, role)| !role.is_released());
+        let with_role = with_role.map(|(name, role)| (name, role.word()));
+        for (name, role) in with_role.chain(policy.others.iter().map(|name| (name, OTHERS))) {
+            let of_role = left_out.entry(role.to_owned()).or_default();
+            of_role.columns += 1;
+            if policy.names_left_out {
+                of_role.names.get_or_insert_default().push(name.clone());
+            }
+        }
+        Self {
+            released_on,
+            method: policy.method.name.clone(),
+            objective: policy.objective.doc().name.to_owned(),
+            suppression_limit: policy.suppression_limit.to_string(),
+            rows_are_individuals: policy.rows_are_individuals,
+            accept_homogeneity: policy.accept_homogeneity.clone(),
+            allow_unique: policy.allow_unique.clone(),
+            left_out,
+            risk_constants: risk_constants(),
+        }
+    }
+
+    /// Checks that kanon could have written this statement into the record.
+    ///
+    /// # Errors
+    /// An unmet error.
+    pub(crate) fn check(&self, record: &PublicRecord) -> Result<()> {
+        let limit = Decimal::parse(&self.suppression_limit);
+        let limit_is_a_share = limit.is_ok_and(|limit| {
+            limit.to_string() == self.suppression_limit
+                && limit >= Decimal::integer(0)
+                && limit <= Decimal::integer(1)
+        });
+        let is_method = |name: &str| name == AUTO || METHODS.iter().any(|row| row.doc().name == name);
+        let are_of = |names: &[String], roles: &[Role]| {
+            let distinct: BTreeSet<&String> = names.iter().collect();
+            let is_of = |name: &String| {
+                let mut columns = record.columns();
+                columns
+                    .any(|column| column.name == *name && roles.iter().any(|role| role.word() == column.role))
+            };
+            distinct.len() == names.len() && names.iter().all(is_of)
+        };
+        let is_left_out = |(role, of_role): (&String, &LeftOut)| {
+            let is_known = role == OTHERS || Role::parse(role).is_ok_and(|role| !role.is_released());
+            let are_all = of_role.names.as_ref().is_none_or(|names| {
+                let distinct: BTreeSet<&String> = names.iter().collect();
+                distinct.len() == of_role.columns
+                    && names.len() == of_role.columns
+                    && record.columns().all(|column| !distinct.contains(&column.name))
+            });
+            is_known && of_role.columns > 0 && are_all
+        };
+        let holds = [
+            (self.released_on.as_deref().is_none_or(|day| parse_day(day).is_ok()), "the day of the release"),
+            (is_method(&self.method), "the method"),
+            (LOSSES.iter().any(|row| row.doc().name == self.objective), "the objective"),
+            (limit_is_a_share, "the suppression limit"),
+            (!self.rows_are_individuals || record.individuals.is_none(), "what is counted"),
+            (are_of(&self.accept_homogeneity, &[Role::Sensitive]), "the accepted homogeneity"),
+            (
+                are_of(&self.allow_unique, &[Role::Sensitive, Role::Insensitive]),
+                "the columns allowed to be unique",
+            ),
+            (self.left_out.iter().all(is_left_out), "the columns that were left out"),
+            (self.risk_constants == risk_constants(), "the constants of the risks"),
+        ];
+        match holds.iter().find(|(holds, _)| !holds) {
+            None => Ok(()),
+            Some((_, what)) => Err(Error::unmet(format!(
+                "verification refused: the record's statement is wrong about {what}"
+            ))),
+        }
+    }
+}
+
+/// Returns the constants of all risk measures that have some.
+fn risk_constants() -> BTreeMap<String, BTreeMap<String, String>> {
+    let with_constants = RISKS.iter().filter(|row| !row.parameters.is_empty());
+    with_constants
+        .map(|row| {
+            let constants = row.parameters.iter().filter_map(|parameter| {
+                parameter.default().map(|constant| (parameter.name.to_owned(), constant.to_string()))
+            });
+            (row.doc.name.to_owned(), constants.collect())
+        })
+        .collect()
+}
