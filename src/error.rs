@@ -67,7 +67,7 @@ impl Code {
             "other_columns",
             "the columns of a file are not those of the policy, of the earlier release or of the other files",
         ),
-        (Code::EmptyInput, "empty_input", "the input has no rows"),
+        (Code::EmptyInput, "empty_input", "the input has no rows, or its folder no files"),
         (Code::DamagedFile, "damaged_file", "a file is damaged"),
         (Code::NoSpace, "no_space", "the disk or the quota is full"),
         (Code::OutOfMemory, "out_of_memory", "the memory limit does not suffice"),

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::measure::RISKS;
 use crate::model::MODELS;
 use crate::release::publish::record::{
-    ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions, RegionsRecord,
+    ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions, RegionsRecord, Statement,
 };
 use crate::role::Role;
 
@@ -46,45 +46,72 @@ impl Explain {
 fn page(out: &str, record: &PublicRecord) -> String {
     let people = if record.individuals.is_some() { "people" } else { "rows" };
     let mut page = format!("# What `{out}` shows, and what it does not\n\n");
+    let counted = match record.individuals {
+        Some(individuals) => {
+            format!("{} of {}", rows(record.rows()), plural(individuals, "person", "people"))
+        }
+        None => format!("{}, each of which counts as a person,", rows(record.rows())),
+    };
     page += &format!(
-        "{} in {} of rows that look the same ({}), made by {}.\n",
-        match record.individuals {
-            Some(individuals) =>
-                format!("{} of {}", rows(record.rows()), plural(individuals, "person", "people")),
-            None => format!("{}, each counted as a person", rows(record.rows())),
-        },
+        "The release holds {counted} in {}. A *group* is all rows that look the same in the columns that an attacker may know, \
+         the quasi-identifiers: {}.\n\n",
         plural(record.classes, "group", "groups"),
         record.recoding.columns().join(", "),
-        record.tool,
     );
+    if let Some(day) = record.stated.as_ref().and_then(|stated| stated.released_on.as_ref()) {
+        page += &format!("- Released on {day}, as the publisher states.\n");
+    }
+    page += &format!("- Made by {}", record.tool);
+    page += &match &record.stated {
+        Some(Statement { method, objective, .. }) => {
+            format!(" with the method `{method}`, which keeps the loss `{objective}` small.\n")
+        }
+        None => ".\n".to_owned(),
+    };
     page += "\n## What is promised\n\n";
     record.models.iter().for_each(|model| page += &promise(model, people));
+    if let Some(stated) = &record.stated {
+        page += &assertions(stated, people);
+    }
     page += "\n## What was done to each column\n\n| column | role | what it shows |\n|---|---|---|\n";
     for column in record.columns() {
         page +=
             &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, &record.recoding));
     }
-    page += "\nColumns of the input that are not listed were left out.\n\n## What an attacker can learn\n\n";
+    page += "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
+             suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n";
+    page += &left_out(record.stated.as_ref());
     page += &format!(
-        "Somebody who knows all quasi-identifiers of a person finds a group of rows; every group has the size that is promised above. \
-         Measured on the {}:\n\n",
-        record.counted_in
+        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person finds that person's group, and \
+         cannot tell which of its {people} it is. Measured in {people}:\n\n"
     );
     for row in RISKS {
         if let Some(value) = record.risk.get(row.doc.name) {
             let value = if row.is_share { percent(*value) } else { format!("{value:.0}") };
-            page += &format!("- {value}: {}\n", row.doc.summary);
+            let constants = row.parameters.iter().filter_map(|parameter| {
+                parameter.default().map(|constant| format!(", {} = {constant}", parameter.name))
+            });
+            page += &format!("- {value}: {}{}\n", in_groups(row.doc.summary), constants.collect::<String>());
         }
     }
-    page += &format!(
-        "- {} of {} {people} are unique together with the columns that are released as they are: who knows those as well finds them\n",
-        grouped(record.unique.count),
-        grouped(record.unique.of)
-    );
-    for one in record.homogeneous.iter().filter(|one| one.classes > 0) {
+    let as_is: Vec<String> = record
+        .columns()
+        .filter(|column| column.role != Role::Quasi.word())
+        .map(|column| cell(&column.name))
+        .collect();
+    if !as_is.is_empty() {
         page += &format!(
-            "- in {} all {people} share one value of {}: it is known of {} {people} as soon as their group is found\n",
-            plural(one.classes, "group", "groups"),
+            "- {} of {} {people} are unique if the attacker also knows {}, where a missing value counts as a value\n",
+            grouped(record.unique.count),
+            grouped(record.unique.of),
+            as_is.join(", "),
+        );
+    }
+    for one in record.homogeneous.iter().filter(|one| one.classes > 0) {
+        let (share, found) = if one.classes == 1 { ("shares", "its") } else { ("share", "their") };
+        page += &format!(
+            "- {} {share} one value of {}: it is known of {} {people} as soon as {found} group is found\n",
+            plural(one.classes, "whole group", "whole groups"),
             cell(&one.column),
             grouped(one.individuals)
         );
@@ -92,8 +119,8 @@ fn page(out: &str, record: &PublicRecord) -> String {
     page + NOT_PROMISED
         + &format!(
             "\n## What this page does not check\n\nIt repeats the record. `kanon verify {out}` checks the released rows against it, and with \
-         `--input` every row against the input. Whether the roles are right, and whether a column calls itself insensitive that others \
-         know, no program can check.\n"
+         `--input` every row against the input. No program can check whether the roles are right: whether others know a column \
+         that is called sensitive or insensitive here.\n"
         )
 }
 
@@ -107,18 +134,71 @@ const NOT_PROMISED: &str = "
 - That a law is satisfied. Somebody with legal responsibility decides that.
 ";
 
+/// Returns a summary in the words of the page.
+fn in_groups(summary: &str) -> String {
+    let words = [("classes", "groups"), ("class", "group"), ("individuals", "people")];
+    words.iter().fold(summary.to_owned(), |text, (word, ours)| text.replace(word, ours))
+}
+
 /// Returns a model's promise as a line of a list.
 fn promise(model: &ModelRecord, people: &str) -> String {
     let summary = MODELS.iter().find(|row| row.doc.name == model.model).map_or("", |row| row.doc.summary);
+    let summary = summary.replace("individuals", people);
     let of = model.sensitive.as_ref().map(|column| format!(" of {}", cell(column))).unwrap_or_default();
     let than =
         model.compared_with.as_ref().map(|with| format!(", compared with the {with}")).unwrap_or_default();
     format!(
-        "- `{}`{of}: {summary}, counted in {people}. Required: {}; the worst group reaches {}{than}.\n",
+        "- `{}`{of}: {}. Required: {}; the worst group reaches {}{than}.\n",
         model.model,
+        in_groups(&summary),
         reached(model.required),
         reached(model.reached)
     )
+}
+
+/// Returns what the publisher asserts, as lines of a list.
+fn assertions(stated: &Statement, people: &str) -> String {
+    let columns = |names: &[String]| names.iter().map(|name| cell(name)).collect::<Vec<_>>().join(", ");
+    let limit = stated.suppression_limit.parse().map_or_else(|_| stated.suppression_limit.clone(), percent);
+    let mut lines =
+        format!("- At most {limit} of the {people} were left out because no group could hold them.\n");
+    if stated.rows_are_individuals {
+        lines += "- The publisher asserts that each row is another person. Where that is wrong, nothing above holds.\n";
+    }
+    if !stated.accept_homogeneity.is_empty() {
+        lines += &format!(
+            "- The publisher accepts that all {people} of a group may share one value of {}.\n",
+            columns(&stated.accept_homogeneity)
+        );
+    }
+    if !stated.allow_unique.is_empty() {
+        lines += &format!(
+            "- The publisher releases {} as it is although few {people} share its values, because no outsider knows them.\n",
+            columns(&stated.allow_unique)
+        );
+    }
+    lines
+}
+
+/// Returns which columns of the input are not in the release.
+fn left_out(stated: Option<&Statement>) -> String {
+    let Some(stated) = stated else {
+        return "Columns of the input that are not listed were left out.\n".to_owned();
+    };
+    let mut text = String::new();
+    for (role, of_role) in &stated.left_out {
+        let names = of_role.names.as_ref().map(|names| {
+            let names: Vec<String> = names.iter().map(|name| cell(name)).collect();
+            format!(": {}", names.join(", "))
+        });
+        let role = if role == "others" { "without a role" } else { &format!("with the role {role}") };
+        let columns = plural(of_role.columns as u64, "column", "columns");
+        text += &format!("- {columns} {role}{}\n", names.unwrap_or_default());
+    }
+    match text.as_str() {
+        "" => "No column of the input was left out.\n".to_owned(),
+        _ => format!("Left out of the release:\n\n{text}"),
+    }
 }
 
 /// Returns what a column shows.
@@ -126,7 +206,7 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
     let since =
         column.days_since.as_ref().map(|other| format!("days since {}; ", cell(other))).unwrap_or_default();
     if column.role != Role::Quasi.word() {
-        return since + "as it is";
+        return since + "every value as it is";
     }
     let shows = match recoding {
         RecodingRecord::Levels(levels) => match levels.iter().find(|level| level.column == column.name) {
@@ -139,20 +219,32 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
 }
 
 fn of_level(level: &LevelRecord) -> String {
-    let LevelRecord { column, level: at, of, .. } = level;
+    let LevelRecord { column, level: at, of, by } = level;
     let text = level_text(level);
     let text = text.strip_prefix(column.as_str()).unwrap_or(&text).trim();
-    match at {
-        0 => format!("{text}: every value (level 0 of {of})"),
-        _ => format!("{text}, in every row (level {at} of {of})"),
-    }
+    let (name, argument) = by.parts().into_iter().next().unwrap_or_default();
+    let is_last = by.options.get("side").is_some_and(|side| side == "right");
+    let side = if is_last { "last" } else { "first" };
+    let shows = match name {
+        "as_is" => return "every value as it is".to_owned(),
+        "suppress" => return "nothing: all values are suppressed".to_owned(),
+        "date" => format!("the first day of the {argument} (`{text}`)"),
+        "period" => format!("the name of the {argument} (`{text}`)"),
+        "prefix" => format!("the {side} characters, `*` for the others (`{text}`)"),
+        "range" | "bands" => format!("an interval (`{text}`)"),
+        "floor" => format!("the lower end of an interval (`{text}`)"),
+        "clip" => format!("every value, but those beyond a bound are joined (`{text}`)"),
+        _ if by.is_of_merge() && *at == 0 => "every value that many hold; the others are joined".to_owned(),
+        _ => format!("a label of its hierarchy (`{text}`)"),
+    };
+    shows + &format!(": level {at} of {of}, in every row")
 }
 
 fn of_region(name: &str, regions: &RegionsRecord) -> String {
     let region = regions.columns.iter().find(|region| region.column == name);
     match region.map(|region| region.shows) {
-        Some(Regions::Intervals) => "an interval of its own in each group, or `*` for anything",
-        Some(Regions::Labels) => "a value, a set of values or a label in each group, or `*` for anything",
+        Some(Regions::Intervals) => "in each group a value or an interval of its own, or `*`",
+        Some(Regions::Labels) => "in each group a value, a set of values or a label of its hierarchy, or `*`",
         None => "unknown",
     }
     .to_owned()

@@ -20,7 +20,7 @@ use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
 use crate::release::publish::record::{
-    FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord, RegionsRecord,
+    ColumnRecord, FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord, RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
@@ -110,7 +110,18 @@ impl Release {
         let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
         let lost = lost_text(chosen);
         let chosen = match chosen {
-            RecodingRecord::Levels(levels) => levels.iter().map(level_text).collect::<Vec<_>>().join(" | "),
+            RecodingRecord::Levels(levels) => {
+                let is_text = |name: &str| private.input_kinds.get(name).is_some_and(|kind| kind == "text");
+                let text = |level: &LevelRecord| {
+                    let is_now_text =
+                        |column: &&ColumnRecord| column.name == level.column && column.data_type == "Utf8";
+                    let changes = level.level == 0
+                        && !is_text(&level.column)
+                        && public.columns().any(|column| is_now_text(&column));
+                    level_text(level) + if changes { " (as text)" } else { "" }
+                };
+                levels.iter().map(text).collect::<Vec<_>>().join(" | ")
+            }
             RecodingRecord::Regions(regions) => regions_text(regions),
         };
         let models: Vec<String> = public

@@ -1,6 +1,7 @@
 //! `kanon verify`: checks that a folder is the release that its record describes.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -10,14 +11,15 @@ use super::numbers::{homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{level_text, regions_text, risk};
 use super::source::PolicyFile;
 use crate::engine::Run;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
 use crate::input::Input;
 use crate::model::Quantity;
 use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
-use crate::release::publish::record::{PublicRecord, RecodingRecord};
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use crate::release::publish::statement::may_be_policy_of;
 use crate::release::publish::write::CREATED_BY;
 
 /// Verify a release: its record, files and rows; with --input, compare it with the input.
@@ -30,7 +32,8 @@ Examples:
 
 Without --input, only the released rows are checked. With it, every row must come from the input, recoded as
 the policy says and in a class that satisfies the models. The policy is read from the private record beside the
-release unless --policy names it.
+release unless --policy names it; without either, the one policy file beside the release or in the current folder that
+fits the public record is taken.
 
 Every file must be what kanon writes for its rows, to the byte. Where an earlier version wrote other
 bytes, the command says so (`with_bytes` in JSON).")]
@@ -47,7 +50,12 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        let found = match (&self.policy, &self.input) {
+            (None, Some(_)) => policy_beside(&self.out)?,
+            _ => None,
+        };
+        let path = self.policy.as_deref().or(found.as_deref());
+        let policy = path.map(PolicyFile::open).transpose()?;
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
         run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
@@ -59,6 +67,9 @@ impl Verify {
             plural(public.classes, "class", "classes"),
             plural(public.files().count() as u64, "file", "files"),
         );
+        if let Some(found) = &found {
+            text += &format!("policy    {}; the private record is not beside the release\n", found.display());
+        }
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &unique_lines(on_quasi, &checked.unique, individuals);
@@ -108,6 +119,43 @@ impl Verify {
             "models": public.models,
         });
         Ok(Done { text, json, holds: true })
+    }
+}
+
+/// Returns the policy file beside a release, or in the current folder, that may have made it, if the private record is not there.
+///
+/// # Errors
+/// An unmet error for a damaged record, a policy error if there are several such files.
+fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
+    if !out.exists() {
+        return Ok(None);
+    }
+    let public = PublicRecord::read(out)?;
+    if PrivateRecord::read_for(out, &public)?.is_some() {
+        return Ok(None);
+    }
+    let beside = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut paths = BTreeMap::new();
+    for folder in [Path::new("."), beside] {
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+        for path in files.filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "toml")) {
+            let makes_it = |file: &PolicyFile| may_be_policy_of(&file.spec, &public);
+            if PolicyFile::open(&path).is_ok_and(|file| makes_it(&file)) {
+                let path = path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf);
+                paths.entry(path.canonicalize().unwrap_or_else(|_| path.clone())).or_insert(path);
+            }
+        }
+    }
+    match paths.into_values().collect::<Vec<_>>().as_slice() {
+        [] => Ok(None),
+        [path] => Ok(Some(path.clone())),
+        paths => {
+            let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            Err(Error::policy(format!(
+                "the private record is not beside this release, and several policies may have made it: {}; give one with --policy",
+                names.join(", ")
+            )))
+        }
     }
 }
 

@@ -134,6 +134,11 @@ impl FrequentValues {
         u128::from(self.most_holders) * u128::from(count) >= u128::from(self.all_holders)
     }
 
+    /// Returns whether no value was counted.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.others == 0
+    }
+
     /// Returns the number of values that are listed.
     pub fn listed(&self) -> usize {
         self.listed.len()
@@ -229,7 +234,7 @@ impl Merge {
     /// others. The same values join at each level; a run is named after the ends that it still has.
     ///
     /// # Errors
-    /// An unmet error if the rule makes no such tree, a policy error if no value is left.
+    /// An unmet error if the rule makes no such tree, or if no value is left.
     pub fn follow(&self, earlier: &TextTable, counted: &FrequentValues) -> Result<TextTable> {
         self.check(earlier)
             .map_err(|_| Error::unmet("the tree of the earlier release is none that this rule makes"))?;
@@ -241,7 +246,7 @@ impl Merge {
                 "no value that the earlier release lists is held by {} or more; release without --recoding",
                 counted.least_holders
             );
-            return Err(Error::policy(why));
+            return Err(Error::unmet(why));
         }
         let has_others = counted.others > 0 || kept.len() < listed.len();
         Ok(self.labelled_again(&kept, has_others))

@@ -50,7 +50,28 @@ impl fmt::Debug for Value {
 
 /// Creates the error for a column type that no feature handles.
 pub fn unsupported(data_type: &DataType, wanted: &str) -> Error {
-    Error::data(format!("values of type {data_type} cannot be used here; expected {wanted}"))
+    let cast = match wanted {
+        _ if !data_type.is_string() => "",
+        "dates or timestamps" => "; in SQL: to_date(x), or to_date(x, '%d.%m.%Y')",
+        _ => "; in SQL: CAST(x AS INT), CAST(x AS DOUBLE)",
+    };
+    let found = if data_type.is_string() { "text".to_owned() } else { data_type.to_string() };
+    Error::data(format!("values of type {found} cannot be used here; expected {wanted}{cast}"))
+}
+
+/// Returns the kind of a type's values: types of one kind have the same labels.
+pub fn kind_of(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Boolean => "boolean",
+        DataType::Date32 => "date",
+        DataType::Timestamp(..) | DataType::Date64 => "timestamp",
+        DataType::Dictionary(_, values) => kind_of(values),
+        text if text.is_string() => "text",
+        integer if integer.is_integer() => "integer",
+        number if number.is_numeric() => "number",
+        nested if nested.is_nested() => "list or struct",
+        _ => "another type",
+    }
 }
 
 /// Returns whether values of this type can be quasi-identifiers: integers, floats, decimals, text

@@ -156,7 +156,7 @@ impl Input {
         let formats: Vec<Format> = paths.iter().map(|p| format_of(p)).collect::<Result<_>>()?;
         let format = *formats.first().ok_or_else(|| {
             let why = format!("input `{argument}`: no file found; expected files that end in {}", ends());
-            Error::data(why)
+            Error::data(why).coded(Code::EmptyInput)
         })?;
         if let Some(other) = formats.iter().find(|other| **other != format) {
             return Err(Error::data(format!(

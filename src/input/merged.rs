@@ -12,7 +12,7 @@ use futures::StreamExt;
 use crate::class::{Budget, Held};
 use crate::engine::functions::counted as counted_of;
 use crate::engine::{Context, PoolBudget, column};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::generalize::Value;
 use crate::generalize::merge::FrequentValues;
 use crate::model::least_holders;
@@ -57,6 +57,9 @@ pub(crate) async fn resolve(
         };
         let (values, bytes) = frequent_values(&column_to_merge, counted, stop).await?;
         held.push(bytes);
+        if values.is_empty() && !has_rows(counted.table).await? {
+            return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
+        }
         let tree = match files.tree(name)? {
             Some(earlier) => merge.follow(&earlier, &values),
             None => merge.tree(&values),
@@ -68,6 +71,11 @@ pub(crate) async fn resolve(
     }
     with_trees.trees.extend(trees);
     spec.resolve(schema, &with_trees)
+}
+
+async fn has_rows(table: &DataFrame) -> Result<bool> {
+    let first = table.clone().limit(0, Some(1)).context(DOING)?;
+    Ok(first.count().await.context(DOING)? > 0)
 }
 
 /// A column whose values are counted.

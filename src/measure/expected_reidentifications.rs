@@ -27,7 +27,7 @@ pub const ROW: RiskRow =
 
 const DOC: &Doc = &Doc {
     name: "expected_reidentifications",
-    summary: "expected correct matches when the whole table is linked: number of classes",
+    summary: "expected number of correct matches when the whole table is linked",
     parameters: "",
     example: "expected_reidentifications(age, sex, zip)",
     paper: Some(papers::DANKAR_EL_EMAM_2010),

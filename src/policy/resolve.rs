@@ -9,7 +9,7 @@ use super::required::Required;
 use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Result, nearest};
-use crate::generalize::value::is_supported;
+use crate::generalize::value::{is_supported, kind_of};
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::shows_regions;
 use crate::model::{Class, Counted, Distribution, Needs, Requirement, ValueCount};
@@ -97,9 +97,25 @@ impl PolicySpec {
         one_name_each(schema)?;
         let names: HashSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
         match self.columns.iter().find(|column| !names.contains(&column.name)) {
-            None => Ok(()),
+            None => self.check_kinds(schema),
             Some(column) => Err(no_column(schema, &column.name).at(column.path())),
         }
+    }
+
+    /// Checks that columns hold what they held in the earlier release whose recoding is applied.
+    fn check_kinds(&self, schema: &Schema) -> Result<()> {
+        for field in schema.fields() {
+            let found = kind_of(field.data_type());
+            if let Some(earlier) = self.kinds.get(field.name()).filter(|earlier| *earlier != found) {
+                let why = format!(
+                    "the column holds values of the type {found}, and of the type {earlier} in the earlier release; load it as it was, \
+                     or make a new release with --policy"
+                );
+                let place = join("columns", field.name());
+                return Err(Error::policy(why).at(place).coded(Code::OtherColumns));
+            }
+        }
+        Ok(())
     }
 
     fn check_roles_are_complete(&self, schema: &Schema) -> Result<()> {
@@ -173,7 +189,10 @@ impl PolicySpec {
     }
 
     /// Makes the models with their columns.
-    fn requirements(&self) -> Result<Vec<Requirement>> {
+    ///
+    /// # Errors
+    /// A policy error that names the requirement.
+    pub fn requirements(&self) -> Result<Vec<Requirement>> {
         let mut requirements: Vec<Requirement> = Vec::new();
         for required in &self.required {
             let model = required.make()?;

@@ -58,6 +58,8 @@ pub struct PolicySpec {
     pub(super) columns: Vec<ColumnSpec>,
     /// `[input]`, or its defaults.
     pub(super) csv: CsvOptions,
+    /// The kinds of values that columns must hold, where an earlier release held them.
+    pub(super) kinds: BTreeMap<String, String>,
 }
 
 /// A column of the policy spec.
@@ -132,6 +134,7 @@ impl PolicySpec {
                 .map(|(name, value)| ColumnSpec::read(name, value))
                 .collect::<Result<_>>()?,
             csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
+            kinds: BTreeMap::new(),
         };
         spec.check_required()?;
         spec.check_individuals()?;
@@ -144,6 +147,18 @@ impl PolicySpec {
     pub fn released_on(mut self, day: Option<String>) -> Self {
         self.output.released_on = day;
         self
+    }
+
+    /// Requires that columns hold these kinds of values, as they did in an earlier release.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: BTreeMap<String, String>) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
+    /// Returns the names of the method and of the objective, and the suppression limit.
+    pub(crate) fn search_and_limit(&self) -> (&str, &'static str, Decimal) {
+        (&self.method.name, self.objective.doc().name, self.suppression_limit)
     }
 
     /// Creates the policy spec of a question without a file: these quasi-identifiers as they are,
@@ -179,6 +194,7 @@ impl PolicySpec {
             accept_homogeneity: Vec::new(),
             columns,
             csv: CsvOptions::default(),
+            kinds: BTreeMap::new(),
         };
         spec.check_required()?;
         Ok(spec)

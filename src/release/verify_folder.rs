@@ -27,7 +27,7 @@ use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
 use crate::release::publish::make_record::{column_records, recoding_record};
 use crate::release::publish::record::{
-    FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, Statement, compared_with, models_text,
+    FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, compared_with, models_text,
     parameters_text,
 };
 use crate::release::publish::write::{self, Part};
@@ -110,6 +110,7 @@ pub async fn check_release(
     } else {
         check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
     }
+    public.stated.iter().try_for_each(|stated| stated.check(&public))?;
     Ok(Checked { public, verified, unique, with_input: input.is_some(), with_bytes })
 }
 
@@ -215,13 +216,6 @@ async fn against(
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
     check_columns(policy, public, &schema, &shown)?;
-    if public
-        .stated
-        .as_ref()
-        .is_some_and(|stated| *stated != Statement::of(policy, stated.released_on.clone()))
-    {
-        return Err(refused("the record's statement is not that of the policy"));
-    }
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
     }
@@ -236,6 +230,9 @@ async fn against(
         _ => error,
     })?;
     let unique = rows.unique_together().await?;
+    if public.stated.as_ref().is_some_and(|stated| !stated.is_of(policy)) {
+        return Err(refused("the record's statement is not that of the policy"));
+    }
     let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
     order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
     Ok((verified, unique, with_bytes))

@@ -344,6 +344,9 @@ pub struct PrivateRecord {
     pub files: Vec<InputRecord>,
     /// The key of the input files' digests.
     pub digest_key: String,
+    /// The kind of the values of each column that is released or counted; earlier versions did not record it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub input_kinds: BTreeMap<String, String>,
     /// The rows of the input.
     pub input_rows: u64,
     /// The distinct individuals of the input, where they are counted.
@@ -358,14 +361,12 @@ pub struct PrivateRecord {
     pub suppression_limit: u64,
     /// The risk measures of the input before recoding, but after clips and merges have joined values.
     pub risk_before: BTreeMap<String, f64>,
-    /// The models that compare the classes with the whole input, with what they reached; the public record says what the
-    /// released rows show.
+    /// The models that compare the classes with the whole input, with what they reached among all its rows.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub compared_with_input: Vec<ModelRecord>,
     /// The findings about the columns released as they are.
     pub as_is: Vec<AsIsColumn>,
-    /// For a recoding that is no levels, what each combination of the input's quasi-identifiers shows: a Parquet file in
-    /// base64, as [`assignment`](crate::verify) describes it.
+    /// For regions, what each combination of the input's quasi-identifiers shows: a Parquet file in base64.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<String>,
     /// The search.

@@ -12,8 +12,8 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
 use crate::method::{AUTO, METHODS};
-use crate::policy::{Policy, parse_day};
-use crate::release::publish::record::PublicRecord;
+use crate::policy::{Policy, PolicySpec, parse_day};
+use crate::release::publish::record::{ModelRecord, PublicRecord, models_text};
 use crate::role::Role;
 
 /// The role word of columns without a line in the policy.
@@ -85,6 +85,18 @@ impl Statement {
         }
     }
 
+    /// Returns whether the policy states this; the day is the publisher's.
+    pub(crate) fn is_of(&self, policy: &Policy) -> bool {
+        *self == Self::of(policy, self.released_on.clone())
+    }
+
+    /// Returns whether a policy that is not resolved may state this.
+    fn may_be_of(&self, spec: &PolicySpec) -> bool {
+        let (method, objective, limit) = spec.search_and_limit();
+        (self.method.as_str(), self.objective.as_str(), self.suppression_limit.as_str())
+            == (method, objective, limit.to_string().as_str())
+    }
+
     /// Checks that kanon could have written this statement into the record.
     ///
     /// # Errors
@@ -137,6 +149,22 @@ impl Statement {
             ))),
         }
     }
+}
+
+/// Returns whether a release may have been made by this policy: it has the columns and their roles, the models, the method and the
+/// limit.
+pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
+    let released = spec.columns().iter().filter(|column| column.role().is_released());
+    let columns: BTreeSet<(&str, &str)> =
+        released.map(|column| (column.name(), column.role().word())).collect();
+    let recorded = record.columns().map(|column| (column.name.as_str(), column.role.as_str()));
+    let models = record.models.iter().map(ModelRecord::requirement).collect::<Result<Vec<_>>>();
+    let same_models = models.is_ok_and(|recorded| {
+        spec.requirements().is_ok_and(|required| models_text(&required) == models_text(&recorded))
+    });
+    columns == recorded.collect()
+        && same_models
+        && record.stated.as_ref().is_none_or(|stated| stated.may_be_of(spec))
 }
 
 /// Returns the constants of all risk measures that have some.
