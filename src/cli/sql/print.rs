@@ -10,16 +10,15 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
 use datafusion::arrow::json::writer::{JsonFormat, Writer as JsonWriter, WriterBuilder as JsonBuilder};
-use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
-use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use futures::StreamExt;
 
 use super::Output;
+use super::draw;
 use super::errors::StageResult;
 use super::own_names::short;
-use crate::cli::{numbers, without_controls};
+use crate::cli::numbers;
 use crate::error::{Error, Result, of_file};
 
 /// The memory of a drawn table as a multiple of its columns' memory.
@@ -74,28 +73,36 @@ impl Write for &Pipe {
     }
 }
 
+/// How results are printed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    pub(super) output: Output,
+    /// The most rows of a table.
+    pub(super) most: usize,
+    /// The width of the terminal on which a table is shown; `None` elsewhere.
+    pub(super) width: Option<usize>,
+}
+
 /// The printer of a result.
 enum Printer<'a> {
     Csv(Box<CsvWriter<&'a Pipe>>),
     Json(JsonWriter<&'a Pipe, RowALine>),
-    Table { held: Vec<RecordBatch>, memory: MemoryReservation, most: usize },
+    Table { held: Vec<RecordBatch>, memory: MemoryReservation, layout: Layout },
 }
 
-/// Prints the rows of a query, as a table only the first `most`; `doing` names the operation in
-/// errors.
+/// Prints the rows of a query; `doing` names the operation in errors.
 ///
 /// # Errors
 /// Those of the query, and those of writing; a closed pipe is none.
 pub(super) async fn print(
     mut rows: SendableRecordBatchStream,
-    output: Output,
-    most: usize,
+    layout: Layout,
     pool: &Arc<dyn MemoryPool>,
     pipe: &Pipe,
     doing: &str,
 ) -> Result<()> {
     let schema = short(&rows.schema());
-    let mut printer = match output {
+    let mut printer = match layout.output {
         Output::Csv => {
             plain_columns(&schema)?;
             Printer::Csv(Box::new(CsvBuilder::new().with_header(true).build(pipe)))
@@ -106,7 +113,7 @@ pub(super) async fn print(
         }
         Output::Table => {
             let memory = MemoryConsumer::new("result").register(pool);
-            Printer::Table { held: Vec::new(), memory, most }
+            Printer::Table { held: Vec::new(), memory, layout }
         }
     };
     let mut count = 0;
@@ -137,8 +144,8 @@ impl Printer<'_> {
         match self {
             Self::Csv(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
             Self::Json(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
-            Self::Table { held, memory, most } => {
-                let shown = batch.slice(0, batch.num_rows().min(*most - held_rows(held)));
+            Self::Table { held, memory, layout } => {
+                let shown = batch.slice(0, batch.num_rows().min(layout.most - held_rows(held)));
                 if shown.num_rows() > 0 {
                     let room = shown.get_array_memory_size().saturating_mul(DRAWN);
                     memory.try_grow(room).map_err(|_| {
@@ -162,21 +169,22 @@ impl Printer<'_> {
             }
             Self::Csv(_) => Ok(()),
             Self::Json(mut writer) => writer.finish().map_err(|error| unwritable(&error)),
-            Self::Table { mut held, memory: _memory, .. } => {
+            Self::Table { mut held, memory: _memory, layout } => {
                 let shown = held_rows(&held);
                 if held.is_empty() {
                     held.push(RecordBatch::new_empty(Arc::clone(schema)));
                 }
-                let options = DEFAULT_FORMAT_OPTIONS.with_null("NULL");
-                let drawn = pretty_format_batches_with_options(&held, &options);
-                let drawn = drawn.map_err(|error| unwritable(&error))?;
+                let (drawn, is_cut) = draw::table(&held, layout.width).map_err(|error| unwritable(&error))?;
                 let counted = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
                 let more = match count - shown {
                     0 => String::new(),
                     _ => format!("; the first {shown} are shown"),
                 };
-                let drawn = without_controls(&drawn.to_string());
                 let _ = writeln!(pipe, "{drawn}\n({counted}{more})");
+                if is_cut {
+                    let _ =
+                        writeln!(pipe, r"cells are cut to the width of the terminal; \x shows them whole");
+                }
                 Ok(())
             }
         }

@@ -1,10 +1,11 @@
 //! The shell: one session that runs statements one after the other, and backslash commands.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use console::Term;
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
 use datafusion::config::ExtensionOptions;
@@ -23,7 +24,7 @@ use tokio::runtime::Runtime;
 use super::Output;
 use super::errors::StageResult;
 use super::files::Files;
-use super::print::{Pipe, print};
+use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
@@ -224,11 +225,7 @@ impl Shell {
             None => notify(if self.prompt { "done\n" } else { "" }),
             Some(rows) => {
                 let pool = &self.session.runtime_env().memory_pool;
-                let most = match self.prompt && std::io::stdout().is_terminal() {
-                    true => SHOWN_ON_TERMINAL,
-                    false => usize::MAX,
-                };
-                print(rows, self.output, most, pool, &self.pipe, &doing).await?;
+                print(rows, self.layout(), pool, &self.pipe, &doing).await?;
             }
         }
         if promises {
@@ -242,6 +239,13 @@ impl Shell {
             notify(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
         }
         Ok(())
+    }
+
+    fn layout(&self) -> Layout {
+        let stdout = Term::stdout();
+        let most = if self.prompt && stdout.is_term() { SHOWN_ON_TERMINAL } else { usize::MAX };
+        let width = stdout.size_checked().map(|(_, columns)| usize::from(columns));
+        Layout { output: self.output, most, width }
     }
 
     fn is_free(&self, name: &TableReference, may_be_there: bool) -> Result<()> {
