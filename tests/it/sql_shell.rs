@@ -130,6 +130,36 @@ fn statements_come_from_words_files_and_standard_input() {
 }
 
 #[test]
+fn tables_are_expanded() {
+    let place = place();
+    let rows = "SELECT age, 'x' AS \"a name\" FROM 'scores.csv' WHERE age > '50' ORDER BY age";
+    let block = |number: i32, age: &str| {
+        let head = format!("-[ RECORD {number} ]");
+        format!("{head:-<40}\nage    | {age}\na name | x\n")
+    };
+    let expanded = [block(1, "52"), block(2, "73"), "(2 rows)\n".to_owned()].concat();
+    let text = format!("\\x\n{rows};\nSELECT 1 AS a WHERE false;\n\\x\nSELECT 1 AS a;");
+    let ran = place.run_on("sql", None, &text);
+    let table = "+---+\n| a |\n+---+\n| 1 |\n+---+\n(1 row)\n";
+    assert_eq!((ran.code, ran.out), (0, format!("{expanded}(0 rows)\n{table}")));
+    assert_eq!(ran.err, "expanded is on\nexpanded is off\n");
+    // Of tables only; the switch stays.
+    let ran =
+        place.run_on("sql --output csv -c \\x -c", Some(&format!("SELECT 1 AS a;\n\\o table\n{rows}")), "");
+    assert_eq!((ran.code, ran.out), (0, format!("a\n1\n{expanded}")));
+    let ran = place.run_on("sql -c \\x -c", Some("SELECT value FROM range(20000) ORDER BY value"), "");
+    assert!(ran.out.ends_with("-\nvalue | 19999\n(20,000 rows)\n"), "{}", ran.err);
+    assert!(ran.out.contains("\n-[ RECORD 9000 ]-"));
+}
+
+/// In a pipe, no cell is cut.
+#[test]
+fn a_wide_table_is_whole_in_a_pipe() {
+    let wide = ask(&place(), "", "SELECT repeat('ab', 500) AS a, repeat('cd', 500) AS b").exit(0).out;
+    assert!(wide.contains(&"ab".repeat(500)) && wide.contains(&"cd".repeat(500)) && !wide.contains('…'));
+}
+
+#[test]
 fn the_first_error_ends_it() {
     let place = place();
     // Nothing of a text runs whose form is wrong; what ran before an error stays.
@@ -143,7 +173,7 @@ fn the_first_error_ends_it() {
     place.write("wrong.sql", "SELECT 1 +;");
     place.run("sql -f wrong.sql").exit(2).says("kanon: wrong.sql: sql parser error");
     place.run("sql -f nothing.sql").exit(3).says("nothing.sql: there is no such file");
-    place.run_on("sql", None, "\\x\n").exit(2).says("unknown command `\\x`; expected \\d");
+    place.run_on("sql", None, "\\y\n").exit(2).says("unknown command `\\y`; expected \\d");
     place.run_on("sql", None, "\\o xml\n").exit(2).says("unknown command `\\o xml`");
     let error = ask(&place, "--format json", "SELECT x").exit(2).err;
     assert!(serde_json::from_str::<Value>(&error).unwrap()["error"].is_string(), "{error}");
@@ -225,6 +255,9 @@ fn tables_and_columns_are_listed() {
         list("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b;\n\\d"),
         "table_schema,table_name,table_type\npublic,t,BASE TABLE\npublic,v,VIEW\n"
     );
+    let ran = place.run_on("sql", None, "CREATE TABLE t AS SELECT 1 AS a;\n\\d");
+    assert!(ran.code == 0 && ran.out.contains("| public       | t          | BASE TABLE |"), "{ran:?}");
+    ran.says("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'");
     let columns = "column_name,data_type,is_nullable\nmarital_status,Utf8View,YES\nwas_married,Utf8View,YES\n\
                    any,Utf8View,YES\n";
     assert_eq!(list("\\d marital.csv"), columns);

@@ -1,4 +1,4 @@
-//! Draws results for people: tables, cut to the width of a terminal.
+//! Draws results for people: tables, cut to the width of a terminal, and expanded rows.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use console::{measure_text_width, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 
@@ -16,6 +16,8 @@ use crate::cli::without_controls;
 const LEAST: usize = 6;
 /// The width of the lines and blanks of a column.
 const BESIDE: usize = 3;
+/// The width of the line above an expanded row.
+const RULE: usize = 40;
 
 /// Draws a table with lines. Where it is wider than `width`, its widest columns are cut until it fits or all are narrow.
 /// Returns also whether cells were cut.
@@ -28,6 +30,31 @@ pub(super) fn table(batches: &[RecordBatch], width: Option<usize>) -> Result<(St
     let narrow = lines(&[cut(batches, width)?])?;
     let is_cut = width_of(&narrow) < width_of(&whole);
     Ok((narrow, is_cut))
+}
+
+/// Draws each row as lines `name | value` below a line with its number; the first row is number `first`.
+///
+/// # Errors
+/// When a value has no text.
+pub(super) fn records(batch: &RecordBatch, first: usize) -> Result<String, ArrowError> {
+    let columns = texts(std::slice::from_ref(batch))?;
+    let names = || columns.iter().filter_map(|texts| texts.first());
+    let widest = names().map(|name| measure_text_width(name)).max().unwrap_or(0);
+    let mut drawn = String::new();
+    for row in 0..batch.num_rows() {
+        let head = format!("-[ RECORD {} ]", first + row);
+        drawn += &format!("{head:-<RULE$}\n");
+        for (name, texts) in names().zip(&columns) {
+            let mut name = name.as_str();
+            // An empty text has no line.
+            let text = texts.get(row + 1).filter(|text| !text.is_empty()).map_or("\n", String::as_str);
+            for line in text.lines() {
+                drawn += &format!("{} | {line}\n", pad_str(name, widest, Alignment::Left, None));
+                name = "";
+            }
+        }
+    }
+    Ok(drawn)
 }
 
 fn lines(batches: &[RecordBatch]) -> Result<String, ArrowError> {
@@ -128,6 +155,25 @@ mod tests {
         let (narrow, is_cut) = table(&[batch(), batch()], Some(1)).unwrap();
         assert!(is_cut && narrow.contains("| forty… | 日本…  |"), "{narrow}");
         assert_eq!(narrow.lines().count(), 10, "{narrow}");
+    }
+
+    #[test]
+    fn expanded_rows_are_blocks() {
+        assert_eq!(
+            records(&batch(), 41).unwrap(),
+            "-[ RECORD 41 ]--------------------------\n\
+             n               | 1\n\
+             text            | forty-two and more\n\
+             the last column | 日本語日本語\n\
+             -[ RECORD 42 ]--------------------------\n\
+             n               | NULL\n\
+             text            | two\n\
+            \x20               | lines of text\n\
+             the last column | x y\n"
+        );
+        let empty: ArrayRef = Arc::new(StringArray::from(vec![""]));
+        let drawn = records(&RecordBatch::try_from_iter([("名", empty)]).unwrap(), 1).unwrap();
+        assert!(drawn.ends_with("-\n名 | \n"), "{drawn}");
     }
 
     #[test]

@@ -77,6 +77,8 @@ impl Write for &Pipe {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub(super) output: Output,
+    /// Whether a table is drawn row by row, each as a block of names and values.
+    pub(super) is_expanded: bool,
     /// The most rows of a table.
     pub(super) most: usize,
     /// The width of the terminal on which a table is shown; `None` elsewhere.
@@ -87,6 +89,7 @@ pub(super) struct Layout {
 enum Printer<'a> {
     Csv(Box<CsvWriter<&'a Pipe>>),
     Json(JsonWriter<&'a Pipe, RowALine>),
+    Expanded { shown: usize, most: usize, pipe: &'a Pipe },
     Table { held: Vec<RecordBatch>, memory: MemoryReservation, layout: Layout },
 }
 
@@ -111,6 +114,7 @@ pub(super) async fn print(
             distinct_names(&schema)?;
             Printer::Json(JsonBuilder::new().with_explicit_nulls(true).build(pipe))
         }
+        Output::Table if layout.is_expanded => Printer::Expanded { shown: 0, most: layout.most, pipe },
         Output::Table => {
             let memory = MemoryConsumer::new("result").register(pool);
             Printer::Table { held: Vec::new(), memory, layout }
@@ -144,6 +148,14 @@ impl Printer<'_> {
         match self {
             Self::Csv(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
             Self::Json(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
+            Self::Expanded { shown, most, pipe } => {
+                let rows = batch.slice(0, batch.num_rows().min(*most - *shown));
+                let drawn = draw::records(&rows, *shown + 1).map_err(|error| unwritable(&error))?;
+                // `check` reports write errors.
+                let _ = pipe.write_all(drawn.as_bytes());
+                *shown += rows.num_rows();
+                Ok(())
+            }
             Self::Table { held, memory, layout } => {
                 let shown = batch.slice(0, batch.num_rows().min(layout.most - held_rows(held)));
                 if shown.num_rows() > 0 {
@@ -169,18 +181,17 @@ impl Printer<'_> {
             }
             Self::Csv(_) => Ok(()),
             Self::Json(mut writer) => writer.finish().map_err(|error| unwritable(&error)),
+            Self::Expanded { shown, mut pipe, .. } => {
+                let _ = writeln!(pipe, "{}", counted(count, shown));
+                Ok(())
+            }
             Self::Table { mut held, memory: _memory, layout } => {
                 let shown = held_rows(&held);
                 if held.is_empty() {
                     held.push(RecordBatch::new_empty(Arc::clone(schema)));
                 }
                 let (drawn, is_cut) = draw::table(&held, layout.width).map_err(|error| unwritable(&error))?;
-                let counted = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
-                let more = match count - shown {
-                    0 => String::new(),
-                    _ => format!("; the first {shown} are shown"),
-                };
-                let _ = writeln!(pipe, "{drawn}\n({counted}{more})");
+                let _ = writeln!(pipe, "{drawn}\n{}", counted(count, shown));
                 if is_cut {
                     let _ =
                         writeln!(pipe, r"cells are cut to the width of the terminal; \x shows them whole");
@@ -188,6 +199,15 @@ impl Printer<'_> {
                 Ok(())
             }
         }
+    }
+}
+
+/// Returns the line below a result: its number of rows, and how many are shown.
+fn counted(count: usize, shown: usize) -> String {
+    let rows = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
+    match count - shown {
+        0 => format!("({rows})"),
+        _ => format!("({rows}; the first {shown} are shown)"),
     }
 }
 

@@ -33,8 +33,9 @@ use crate::sql::options::KanonOptions;
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
   \d                  tables
-  \d NAME             columns of a table or file
+  \d NAME             columns of a table or file: \d visits, \d 'visits.parquet'
   \o table|csv|json   output format of results
+  \x                  switch expanded tables on or off: each row as lines of name | value
   \timing             switch the timing of statements on or off
   \? or \h            this help
   \q                  quit
@@ -56,6 +57,7 @@ pub(super) struct Shell {
     threads: usize,
     files: Files,
     output: Output,
+    is_expanded: bool,
     /// Whether statements are typed at a prompt.
     prompt: bool,
     timing: bool,
@@ -132,6 +134,7 @@ impl Shell {
             threads: resources.threads,
             files,
             output,
+            is_expanded: false,
             prompt,
             timing: prompt,
             noted: false,
@@ -245,7 +248,7 @@ impl Shell {
         let stdout = Term::stdout();
         let most = if self.prompt && stdout.is_term() { SHOWN_ON_TERMINAL } else { usize::MAX };
         let width = stdout.size_checked().map(|(_, columns)| usize::from(columns));
-        Layout { output: self.output, most, width }
+        Layout { output: self.output, is_expanded: self.is_expanded, most, width }
     }
 
     fn is_free(&self, name: &TableReference, may_be_there: bool) -> Result<()> {
@@ -278,14 +281,23 @@ impl Shell {
                 self.timing = !self.timing;
                 notify(if self.timing { "timing is on\n" } else { "timing is off\n" });
             }
+            (r"\x", "") => {
+                self.is_expanded = !self.is_expanded;
+                notify(if self.is_expanded { "expanded is on\n" } else { "expanded is off\n" });
+            }
             (r"\o", "table") => self.output = Output::Table,
             (r"\o", "csv") => self.output = Output::Csv,
             (r"\o", "json") => self.output = Output::Json,
-            (r"\d", "") => self.ask(TABLES).await?,
+            (r"\d", "") => {
+                self.ask(TABLES).await?;
+                if self.output == Output::Table {
+                    notify("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'\n");
+                }
+            }
             (r"\d", name) => self.ask(&format!("DESCRIBE {}", quoted(name))).await?,
             _ => {
                 let why = format!(
-                    r"unknown command `{line}`; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
+                    r"unknown command `{line}`; expected \d, \d NAME, \o table|csv|json, \x, \timing, \? or \q"
                 );
                 return Err(Error::policy(why));
             }
