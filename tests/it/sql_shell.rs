@@ -152,6 +152,40 @@ fn tables_are_expanded() {
     assert!(ran.out.contains("\n-[ RECORD 9000 ]-"));
 }
 
+/// The result is the same; names are only a reason to say how the arguments are read.
+#[test]
+fn swapped_arguments_are_noted() {
+    let place = place();
+    let from = "FROM (VALUES ('a', 'x', '1'), ('a', 'x', '2')) AS t(patient_id, diagnosis, zip)";
+    let note = |call: &str| {
+        let ran = ask(&place, "--output csv", &format!("SELECT {call} AS n {from}"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.err
+    };
+    assert_eq!(
+        note("k_anonymity_individuals(zip, diagnosis, CAST(patient_id AS VARCHAR))"),
+        "note: k_anonymity_individuals takes `zip` as the individual and `patient_id` as a quasi-identifier; the order is \
+         k_anonymity_individuals(individual, quasi-identifiers...)\n"
+    );
+    assert_eq!(
+        note("l_diversity_individuals(diagnosis, patient_id, zip) + 1"),
+        "note: l_diversity_individuals takes `diagnosis` as the individual and `patient_id` as the sensitive column; the \
+         order is l_diversity_individuals(individual, sensitive, quasi-identifiers...)\n"
+    );
+    assert!(
+        note("share_at_risk_individuals(0.2, zip, patient_id)")
+            .contains("the order is share_at_risk_individuals(r, ")
+    );
+    for right in [
+        "k_anonymity_individuals(patient_id, zip)",
+        "l_diversity_individuals(patient_id, diagnosis, zip)",
+        "k_anonymity_individuals(diagnosis, zip)",
+        "k_anonymity(patient_id, zip)",
+    ] {
+        assert_eq!(note(right), "", "{right}");
+    }
+}
+
 /// In a pipe, no cell is cut.
 #[test]
 fn a_wide_table_is_whole_in_a_pipe() {

@@ -9,6 +9,7 @@ mod print;
 mod prompt;
 mod script;
 mod shell;
+mod swapped;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;

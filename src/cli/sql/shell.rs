@@ -26,6 +26,7 @@ use super::errors::StageResult;
 use super::files::Files;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
+use super::swapped;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
 use crate::sql::options::KanonOptions;
@@ -196,6 +197,9 @@ impl Shell {
             names if names.is_empty() => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),
         };
+        if let Some(note) = swapped::note(&plan) {
+            notify(&note);
+        }
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
