@@ -186,6 +186,22 @@ fn swapped_arguments_are_noted() {
     }
 }
 
+#[test]
+fn quiet_and_verbose() {
+    let place = place();
+    let text = "\\x\n\\timing\n\\timing\n\\d\nSELECT k_anonymity_individuals(z, user_id) AS k \
+                FROM (SELECT 1 AS z, 2 AS user_id);";
+    assert_eq!(place.run_on("sql", None, text).err.lines().count(), 5);
+    let quiet = place.run_on("sql --quiet", None, text).exit(0);
+    assert!(quiet.out.contains("\nk | 1\n"), "{quiet:?}");
+    // What was asked for is no note.
+    assert!(place.run_on("sql --quiet", None, "\\?").err.contains("\\d NAME"));
+    let ran = place.run_on("sql --verbose", None, "SELECT 1; SELECT 2;");
+    let lines: Vec<_> = ran.err.lines().collect();
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.ends_with(" s")), "{ran:?}");
+    assert!(lines[2].starts_with("kanon: total: "), "{ran:?}");
+}
+
 /// In a pipe, no cell is cut.
 #[test]
 fn a_wide_table_is_whole_in_a_pipe() {

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
-use super::{Done, Format};
+use super::{Done, Format, Verbosity};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::policy::CsvOptions;
@@ -74,13 +74,19 @@ impl Sql {
     }
 
     /// Runs the statements; `listening` is a runtime that handles signals while others compute.
-    pub(super) async fn run(self, run: &Run<'_>, format: Format, listening: &Handle) -> Result<Done> {
+    pub(super) async fn run(
+        self,
+        run: &Run<'_>,
+        format: Format,
+        verbosity: Verbosity,
+        listening: &Handle,
+    ) -> Result<Done> {
         let output = self.output.unwrap_or(match format {
             Format::Text => Output::Table,
             Format::Json => Output::Json,
         });
         let prompt = self.is_prompt();
-        let mut shell = Shell::new(run, output, prompt, self.csv.as_deref())?;
+        let mut shell = Shell::new(run, output, verbosity, prompt, self.csv.as_deref())?;
         if prompt {
             prompt::run(&mut shell, listening).await?;
             return Ok(Done::printed());

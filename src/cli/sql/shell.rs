@@ -27,6 +27,7 @@ use super::files::Files;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
 use super::swapped;
+use crate::cli::Verbosity;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
 use crate::sql::options::KanonOptions;
@@ -61,6 +62,8 @@ pub(super) struct Shell {
     is_expanded: bool,
     /// Whether statements are typed at a prompt.
     prompt: bool,
+    /// Whether notes are left out.
+    is_quiet: bool,
     timing: bool,
     /// Whether the note on the limits of `anonymize` was printed.
     noted: bool,
@@ -122,7 +125,13 @@ impl Shell {
     ///
     /// # Errors
     /// Those of the engine's start.
-    pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool, csv: Option<&str>) -> Result<Self> {
+    pub(super) fn new(
+        run: &Run<'_>,
+        output: Output,
+        verbosity: Verbosity,
+        prompt: bool,
+        csv: Option<&str>,
+    ) -> Result<Self> {
         // Spilled rows are cells: tasks that outlive an error or an interrupt must not leave them
         // behind.
         let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
@@ -137,7 +146,12 @@ impl Shell {
             output,
             is_expanded: false,
             prompt,
-            timing: prompt,
+            is_quiet: verbosity == Verbosity::Quiet,
+            timing: match verbosity {
+                Verbosity::Quiet => false,
+                Verbosity::Normal => prompt,
+                Verbosity::Verbose => true,
+            },
             noted: false,
             pipe: Pipe::new(),
         })
@@ -198,7 +212,7 @@ impl Shell {
             names => format!("running the query over {}", names.join(", ")),
         };
         if let Some(note) = swapped::note(&plan) {
-            notify(&note);
+            self.note(&note);
         }
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
@@ -229,7 +243,7 @@ impl Shell {
             }
         };
         match rows {
-            None => notify(if self.prompt { "done\n" } else { "" }),
+            None => self.note(if self.prompt { "done\n" } else { "" }),
             Some(rows) => {
                 let pool = &self.session.runtime_env().memory_pool;
                 print(rows, self.layout(), pool, &self.pipe, &doing).await?;
@@ -237,7 +251,7 @@ impl Shell {
         }
         if promises {
             self.noted = true;
-            notify(
+            self.note(
                 "note: the guarantee of anonymize() covers its complete result only; to publish, use `kanon \
                  release`\n",
             );
@@ -283,11 +297,11 @@ impl Shell {
             (r"\?" | r"\h", "") => notify(HELP),
             (r"\timing", "") => {
                 self.timing = !self.timing;
-                notify(if self.timing { "timing is on\n" } else { "timing is off\n" });
+                self.note(if self.timing { "timing is on\n" } else { "timing is off\n" });
             }
             (r"\x", "") => {
                 self.is_expanded = !self.is_expanded;
-                notify(if self.is_expanded { "expanded is on\n" } else { "expanded is off\n" });
+                self.note(if self.is_expanded { "expanded is on\n" } else { "expanded is off\n" });
             }
             (r"\o", "table") => self.output = Output::Table,
             (r"\o", "csv") => self.output = Output::Csv,
@@ -295,7 +309,7 @@ impl Shell {
             (r"\d", "") => {
                 self.ask(TABLES).await?;
                 if self.output == Output::Table {
-                    notify("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'\n");
+                    self.note("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'\n");
                 }
             }
             (r"\d", name) => self.ask(&format!("DESCRIBE {}", quoted(name))).await?,
@@ -307,6 +321,13 @@ impl Shell {
             }
         }
         Ok(true)
+    }
+
+    /// Prints a note, unless the user wants none.
+    pub(super) fn note(&self, text: &str) {
+        if !self.is_quiet {
+            notify(text);
+        }
     }
 
     /// Runs an internal statement.
