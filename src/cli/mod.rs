@@ -20,7 +20,8 @@ mod verify;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::engine::damaged::is_guarded;
@@ -67,6 +68,33 @@ struct Everywhere {
     /// Show the values that a hierarchy file does not cover; by default, errors only count them.
     #[arg(long, global = true)]
     show_values: bool,
+    /// Print results and errors only: no progress, no notes.
+    #[arg(long, global = true)]
+    quiet: bool,
+    /// Print every step and how long it took, on standard error.
+    #[arg(long, global = true)]
+    verbose: bool,
+}
+
+impl Everywhere {
+    fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        }
+    }
+}
+
+/// What is printed besides results and errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verbosity {
+    /// Nothing.
+    Quiet,
+    /// Notes, and progress on a terminal.
+    Normal,
+    /// The same and the time of every step.
+    Verbose,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -110,7 +138,7 @@ impl Done {
 
 /// Runs `kanon` on the arguments of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse().and_then(consistent) {
         Ok(cli) => cli,
         Err(usage) if usage.use_stderr() && asks_for_json() => {
             // What follows the first paragraph is for people.
@@ -151,6 +179,15 @@ pub fn main() -> ExitCode {
         }
         Err(error) => failed(&error, format),
     }
+}
+
+/// Refuses options that contradict each other. `conflicts_with` misses two options on different sides of the command.
+fn consistent(cli: Cli) -> Result<Cli, clap::Error> {
+    if cli.everywhere.quiet && cli.everywhere.verbose {
+        let why = "the argument '--quiet' cannot be used with '--verbose'";
+        return Err(Cli::command().error(ErrorKind::ArgumentConflict, why));
+    }
+    Ok(cli)
 }
 
 /// Prints an error; returns its exit code.
@@ -197,14 +234,15 @@ fn run(cli: Cli) -> Result<Done> {
     let listening =
         listening.map_err(|e| Error::data(format!("cannot listen for signals: {}", of_file(&e))))?;
     let stop = CancelToken::default();
-    let format = cli.everywhere.format;
+    let (format, verbosity) = (cli.everywhere.format, cli.everywhere.verbosity());
     let (prints_itself, is_prompt) = match &cli.command {
         Command::Sql(sql) => (true, sql.is_prompt()),
         _ => (false, false),
     };
-    let shows_progress = std::io::stderr().is_terminal() && format == Format::Text && !prints_itself;
     // Programs read standard error too, as JSON.
-    let progress = ProgressLine::new(shows_progress, format == Format::Text);
+    let prints_notices = format == Format::Text && verbosity != Verbosity::Quiet;
+    let shows_progress = std::io::stderr().is_terminal() && prints_notices && !prints_itself;
+    let progress = ProgressLine::new(shows_progress, prints_notices, verbosity == Verbosity::Verbose);
     let signals = {
         let _entered = listening.enter();
         signals(stop.clone(), !is_prompt)?
@@ -215,11 +253,11 @@ fn run(cli: Cli) -> Result<Done> {
         let run = Run { resources: &resources, stop: &stop, progress: &progress, show_values };
         tokio::select! {
             biased;
-            done = command(cli.command, &run, format, listening.handle()) => done,
+            done = command(cli.command, &run, format, verbosity, listening.handle()) => done,
             _ = stopped => Err(if prints_itself { Error::interrupted_query() } else { Error::interrupted() }),
         }
     });
-    progress.clear();
+    progress.end();
     // Does not wait for threads that still compute for a stopped run.
     runtime.shutdown_background();
     listening.shutdown_background();
@@ -227,7 +265,13 @@ fn run(cli: Cli) -> Result<Done> {
     done
 }
 
-async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Handle) -> Result<Done> {
+async fn command(
+    command: Command,
+    run: &Run<'_>,
+    format: Format,
+    verbosity: Verbosity,
+    listening: &Handle,
+) -> Result<Done> {
     match command {
         Command::Init(init) => init.run(run).await,
         Command::Check(check) => check.run(run).await,
@@ -237,7 +281,7 @@ async fn command(command: Command, run: &Run<'_>, format: Format, listening: &Ha
         Command::Explain(explain) => explain.run(run).await,
         Command::Risk(risk) => risk.run(run).await,
         Command::Link(link) => link.run(run).await,
-        Command::Sql(sql) => sql.run(run, format, listening).await,
+        Command::Sql(sql) => sql.run(run, format, verbosity, listening).await,
         Command::Hierarchy(hierarchy) => hierarchy.run(run, format).await,
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(run).await,
@@ -297,7 +341,6 @@ fn in_shell(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

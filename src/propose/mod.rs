@@ -179,6 +179,11 @@ fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {
     (named, ProposedColumn { facts, role, why, levels, unique_share_with: None })
 }
 
+/// Returns whether a column is named like a person's own number.
+pub fn is_persons_number(name: &str) -> bool {
+    names::meaning(name).is_some_and(|pattern| pattern.named == Named::Person)
+}
+
 /// Returns whether a policy accepts the column as a quasi-identifier with these levels.
 fn resolves(facts: &ColumnFacts, levels: Option<&Levels>) -> bool {
     let hierarchy = levels.map(|levels| format!(", hierarchy = {levels}")).unwrap_or_default();

@@ -96,15 +96,15 @@ pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
 }
 
 /// The arguments of a call by their meaning.
-pub(super) struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     /// Literals.
-    pub(super) constants: &'a [Expr],
+    pub(crate) constants: &'a [Expr],
     /// The individual column.
-    pub(super) individual: Option<&'a Expr>,
+    pub(crate) individual: Option<&'a Expr>,
     /// The sensitive column.
-    pub(super) sensitive: Option<&'a Expr>,
+    pub(crate) sensitive: Option<&'a Expr>,
     /// The quasi-identifiers.
-    pub(super) quasi: &'a [Expr],
+    pub(crate) quasi: &'a [Expr],
 }
 
 impl ClassAggregate {
@@ -146,7 +146,7 @@ impl ClassAggregate {
     }
 
     /// Splits the arguments of a call by their meaning; `None` when there are too few.
-    pub(super) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
+    pub(crate) fn arguments<'a>(&self, all: &'a [Expr]) -> Option<Arguments<'a>> {
         let (constants, columns) = all.split_at_checked(self.row.constants().len())?;
         let (before, quasi) = columns.split_at_checked(self.looks.columns())?;
         let (individuals, value) = before.split_at(usize::from(self.looks.individual));

@@ -492,6 +492,45 @@ fn nothing_but_results_in_a_pipe() {
     assert_eq!(child.wait().unwrap().code(), Some(2));
 }
 
+#[test]
+fn quiet_and_verbose() {
+    let place = scene();
+    let steps = |line: &str| {
+        let (plain, ran) = (place.run(line), place.run(&format!("{line} --verbose")));
+        assert_eq!((ran.code, ran.out), (plain.code, plain.out), "{line}");
+        let times =
+            ran.err.lines().map(|line| line.strip_prefix("kanon: ")?.strip_suffix(" s")?.split_once(": "));
+        let (names, seconds): (Vec<String>, Vec<f64>) = times
+            .map(|time| time.unwrap())
+            .map(|(name, time)| (name.to_owned(), time.parse::<f64>().unwrap()))
+            .unzip();
+        let total = seconds.last().unwrap();
+        assert!(seconds.iter().sum::<f64>() <= 2.0 * total + 0.01, "{}", ran.err);
+        names
+    };
+    assert_eq!(steps("list"), ["total"]);
+    assert_eq!(steps("check in.parquet --policy p.toml"), ["preparing", "grouping", "total"]);
+    let search = steps("search in.parquet --policy p.toml --format json");
+    assert_eq!(search, ["preparing", "grouping", "searching", "total"]);
+    let release = place.run(&format!("{RELEASE} --verbose"));
+    let places = ["preparing", "grouping", "searching", "writing", "verifying", "publishing", "total"]
+        .map(|step| release.err.find(&format!("kanon: {step}: ")));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{release:?}");
+    let failed = place.run("check nothing.parquet --quasi a --k 2 --verbose");
+    assert!(failed.code == 3 && failed.err.starts_with("kanon: total: "), "{failed:?}");
+
+    for line in [
+        "list --quiet --verbose",
+        "--verbose list --quiet",
+        "--quiet list --verbose",
+        "--quiet --verbose list",
+    ] {
+        place.run(line).exit(2).says("'--quiet'").says("'--verbose'");
+    }
+    place.run("list --quiet").exit(0);
+    place.run("check nothing.parquet --quasi a --k 2 --quiet").exit(3).says("nothing.parquet");
+}
+
 /// A release is refused with these words and leaves nothing behind.
 #[track_caller]
 fn refused(place: &Place, line: &str, code: i32, part: &str) {

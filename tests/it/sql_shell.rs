@@ -130,6 +130,86 @@ fn statements_come_from_words_files_and_standard_input() {
 }
 
 #[test]
+fn tables_are_expanded() {
+    let place = place();
+    let rows = "SELECT age, 'x' AS \"a name\" FROM 'scores.csv' WHERE age > '50' ORDER BY age";
+    let block = |number: i32, age: &str| {
+        let head = format!("-[ RECORD {number} ]");
+        format!("{head:-<40}\nage    | {age}\na name | x\n")
+    };
+    let expanded = [block(1, "52"), block(2, "73"), "(2 rows)\n".to_owned()].concat();
+    let text = format!("\\x\n{rows};\nSELECT 1 AS a WHERE false;\n\\x\nSELECT 1 AS a;");
+    let ran = place.run_on("sql", None, &text);
+    let table = "+---+\n| a |\n+---+\n| 1 |\n+---+\n(1 row)\n";
+    assert_eq!((ran.code, ran.out), (0, format!("{expanded}(0 rows)\n{table}")));
+    assert_eq!(ran.err, "expanded is on\nexpanded is off\n");
+    // Of tables only; the switch stays.
+    let ran =
+        place.run_on("sql --output csv -c \\x -c", Some(&format!("SELECT 1 AS a;\n\\o table\n{rows}")), "");
+    assert_eq!((ran.code, ran.out), (0, format!("a\n1\n{expanded}")));
+    let ran = place.run_on("sql -c \\x -c", Some("SELECT value FROM range(20000) ORDER BY value"), "");
+    assert!(ran.out.ends_with("-\nvalue | 19999\n(20,000 rows)\n"), "{}", ran.err);
+    assert!(ran.out.contains("\n-[ RECORD 9000 ]-"));
+}
+
+/// The result is the same; names are only a reason to say how the arguments are read.
+#[test]
+fn swapped_arguments_are_noted() {
+    let place = place();
+    let from = "FROM (VALUES ('a', 'x', '1'), ('a', 'x', '2')) AS t(patient_id, diagnosis, zip)";
+    let note = |call: &str| {
+        let ran = ask(&place, "--output csv", &format!("SELECT {call} AS n {from}"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.err
+    };
+    assert_eq!(
+        note("k_anonymity_individuals(zip, diagnosis, CAST(patient_id AS VARCHAR))"),
+        "note: k_anonymity_individuals takes `zip` as the individual and `patient_id` as a quasi-identifier; the order is \
+         k_anonymity_individuals(individual, quasi-identifiers...)\n"
+    );
+    assert_eq!(
+        note("l_diversity_individuals(diagnosis, patient_id, zip) + 1"),
+        "note: l_diversity_individuals takes `diagnosis` as the individual and `patient_id` as the sensitive column; the \
+         order is l_diversity_individuals(individual, sensitive, quasi-identifiers...)\n"
+    );
+    assert!(
+        note("share_at_risk_individuals(0.2, zip, patient_id)")
+            .contains("the order is share_at_risk_individuals(r, ")
+    );
+    for right in [
+        "k_anonymity_individuals(patient_id, zip)",
+        "l_diversity_individuals(patient_id, diagnosis, zip)",
+        "k_anonymity_individuals(diagnosis, zip)",
+        "k_anonymity(patient_id, zip)",
+    ] {
+        assert_eq!(note(right), "", "{right}");
+    }
+}
+
+#[test]
+fn quiet_and_verbose() {
+    let place = place();
+    let text = "\\x\n\\timing\n\\timing\n\\d\nSELECT k_anonymity_individuals(z, user_id) AS k \
+                FROM (SELECT 1 AS z, 2 AS user_id);";
+    assert_eq!(place.run_on("sql", None, text).err.lines().count(), 5);
+    let quiet = place.run_on("sql --quiet", None, text).exit(0);
+    assert!(quiet.out.contains("\nk | 1\n"), "{quiet:?}");
+    // What was asked for is no note.
+    assert!(place.run_on("sql --quiet", None, "\\?").err.contains("\\d NAME"));
+    let ran = place.run_on("sql --verbose", None, "SELECT 1; SELECT 2;");
+    let lines: Vec<_> = ran.err.lines().collect();
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.ends_with(" s")), "{ran:?}");
+    assert!(lines[2].starts_with("kanon: total: "), "{ran:?}");
+}
+
+/// In a pipe, no cell is cut.
+#[test]
+fn a_wide_table_is_whole_in_a_pipe() {
+    let wide = ask(&place(), "", "SELECT repeat('ab', 500) AS a, repeat('cd', 500) AS b").exit(0).out;
+    assert!(wide.contains(&"ab".repeat(500)) && wide.contains(&"cd".repeat(500)) && !wide.contains('…'));
+}
+
+#[test]
 fn the_first_error_ends_it() {
     let place = place();
     // Nothing of a text runs whose form is wrong; what ran before an error stays.
@@ -143,7 +223,7 @@ fn the_first_error_ends_it() {
     place.write("wrong.sql", "SELECT 1 +;");
     place.run("sql -f wrong.sql").exit(2).says("kanon: wrong.sql: sql parser error");
     place.run("sql -f nothing.sql").exit(3).says("nothing.sql: there is no such file");
-    place.run_on("sql", None, "\\x\n").exit(2).says("unknown command `\\x`; expected \\d");
+    place.run_on("sql", None, "\\y\n").exit(2).says("unknown command `\\y`; expected \\d");
     place.run_on("sql", None, "\\o xml\n").exit(2).says("unknown command `\\o xml`");
     let error = ask(&place, "--format json", "SELECT x").exit(2).err;
     assert!(serde_json::from_str::<Value>(&error).unwrap()["error"].is_string(), "{error}");
@@ -225,6 +305,9 @@ fn tables_and_columns_are_listed() {
         list("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b;\n\\d"),
         "table_schema,table_name,table_type\npublic,t,BASE TABLE\npublic,v,VIEW\n"
     );
+    let ran = place.run_on("sql", None, "CREATE TABLE t AS SELECT 1 AS a;\n\\d");
+    assert!(ran.code == 0 && ran.out.contains("| public       | t          | BASE TABLE |"), "{ran:?}");
+    ran.says("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'");
     let columns = "column_name,data_type,is_nullable\nmarital_status,Utf8View,YES\nwas_married,Utf8View,YES\n\
                    any,Utf8View,YES\n";
     assert_eq!(list("\\d marital.csv"), columns);

@@ -1,6 +1,7 @@
 //! `kanon sql`: a thin shell in which files are tables by their names and every function of this
 //! crate is registered.
 
+mod draw;
 mod errors;
 mod files;
 mod own_names;
@@ -8,6 +9,7 @@ mod print;
 mod prompt;
 mod script;
 mod shell;
+mod swapped;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -15,7 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tokio::runtime::Handle;
 
-use super::{Done, Format};
+use super::{Done, Format, Verbosity};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::policy::CsvOptions;
@@ -35,8 +37,9 @@ in kanon check, also in CREATE EXTERNAL TABLE without columns: CAST(age AS INT).
 
 With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
 statements from standard input. Statements end with ; and a line between them may be a
-command: \d tables, \d NAME columns, \o FORMAT, \timing, \?, \q. The prompt keeps its
-history in ~/.local/state/kanon, without lines that begin with a space."#)]
+command: \d tables, \d NAME columns of a table or file, \o FORMAT, \x expanded rows,
+\timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without lines
+that begin with a space. On a terminal, tables are cut to its width."#)]
 pub(crate) struct Sql {
     /// Run these statements; may be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
@@ -71,13 +74,19 @@ impl Sql {
     }
 
     /// Runs the statements; `listening` is a runtime that handles signals while others compute.
-    pub(super) async fn run(self, run: &Run<'_>, format: Format, listening: &Handle) -> Result<Done> {
+    pub(super) async fn run(
+        self,
+        run: &Run<'_>,
+        format: Format,
+        verbosity: Verbosity,
+        listening: &Handle,
+    ) -> Result<Done> {
         let output = self.output.unwrap_or(match format {
             Format::Text => Output::Table,
             Format::Json => Output::Json,
         });
         let prompt = self.is_prompt();
-        let mut shell = Shell::new(run, output, prompt, self.csv.as_deref())?;
+        let mut shell = Shell::new(run, output, verbosity, prompt, self.csv.as_deref())?;
         if prompt {
             prompt::run(&mut shell, listening).await?;
             return Ok(Done::printed());

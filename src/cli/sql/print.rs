@@ -10,16 +10,15 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
 use datafusion::arrow::json::writer::{JsonFormat, Writer as JsonWriter, WriterBuilder as JsonBuilder};
-use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
-use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use futures::StreamExt;
 
 use super::Output;
+use super::draw;
 use super::errors::StageResult;
 use super::own_names::short;
-use crate::cli::{numbers, without_controls};
+use crate::cli::numbers;
 use crate::error::{Error, Result, of_file};
 
 /// The memory of a drawn table as a multiple of its columns' memory.
@@ -74,28 +73,39 @@ impl Write for &Pipe {
     }
 }
 
+/// How results are printed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    pub(super) output: Output,
+    /// Whether a table is drawn row by row, each as a block of names and values.
+    pub(super) is_expanded: bool,
+    /// The most rows of a table.
+    pub(super) most: usize,
+    /// The width of the terminal on which a table is shown; `None` elsewhere.
+    pub(super) width: Option<usize>,
+}
+
 /// The printer of a result.
 enum Printer<'a> {
     Csv(Box<CsvWriter<&'a Pipe>>),
     Json(JsonWriter<&'a Pipe, RowALine>),
-    Table { held: Vec<RecordBatch>, memory: MemoryReservation, most: usize },
+    Expanded { shown: usize, most: usize, pipe: &'a Pipe },
+    Table { held: Vec<RecordBatch>, memory: MemoryReservation, layout: Layout },
 }
 
-/// Prints the rows of a query, as a table only the first `most`; `doing` names the operation in
-/// errors.
+/// Prints the rows of a query; `doing` names the operation in errors.
 ///
 /// # Errors
 /// Those of the query, and those of writing; a closed pipe is none.
 pub(super) async fn print(
     mut rows: SendableRecordBatchStream,
-    output: Output,
-    most: usize,
+    layout: Layout,
     pool: &Arc<dyn MemoryPool>,
     pipe: &Pipe,
     doing: &str,
 ) -> Result<()> {
     let schema = short(&rows.schema());
-    let mut printer = match output {
+    let mut printer = match layout.output {
         Output::Csv => {
             plain_columns(&schema)?;
             Printer::Csv(Box::new(CsvBuilder::new().with_header(true).build(pipe)))
@@ -104,9 +114,10 @@ pub(super) async fn print(
             distinct_names(&schema)?;
             Printer::Json(JsonBuilder::new().with_explicit_nulls(true).build(pipe))
         }
+        Output::Table if layout.is_expanded => Printer::Expanded { shown: 0, most: layout.most, pipe },
         Output::Table => {
             let memory = MemoryConsumer::new("result").register(pool);
-            Printer::Table { held: Vec::new(), memory, most }
+            Printer::Table { held: Vec::new(), memory, layout }
         }
     };
     let mut count = 0;
@@ -137,8 +148,16 @@ impl Printer<'_> {
         match self {
             Self::Csv(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
             Self::Json(writer) => writer.write(batch).map_err(|error| unwritable(&error)),
-            Self::Table { held, memory, most } => {
-                let shown = batch.slice(0, batch.num_rows().min(*most - held_rows(held)));
+            Self::Expanded { shown, most, pipe } => {
+                let rows = batch.slice(0, batch.num_rows().min(*most - *shown));
+                let drawn = draw::records(&rows, *shown + 1).map_err(|error| unwritable(&error))?;
+                // `check` reports write errors.
+                let _ = pipe.write_all(drawn.as_bytes());
+                *shown += rows.num_rows();
+                Ok(())
+            }
+            Self::Table { held, memory, layout } => {
+                let shown = batch.slice(0, batch.num_rows().min(layout.most - held_rows(held)));
                 if shown.num_rows() > 0 {
                     let room = shown.get_array_memory_size().saturating_mul(DRAWN);
                     memory.try_grow(room).map_err(|_| {
@@ -162,24 +181,33 @@ impl Printer<'_> {
             }
             Self::Csv(_) => Ok(()),
             Self::Json(mut writer) => writer.finish().map_err(|error| unwritable(&error)),
-            Self::Table { mut held, memory: _memory, .. } => {
+            Self::Expanded { shown, mut pipe, .. } => {
+                let _ = writeln!(pipe, "{}", counted(count, shown));
+                Ok(())
+            }
+            Self::Table { mut held, memory: _memory, layout } => {
                 let shown = held_rows(&held);
                 if held.is_empty() {
                     held.push(RecordBatch::new_empty(Arc::clone(schema)));
                 }
-                let options = DEFAULT_FORMAT_OPTIONS.with_null("NULL");
-                let drawn = pretty_format_batches_with_options(&held, &options);
-                let drawn = drawn.map_err(|error| unwritable(&error))?;
-                let counted = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
-                let more = match count - shown {
-                    0 => String::new(),
-                    _ => format!("; the first {shown} are shown"),
-                };
-                let drawn = without_controls(&drawn.to_string());
-                let _ = writeln!(pipe, "{drawn}\n({counted}{more})");
+                let (drawn, is_cut) = draw::table(&held, layout.width).map_err(|error| unwritable(&error))?;
+                let _ = writeln!(pipe, "{drawn}\n{}", counted(count, shown));
+                if is_cut {
+                    let _ =
+                        writeln!(pipe, r"cells are cut to the width of the terminal; \x shows them whole");
+                }
                 Ok(())
             }
         }
+    }
+}
+
+/// Returns the line below a result: its number of rows, and how many are shown.
+fn counted(count: usize, shown: usize) -> String {
+    let rows = numbers::rows(u64::try_from(count).unwrap_or(u64::MAX));
+    match count - shown {
+        0 => format!("({rows})"),
+        _ => format!("({rows}; the first {shown} are shown)"),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) async fn run(shell: &mut Shell, listening: &Handle) -> Result<()> {
         // Failing to read or write the history does not end the prompt.
         let _ = editor.load_history(path);
     }
-    notify(concat!(
+    shell.note(concat!(
         "kanon ",
         env!("CARGO_PKG_VERSION"),
         r": end statements with ; (\? for help, \q to quit)",

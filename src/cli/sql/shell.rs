@@ -1,10 +1,11 @@
 //! The shell: one session that runs statements one after the other, and backslash commands.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use console::Term;
 use datafusion::catalog::default_table_source::provider_as_source;
 use datafusion::common::TableReference;
 use datafusion::config::ExtensionOptions;
@@ -23,8 +24,10 @@ use tokio::runtime::Runtime;
 use super::Output;
 use super::errors::StageResult;
 use super::files::Files;
-use super::print::{Pipe, print};
+use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
+use super::swapped;
+use crate::cli::Verbosity;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
 use crate::sql::options::KanonOptions;
@@ -32,8 +35,9 @@ use crate::sql::options::KanonOptions;
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
   \d                  tables
-  \d NAME             columns of a table or file
+  \d NAME             columns of a table or file: \d visits, \d 'visits.parquet'
   \o table|csv|json   output format of results
+  \x                  switch expanded tables on or off: each row as lines of name | value
   \timing             switch the timing of statements on or off
   \? or \h            this help
   \q                  quit
@@ -55,8 +59,11 @@ pub(super) struct Shell {
     threads: usize,
     files: Files,
     output: Output,
+    is_expanded: bool,
     /// Whether statements are typed at a prompt.
     prompt: bool,
+    /// Whether notes are left out.
+    is_quiet: bool,
     timing: bool,
     /// Whether the note on the limits of `anonymize` was printed.
     noted: bool,
@@ -118,7 +125,13 @@ impl Shell {
     ///
     /// # Errors
     /// Those of the engine's start.
-    pub(super) fn new(run: &Run<'_>, output: Output, prompt: bool, csv: Option<&str>) -> Result<Self> {
+    pub(super) fn new(
+        run: &Run<'_>,
+        output: Output,
+        verbosity: Verbosity,
+        prompt: bool,
+        csv: Option<&str>,
+    ) -> Result<Self> {
         // Spilled rows are cells: tasks that outlive an error or an interrupt must not leave them
         // behind.
         let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
@@ -131,8 +144,14 @@ impl Shell {
             threads: resources.threads,
             files,
             output,
+            is_expanded: false,
             prompt,
-            timing: prompt,
+            is_quiet: verbosity == Verbosity::Quiet,
+            timing: match verbosity {
+                Verbosity::Quiet => false,
+                Verbosity::Normal => prompt,
+                Verbosity::Verbose => true,
+            },
             noted: false,
             pipe: Pipe::new(),
         })
@@ -192,6 +211,9 @@ impl Shell {
             names if names.is_empty() => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),
         };
+        if let Some(note) = swapped::note(&plan) {
+            self.note(&note);
+        }
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
@@ -221,19 +243,15 @@ impl Shell {
             }
         };
         match rows {
-            None => notify(if self.prompt { "done\n" } else { "" }),
+            None => self.note(if self.prompt { "done\n" } else { "" }),
             Some(rows) => {
                 let pool = &self.session.runtime_env().memory_pool;
-                let most = match self.prompt && std::io::stdout().is_terminal() {
-                    true => SHOWN_ON_TERMINAL,
-                    false => usize::MAX,
-                };
-                print(rows, self.output, most, pool, &self.pipe, &doing).await?;
+                print(rows, self.layout(), pool, &self.pipe, &doing).await?;
             }
         }
         if promises {
             self.noted = true;
-            notify(
+            self.note(
                 "note: the guarantee of anonymize() covers its complete result only; to publish, use `kanon \
                  release`\n",
             );
@@ -242,6 +260,13 @@ impl Shell {
             notify(&format!("{:.3} s\n", begun.elapsed().as_secs_f64()));
         }
         Ok(())
+    }
+
+    fn layout(&self) -> Layout {
+        let stdout = Term::stdout();
+        let most = if self.prompt && stdout.is_term() { SHOWN_ON_TERMINAL } else { usize::MAX };
+        let width = stdout.size_checked().map(|(_, columns)| usize::from(columns));
+        Layout { output: self.output, is_expanded: self.is_expanded, most, width }
     }
 
     fn is_free(&self, name: &TableReference, may_be_there: bool) -> Result<()> {
@@ -272,21 +297,37 @@ impl Shell {
             (r"\?" | r"\h", "") => notify(HELP),
             (r"\timing", "") => {
                 self.timing = !self.timing;
-                notify(if self.timing { "timing is on\n" } else { "timing is off\n" });
+                self.note(if self.timing { "timing is on\n" } else { "timing is off\n" });
+            }
+            (r"\x", "") => {
+                self.is_expanded = !self.is_expanded;
+                self.note(if self.is_expanded { "expanded is on\n" } else { "expanded is off\n" });
             }
             (r"\o", "table") => self.output = Output::Table,
             (r"\o", "csv") => self.output = Output::Csv,
             (r"\o", "json") => self.output = Output::Json,
-            (r"\d", "") => self.ask(TABLES).await?,
+            (r"\d", "") => {
+                self.ask(TABLES).await?;
+                if self.output == Output::Table {
+                    self.note("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'\n");
+                }
+            }
             (r"\d", name) => self.ask(&format!("DESCRIBE {}", quoted(name))).await?,
             _ => {
                 let why = format!(
-                    r"unknown command `{line}`; expected \d, \d NAME, \o table|csv|json, \timing, \? or \q"
+                    r"unknown command `{line}`; expected \d, \d NAME, \o table|csv|json, \x, \timing, \? or \q"
                 );
                 return Err(Error::policy(why));
             }
         }
         Ok(true)
+    }
+
+    /// Prints a note, unless the user wants none.
+    pub(super) fn note(&self, text: &str) {
+        if !self.is_quiet {
+            notify(text);
+        }
     }
 
     /// Runs an internal statement.
