@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
-use super::source::{Columns, parse_requirement};
+use super::source::{Columns, parse_requirement, quasi_of_release};
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
@@ -52,7 +52,7 @@ impl Check {
                 "nothing to check: give --k 5, --require 'l_diversity(2, diagnosis)' or --policy FILE",
             ));
         }
-        let policy = self.columns.open(|| Ok(Vec::new()))?;
+        let policy = self.columns.open(|| quasi_of_release(&self.input))?;
         let input = Input::find_or_read(&self.input)?;
         run.progress.begin(Phase::Profile, 0);
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;

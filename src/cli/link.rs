@@ -153,7 +153,7 @@ impl Link {
             let rows = plural(linked.uncovered, "row of A holds a value", "rows of A hold a value");
             text += &format!("uncovered {rows} that no hierarchy file covers: no match\n");
         }
-        if let Some(suppressed) = linked.suppressed_rows {
+        if let Some(suppressed @ 1..) = linked.suppressed_rows {
             text += &format!("suppressed {} in B: any match of these people is wrong\n", rows(suppressed));
         }
         let region = Some(Descriptor::region().to_string());

@@ -128,11 +128,14 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
     );
     if together.is_alarming() {
         let names: Vec<String> = together.columns.iter().map(|name| format!("`{name}`")).collect();
-        let verb = if names.len() == 1 { "singles" } else { "single" };
+        let (verb, values, them) = match names.len() {
+            1 => ("singles", "its values", "it a quasi-identifier or leave it out"),
+            _ => ("single", "their values", "them quasi-identifiers or leave them out"),
+        };
         let what = if names.is_empty() { "the quasi-identifiers".to_owned() } else { names.join(", ") };
         text += &format!(
             "warning   {what} {verb} out more than a tenth of {noun} within their class: anyone who knows \
-             these values finds the row; make them quasi-identifiers or leave them out\n"
+             {values} finds the row; if others may know them, make {them}\n"
         );
     }
     text

@@ -107,8 +107,8 @@ impl Release {
         let Released { public, private, before, after, costs, chosen, least_holders, .. } = released;
         let search = &private.search;
         let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
+        let lost = lost_text(chosen, costs);
         let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
-        let lost = lost_text(chosen);
         let chosen = match chosen {
             RecodingRecord::Levels(levels) => {
                 let is_text = |name: &str| private.input_kinds.get(name).is_some_and(|kind| kind == "text");
@@ -210,13 +210,15 @@ impl Release {
             Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
             None => String::new(),
         };
+        let stated = public.stated.as_ref().and_then(|stated| stated.suppression_limit.parse().ok());
+        let share = stated.map_or(String::new(), |share| percent(share) + ": ");
         line(
             "suppressed",
             format!(
-                " {}{of_individuals} ({}, limit {})",
+                " {}{of_individuals} ({}, limit {share}{})",
                 rows(private.suppressed_rows),
                 percent_of(suppressed, all),
-                percent_of(private.suppression_limit, all),
+                grouped(private.suppression_limit),
             ),
         );
         line("verified", models.join("; "));
@@ -290,11 +292,13 @@ fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
 }
 
 /// Describes the quasi-identifiers that show nothing in any row, and what would keep them; `None` if each shows something.
-fn lost_text(chosen: &RecodingRecord) -> Option<String> {
+fn lost_text(chosen: &RecodingRecord, costs: &[f64]) -> Option<String> {
     let RecodingRecord::Levels(levels) = chosen else { return None };
-    let is_lost =
-        |level: &&LevelRecord| level.by.parts().first().is_some_and(|(name, _)| *name == "suppress");
-    let lost: Vec<&str> = levels.iter().filter(is_lost).map(|level| level.column.as_str()).collect();
+    let is_lost = |(level, cost): &(&LevelRecord, &f64)| {
+        **cost >= 1.0 || level.by.parts().first().is_some_and(|(name, _)| *name == "suppress")
+    };
+    let lost = levels.iter().zip(costs).filter(is_lost);
+    let lost: Vec<&str> = lost.map(|(level, _)| level.column.as_str()).collect();
     let (shows, keeps) = if lost.len() == 1 { ("shows", "it") } else { ("show", "one") };
     (!lost.is_empty()).then(|| {
         format!(

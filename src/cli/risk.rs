@@ -1,13 +1,11 @@
 //! `kanon risk`: measures how easily individuals of an unchanged table are found.
 
-use std::path::Path;
-
 use clap::Args;
 use serde_json::json;
 
 use super::Done;
 use super::numbers::{grouped, percent, percent_of, plural, rows};
-use super::source::Columns;
+use super::source::{Columns, quasi_of_release, record_of};
 use crate::class::{ClassSizes, ClassTable, QuasiColumn};
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -20,7 +18,6 @@ use crate::parameter::Parameter;
 use crate::progress::Phase;
 use crate::release::profile::profile;
 use crate::release::publish::record::plain_number;
-use crate::release::publish::record::{PublicRecord, RECORD};
 use crate::release::risks;
 
 /// Measure re-identification risks, overall and per quasi-identifier.
@@ -39,15 +36,8 @@ pub(crate) struct Risk {
 }
 
 impl Risk {
-    /// Reads the record if the input is a release.
-    fn record(&self) -> Result<Option<PublicRecord>> {
-        let release = Path::new(&self.input);
-        release.join(RECORD).is_file().then(|| PublicRecord::read(release)).transpose()
-    }
-
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
-        let quasi = || self.record()?.as_ref().map_or_else(|| Ok(Vec::new()), PublicRecord::written_quasi);
-        let policy = self.columns.open(quasi)?;
+        let policy = self.columns.open(|| quasi_of_release(&self.input))?;
         let input = Input::find_or_read(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;
@@ -62,7 +52,7 @@ impl Risk {
             counted(&loaded, &sizes),
         );
         // A damaged record is an error only where the columns are to be read from it.
-        if let Some(people) = self.record().ok().flatten().and_then(|record| record.individuals) {
+        if let Some(people) = record_of(&self.input).ok().flatten().and_then(|record| record.individuals) {
             text += &format!(
                 "note      the release promises for {}, who may have several rows; a release names nobody, so rows are counted here\n\n",
                 plural(people, "person", "people")
@@ -189,17 +179,20 @@ impl Bin {
     }
 }
 
-/// Groups sizes with their classes and individuals into bins that double.
+/// Groups ascending sizes with their classes and individuals into bins that double; the first begins with the least size.
 pub(super) fn bins(sizes: impl Iterator<Item = (u64, u64, u64)>) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::new();
     for (size, classes, individuals) in sizes {
-        let from = 1u64 << size.ilog2();
+        let to = (2u64 << size.ilog2()).wrapping_sub(1);
         match bins.last_mut() {
-            Some(bin) if bin.from == from => {
+            Some(bin) if bin.to == to => {
                 bin.classes += classes;
                 bin.individuals += individuals;
             }
-            _ => bins.push(Bin { from, to: from.saturating_mul(2) - 1, classes, individuals }),
+            last => {
+                let from = if last.is_none() { size } else { 1 << size.ilog2() };
+                bins.push(Bin { from, to, classes, individuals });
+            }
         }
     }
     bins

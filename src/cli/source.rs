@@ -11,6 +11,7 @@ use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Needs, Requirement};
 use crate::parameter::Setting;
 use crate::policy::{CsvOptions, Folder, PolicySpec};
+use crate::release::publish::record::{PublicRecord, RECORD};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
@@ -93,6 +94,23 @@ impl Columns {
     pub(crate) fn has_policy(&self) -> bool {
         self.policy.is_some()
     }
+}
+
+/// Reads the public record if an input is a release.
+///
+/// # Errors
+/// Those of reading it.
+pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
+    let release = Path::new(input);
+    release.join(RECORD).is_file().then(|| PublicRecord::read(release)).transpose()
+}
+
+/// Returns the names of the quasi-identifiers if an input is a release.
+///
+/// # Errors
+/// Those of reading its record.
+pub(crate) fn quasi_of_release(input: &str) -> Result<Vec<String>> {
+    record_of(input)?.map_or(Ok(Vec::new()), |record| record.written_quasi())
 }
 
 /// Parses the model of `--require`: `k_anonymity(5)`, `l_diversity(2, diagnosis)`.

@@ -167,14 +167,19 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
 fn of_arrow(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     let why = match error {
-        ArrowError::CastError(_) => "a value does not fit its column's type",
+        ArrowError::CastError(_) => {
+            "a value cannot be cast to the type that is asked for; in SQL, TRY_CAST makes it NULL, and replace(x, ',', '.') \
+             reads a decimal comma"
+        }
         ArrowError::DivideByZero => "division by zero",
         ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",
         ArrowError::CsvError(_) => {
-            "a CSV line does not match the columns (number of fields, quotes or UTF-8); check [input] \
-             delimiter and header"
+            "a CSV line does not match the columns (number of fields, quotes or UTF-8); check the delimiter \
+             and the header, of an external table in OPTIONS ('format.delimiter' ';', 'format.has_header' 'true')"
         }
-        ArrowError::ParseError(_) => "a value cannot be parsed as its column's type",
+        ArrowError::ParseError(_) => {
+            "a value cannot be parsed as its column's type; declare the column as text (VARCHAR) and cast it"
+        }
         ArrowError::IoError(_, io) => return Error::of_io(io),
         ArrowError::MemoryError(_) => {
             return Error::data("out of memory; raise --memory-limit").coded(Code::OutOfMemory);

@@ -187,7 +187,7 @@ fn copy(from: &Path, to: &Path, encoding: &'static Encoding) -> Result<()> {
             let (result, read, is_damaged) = decoder.decode_to_string(rest, &mut text, count == 0);
             if is_damaged {
                 let why =
-                    format!("holds bytes that are no text in {}; correct [input] encoding", encoding.name());
+                    format!("holds bytes that are no text in {}; correct the encoding", encoding.name());
                 return Err(Error::data(why).at(place));
             }
             to.write_all(text.as_bytes()).context(doing)?;

@@ -76,7 +76,8 @@ pub(super) fn columns(
             (None, Regions::Labels) => {
                 return Err(Error::policy(format!(
                     "column `{name}` of the release shows labels of its hierarchy, which is not available; give the \
-                     policy of the release with --policy, and where values were merged put its private record beside it"
+                     policy of the release with --policy, and where values were merged put its private record beside it; or \
+                     name other columns with --on"
                 )));
             }
         };

@@ -97,6 +97,23 @@ pub(super) enum LevelsSpec {
     Merged(Merge),
 }
 
+/// Checks that no more than one column is undecided; its own line says so of one.
+fn all_are_decided(columns: &Table) -> Result<()> {
+    let is_open = |(_, column): &(&String, &Value)| column.get("role").and_then(Value::as_str) == Some("?");
+    let open: Vec<&str> = columns.iter().filter(is_open).map(|(name, _)| name.as_str()).collect();
+    match open.as_slice() {
+        [] | [_] => Ok(()),
+        open => {
+            let words = Role::ALL.map(|(_, word)| word).join(", ");
+            Err(Error::policy(format!(
+                "still undecided: {}; replace each `?` with one of {words}",
+                open.join(", ")
+            ))
+            .at("columns"))
+        }
+    }
+}
+
 /// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
 /// too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level", "recode"];
@@ -116,6 +133,7 @@ impl PolicySpec {
             required.push(Required::read(format!("require[{index}]"), table)?);
         }
         let columns = keys.take("columns", table_of)?.unwrap_or_default();
+        all_are_decided(&columns)?;
         // The errors of the effort already have their place.
         let effort = keys.table.remove("effort").map(effort).transpose()?;
         let spec = Self {

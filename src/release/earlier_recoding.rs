@@ -65,8 +65,8 @@ pub(super) fn apply_again(
             None => plural(limit, "row", "rows"),
         };
         Error::unmet(format!(
-            "the recoding of the earlier release does not hold for these rows: more of them fail or fit no class than the \
-             {limit} that may be suppressed, or all; release them by a recoding of their own, without --recoding"
+            "the recoding of the earlier release does not hold for these rows: too many of them fail the models or fit no class (at \
+             most {limit} may be suppressed, and some must remain); release them by a recoding of their own, without --recoding"
         ))
     })?;
     Ok(Outcome { best: vec![found], nodes: None, evaluated: 1, proven: false, bound: None })

@@ -59,6 +59,7 @@ mod sql_measures;
 mod sql_rule;
 mod sql_shell;
 mod sql_tables;
+mod statement;
 mod test_models;
 mod types;
 mod ugly_files;

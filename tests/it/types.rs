@@ -118,7 +118,11 @@ fn cases() -> Vec<Case> {
     cases.push(case("boolean", twice::<bool, BooleanArray>(true, false), ["true", "false"], &[]));
 
     let date32 = twice::<i32, Date32Array>(-1, 19_782);
-    let levels = [("date = [\"month\"]", ["1969-12-01", "2024-02-01"])];
+    let levels = [
+        ("date = [\"month\"]", ["1969-12-01", "2024-02-01"]),
+        ("period = [\"quarter\"]", ["1969-Q4", "2024-Q1"]),
+        ("period = [\"decade\"]", ["1960s", "2020s"]),
+    ];
     cases.push(case("date32", date32, ["1969-12-31", "2024-02-29"], &levels));
     let moments = twice::<i64, TimestampSecondArray>(-1, 1_709_247_600); // 2024-02-29T23:00:00Z
     let moment = |unit, zone: Option<&str>| DataType::Timestamp(unit, zone.map(Into::into));

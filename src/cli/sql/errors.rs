@@ -63,6 +63,16 @@ fn with_help(text: &str) -> String {
     if let Some(suggestion) = own_names::suggestion(text) {
         return suggestion;
     }
+    if let Some((_, of)) = text.split_once("Function '")
+        && let Some((function, why)) = of.split_once("' failed to match any signature")
+    {
+        let hint = if why.contains("Utf8") {
+            ": columns of CSV files are text, CAST(x AS INT) or CAST(x AS DOUBLE) makes numbers of them"
+        } else {
+            ""
+        };
+        return format!("`{function}` does not take arguments of these types{hint}");
+    }
     if text.starts_with("table '") && text.ends_with("not found") {
         format!(r"{text}; \d lists the tables; file names are quoted: FROM 'visits.parquet'")
     } else {

@@ -1,0 +1,273 @@
+//! What the publisher states in the public record, and what a run finds out by it: `--released-on`, the columns that were left
+//! out, the policy of a release, columns that hold other values than before.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion_kanon::release::publish::record::{LeftOut, PublicRecord, Statement};
+
+use crate::command::{Place, table};
+
+const POLICY: &str = r#"
+k = 3
+suppression_limit = 0.1
+rows_are_individuals = true
+accept_homogeneity = ["diagnosis"]
+others = "drop"
+[columns]
+name      = { role = "identifier" }
+age       = { role = "quasi", hierarchy = { range = [10, 50] }, max_level = 0 }
+sex       = { role = "quasi" }
+diagnosis = { role = "sensitive", allow_unique = true }
+"#;
+
+fn people(rows: i64) -> RecordBatch {
+    let text = |word: &'static str, n: i64| move |row: i64| format!("{word}{}", row % n);
+    let texts =
+        |of: &dyn Fn(i64) -> String| Arc::new(StringArray::from_iter_values((0..rows).map(of))) as ArrayRef;
+    table([
+        ("name", texts(&text("N", 1_000_000))),
+        ("age", Arc::new(Int64Array::from_iter_values((0..rows).map(|row| 30 + row % 3)))),
+        ("sex", texts(&text("s", 2))),
+        ("diagnosis", texts(&text("d", 4))),
+        ("note", texts(&text("x", 7))),
+    ])
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.parquet("in.parquet", &people(60));
+    place.write("p.toml", POLICY);
+    place
+}
+
+fn record(place: &Place) -> PublicRecord {
+    PublicRecord::read(&place.path("out")).unwrap()
+}
+
+#[test]
+fn the_record_states_what_the_policy_promises() {
+    let place = place();
+    let ran = place.run("release in.parquet --policy p.toml --to out").exit(0);
+    assert!(ran.out.contains("age as is (as text) | sex as is"), "{ran:?}");
+    let stated = record(&place).stated.unwrap();
+    let left_out = |role: &str, columns, names| (role.to_owned(), LeftOut { columns, names });
+    assert_eq!(
+        stated,
+        Statement {
+            released_on: None,
+            method: "auto".to_owned(),
+            objective: "granularity".to_owned(),
+            suppression_limit: "0.1".to_owned(),
+            rows_are_individuals: true,
+            accept_homogeneity: vec!["diagnosis".to_owned()],
+            allow_unique: vec!["diagnosis".to_owned()],
+            left_out: [left_out("identifier", 1, None), left_out("others", 1, None)].into(),
+            risk_constants: [("share_at_risk".to_owned(), [("r".to_owned(), "0.2".to_owned())].into())]
+                .into(),
+        }
+    );
+    place.run("verify out").exit(0);
+    place.run("verify out --input in.parquet").exit(0);
+    let page = place.run("explain out").exit(0).out;
+    for part in [
+        "At most 10 % of the rows were left out",
+        "asserts that each row is another person",
+        "all rows of a group may share one value of `diagnosis`",
+        "1 column with the role identifier\n",
+        "1 column without a role\n",
+        "with a risk above r, r = 0.2",
+    ] {
+        assert!(page.contains(part), "no `{part}` in {page}");
+    }
+    assert!(!page.contains("Released on") && !page.contains("`name`"), "{page}");
+
+    place.write(
+        "p.toml",
+        POLICY.replace("[columns]", "[output]\nreleased_on = 2026-11-20\nleft_out = \"names\"\n[columns]"),
+    );
+    place.run("release in.parquet --policy p.toml --to out --overwrite").exit(0);
+    let stated = record(&place).stated.unwrap();
+    assert_eq!(stated.released_on.as_deref(), Some("2026-11-20"));
+    let names = |role: &str| stated.left_out[role].names.clone().unwrap();
+    assert_eq!((names("identifier"), names("others")), (vec!["name".to_owned()], vec!["note".to_owned()]));
+    let page = place.run("explain out").exit(0).out;
+    assert!(page.contains("Released on 2026-11-20") && page.contains("role identifier: `name`"), "{page}");
+
+    let first = place.files("out");
+    place.run("release in.parquet --policy p.toml --to out --overwrite --released-on 2026-11-20").exit(0);
+    assert!(first == place.files("out"), "the same day gives the same bytes");
+    place.run("release in.parquet --policy p.toml --to out --overwrite --released-on 2026-11-24").exit(0);
+    assert_eq!(record(&place).stated.unwrap().released_on.as_deref(), Some("2026-11-24"));
+    place.run("verify out --input in.parquet").exit(0);
+    // The day of the earlier release is not that of another one.
+    place.run("release in.parquet --recoding out.private.json --to again").exit(0);
+    assert_eq!(PublicRecord::read(&place.path("again")).unwrap().stated.unwrap().released_on, None);
+    place.run("release in.parquet --recoding out.private.json --to third --released-on 2026-11-25").exit(0);
+    place.run("verify third --input in.parquet").exit(0);
+
+    for day in ["2026-11-31", "24.11.2026", "2026-11-24T00:00:00", "+2026-11-24"] {
+        let line = format!("release in.parquet --policy p.toml --to new --released-on {day}");
+        place.run(&line).exit(2).says("expected a day such as 2026-11-24");
+        place.write(
+            "bad.toml",
+            POLICY.replace("[columns]", &format!("[output]\nreleased_on = \"{day}\"\n[columns]")),
+        );
+        place
+            .run("release in.parquet --policy bad.toml --to new")
+            .exit(2)
+            .says("output.released_on: expected a day");
+    }
+}
+
+#[test]
+fn no_other_statement_is_verified() {
+    let place = place();
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    let good = record(&place);
+    let forged = |change: &dyn Fn(&mut Statement)| {
+        let mut record = good.clone();
+        change(record.stated.as_mut().unwrap());
+        place.write("out/_kanon.json", record.sealed().unwrap().to_json().unwrap());
+    };
+    let identifier = |stated: &mut Statement, columns, names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        stated.left_out.insert("identifier".to_owned(), LeftOut { columns, names: Some(names) });
+    };
+    let wrong: [(&str, &dyn Fn(&mut Statement)); 13] = [
+        ("the day of the release", &|stated| stated.released_on = Some("Bob, 41".into())),
+        ("the day of the release", &|stated| stated.released_on = Some("2026-2-3".into())),
+        ("the method", &|stated| stated.method = "Bob".into()),
+        ("the objective", &|stated| stated.objective = "Bob".into()),
+        ("the suppression limit", &|stated| stated.suppression_limit = "1.5".into()),
+        ("the suppression limit", &|stated| stated.suppression_limit = "0.10".into()),
+        ("the accepted homogeneity", &|stated| stated.accept_homogeneity = vec!["sex".into()]),
+        ("the columns allowed to be unique", &|stated| {
+            stated.allow_unique = vec!["diagnosis".into(), "diagnosis".into()]
+        }),
+        ("the columns that were left out", &|stated| identifier(stated, 1, &["sex"])),
+        ("the columns that were left out", &|stated| identifier(stated, 1, &["a", "b"])),
+        ("the columns that were left out", &|stated| identifier(stated, 0, &[])),
+        ("the columns that were left out", &|stated| {
+            stated.left_out.insert("Bob".into(), LeftOut { columns: 1, names: None });
+        }),
+        ("the constants of the risks", &|stated| stated.risk_constants.clear()),
+    ];
+    for (what, change) in wrong {
+        forged(change);
+        place.run("verify out").exit(1).says(&format!("the record's statement is wrong about {what}"));
+    }
+    // Possible, but not what the policy says.
+    let other: [&dyn Fn(&mut Statement); 5] = [
+        &|stated| stated.method = "mondrian".into(),
+        &|stated| stated.suppression_limit = "0.05".into(),
+        &|stated| stated.rows_are_individuals = false,
+        &|stated| stated.accept_homogeneity.clear(),
+        &|stated| identifier(stated, 1, &["surname"]),
+    ];
+    for change in other {
+        forged(change);
+        place.run("verify out").exit(0);
+        let against = "verify out --input in.parquet --policy p.toml";
+        place.run(against).exit(1).says("the record's statement is not that of the policy");
+    }
+    // Nobody but the publisher knows the day.
+    forged(&|stated| stated.released_on = Some("2026-11-24".into()));
+    place.run("verify out --input in.parquet --policy p.toml").exit(0);
+}
+
+#[test]
+fn the_policy_of_a_release_is_found_by_its_record() {
+    let place = place();
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    std::fs::remove_file(place.path("out.private.json")).unwrap();
+    place.write("other.toml", POLICY.replace("k = 3", "k = 4"));
+    place.write("broken.toml", "k = ");
+    let found = place.run("verify out --input in.parquet").exit(0).out;
+    assert!(found.contains("policy    p.toml; the private record is not beside"), "{found}");
+    place.write("twin.toml", POLICY);
+    place
+        .run("verify out --input in.parquet")
+        .exit(2)
+        .says("several policies may have made it: p.toml, twin.toml");
+    place.run("verify out --input in.parquet --policy twin.toml").exit(0);
+    for name in ["p.toml", "twin.toml"] {
+        std::fs::remove_file(place.path(name)).unwrap();
+    }
+    place.run("verify out --input in.parquet").exit(2).says("give the policy with --policy");
+    place.run("verify out").exit(0);
+}
+
+#[test]
+fn columns_that_hold_other_values_are_told() {
+    let place = place();
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    let tonight = people(60);
+    let with = |ages: ArrayRef| {
+        let schema = tonight.schema();
+        let columns = schema.fields().iter().zip(tonight.columns()).map(|(field, column)| {
+            let column = if field.name() == "age" { Arc::clone(&ages) } else { Arc::clone(column) };
+            (field.name().clone(), column)
+        });
+        let columns: Vec<(String, ArrayRef)> = columns.collect();
+        place.parquet(
+            "tonight.parquet",
+            &table(columns.iter().map(|(name, array)| (name.as_str(), Arc::clone(array)))),
+        );
+        place.run("release tonight.parquet --recoding out.private.json --to again --overwrite --format json")
+    };
+    // The labels of integers are the same in any width.
+    with(Arc::new(arrow::array::Int16Array::from_iter_values((0..60).map(|row| 30 + row % 3)))).exit(0);
+    let refused =
+        with(Arc::new(StringArray::from_iter_values((0..60).map(|row| (30 + row % 3).to_string())))).exit(2);
+    let error: serde_json::Value = serde_json::from_str(&refused.err).unwrap();
+    assert_eq!(error["code"], "other_columns", "{refused:?}");
+    let why = error["error"].as_str().unwrap();
+    assert!(
+        why.contains("columns.age: the column holds values of the type text, and of the type integer"),
+        "{why}"
+    );
+}
+
+#[test]
+fn nights_without_rows_are_empty_whatever_the_policy() {
+    let place = place();
+    place.write(
+        "p.toml",
+        POLICY.replace(
+            "sex       = { role = \"quasi\" }",
+            "sex = { role = \"quasi\", hierarchy = { merge = { levels = 2 } } }",
+        ),
+    );
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    place.parquet("none.parquet", &people(0));
+    std::fs::create_dir(place.path("night")).unwrap();
+    for how in ["--policy p.toml", "--recoding out.private.json"] {
+        for input in ["none.parquet", "night"] {
+            let refused = place.run(&format!("release {input} {how} --to new --format json")).exit(3);
+            let error: serde_json::Value = serde_json::from_str(&refused.err).unwrap();
+            assert_eq!(error["code"], "empty_input", "{how} {input}: {refused:?}");
+        }
+    }
+    // Two people are not enough for any value: not met, and no wrong policy.
+    place.parquet("two.parquet", &people(2));
+    place
+        .run("release two.parquet --recoding out.private.json --to new")
+        .exit(1)
+        .says("no value that the earlier release lists");
+}
+
+#[test]
+fn all_undecided_columns_are_named() {
+    let place = place();
+    let open = POLICY
+        .replace("sex       = { role = \"quasi\" }", "sex = { role = \"?\" }")
+        .replace("\"identifier\"", "\"?\"");
+    place.write("p.toml", open);
+    place
+        .run("release in.parquet --policy p.toml --to out")
+        .exit(2)
+        .says("columns: still undecided: name, sex; replace each `?`");
+}
