@@ -157,7 +157,7 @@ steward() {
 
     note "In a hurry: nothing is decided."
     run 2 release patienten.csv --policy patienten.toml --to patienten_safe
-    says 'columns."Größe".role' 'replace `?` with one of identifier, quasi'
+    says "still undecided: Größe, Kosten, Station" "replace each \`?\` with one of identifier, quasi"
 
     note "The three decisions that the file asks for; the hierarchies are those that it proposes."
     edit patienten.toml -e '/^"Größe" =/s/{.*/{ role = "quasi", hierarchy = { floor = [5, 10, 20] } }/' \
@@ -234,7 +234,7 @@ analyst() {
     run 3 sql --csv 'decimal = ","' -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
     run 0 sql --csv 'nulls = ["", "NA"]' -c "SELECT avg(CAST(replace(\"Größe\", ',', '.') AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
     run 2 sql -c "SELECT avg(minutes) AS mean FROM 'lake/1'"
-    says "explicit type casts"
+    says 'columns of CSV files are text'
     run 2 sql -c "SELECT generalize_date(birth_date, 'year') AS year FROM 'lake/1'"
     says "expected dates or timestamps"
     run 0 sql -c "SELECT k_anonymity(generalize_date(to_date(\"Geburtsdatum\", '%d.%m.%Y'), 'decade'), \"Geschlecht\") AS k FROM 'patienten_bom.csv'"

@@ -68,7 +68,10 @@ impl Verify {
             plural(public.files().count() as u64, "file", "files"),
         );
         if let Some(found) = &found {
-            text += &format!("policy    {}; the private record is not beside the release\n", found.display());
+            text += &format!(
+                "policy    {}, which fits the public record; there is no private one\n",
+                found.display()
+            );
         }
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
@@ -122,18 +125,16 @@ impl Verify {
     }
 }
 
-/// Returns the policy file beside a release, or in the current folder, that may have made it, if the private record is not there.
+/// Returns the policy file beside a release, or in the current folder, that may have made it, if there is no private record.
 ///
 /// # Errors
 /// An unmet error for a damaged record, a policy error if there are several such files.
 fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
-    if !out.exists() {
+    // A private record of another release is no reason to believe a policy that happens to fit this one.
+    if !out.exists() || PrivateRecord::path(out)?.exists() {
         return Ok(None);
     }
     let public = PublicRecord::read(out)?;
-    if PrivateRecord::read_for(out, &public)?.is_some() {
-        return Ok(None);
-    }
     let beside = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut paths = BTreeMap::new();
     for folder in [Path::new("."), beside] {
@@ -152,7 +153,7 @@ fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
         paths => {
             let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
             Err(Error::policy(format!(
-                "the private record is not beside this release, and several policies may have made it: {}; give one with --policy",
+                "this release has no private record beside it, and several policies may have made it: {}; give one with --policy",
                 names.join(", ")
             )))
         }

@@ -22,6 +22,7 @@ mod damaged;
 mod earlier_releases;
 mod explain;
 mod formats;
+mod four_users;
 mod fuzz;
 mod hierarchies;
 mod hierarchy_command;

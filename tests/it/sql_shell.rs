@@ -329,7 +329,10 @@ fn no_error_of_a_running_query_shows_a_cell() {
         assert!(!ran.err.contains("CANARY") && !ran.out.contains("CANARY"), "{ran:?}");
     };
     let read = "running the query over in.csv: ";
-    fails("SELECT CAST(a AS INT) FROM 'in.csv'", &format!("{read}a value does not fit its column's type"));
+    fails(
+        "SELECT CAST(a AS INT) FROM 'in.csv'",
+        &format!("{read}a value cannot be cast to the type that is asked for"),
+    );
     fails("SELECT sum(CAST(a AS DOUBLE)) FROM 'in.csv'", read);
     fails("SELECT CAST(a AS DATE) FROM 'in.csv'", read);
     fails("CREATE TABLE t AS SELECT CAST(a AS INT) FROM 'in.csv'", read);

@@ -186,7 +186,10 @@ fn the_policy_of_a_release_is_found_by_its_record() {
     place.write("other.toml", POLICY.replace("k = 3", "k = 4"));
     place.write("broken.toml", "k = ");
     let found = place.run("verify out --input in.parquet").exit(0).out;
-    assert!(found.contains("policy    p.toml; the private record is not beside"), "{found}");
+    assert!(
+        found.contains("policy    p.toml, which fits the public record; there is no private one"),
+        "{found}"
+    );
     place.write("twin.toml", POLICY);
     place
         .run("verify out --input in.parquet")

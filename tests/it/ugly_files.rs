@@ -6,6 +6,9 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::process::Stdio;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array};
 
 use crate::command::{Place, read, texts};
 
@@ -301,23 +304,33 @@ fn nights_by_the_script() {
     let place = Place::new();
     place.write("nightly.sh", script);
     let people = crate::releases::people(1);
-    place.parquet("lake/1.parquet", &people);
-    place.parquet("lake/2.parquet", &people.slice(0, people.num_rows() - 1));
-    place.parquet("lake/3.parquet", &people.slice(0, 0));
-    place.write("lake/4.parquet", "PAR1, and then the transfer ended");
+    place.parquet("lake/2026-01-01.parquet", &people);
+    place.parquet("lake/2026-01-02.parquet", &people.slice(0, people.num_rows() - 1));
+    place.parquet("lake/2026-01-03.parquet", &people.slice(0, 0));
+    place.write("lake/2026-01-04.parquet", "PAR1, and then the transfer ended");
     let columns: Vec<usize> = (1..people.num_columns()).collect();
-    place.parquet("lake/5.parquet", &people.project(&columns).unwrap());
-    place.parquet("lake/6.parquet", &people.slice(0, 3));
+    place.parquet("lake/2026-01-05.parquet", &people.project(&columns).unwrap());
+    place.parquet("lake/2026-01-06.parquet", &people.slice(0, 3));
+    let numbers: ArrayRef =
+        Arc::new(Int64Array::from_iter_values((0..people.num_rows() as i64).map(|row| row % 2)));
+    let schema = people.schema();
+    let columns = schema.fields().iter().zip(people.columns()).map(|(field, column)| {
+        let column = if field.name() == "sex" { Arc::clone(&numbers) } else { Arc::clone(column) };
+        (field.name().clone(), column)
+    });
+    let columns: Vec<(String, ArrayRef)> = columns.collect();
+    let other = crate::command::table(columns.iter().map(|(name, array)| (name.as_str(), Arc::clone(array))));
+    place.parquet("lake/2026-01-07.parquet", &other);
     let policy = "k = 3\nothers = \"drop\"\nrows_are_individuals = true\n[columns]\nssn = { role = \"identifier\" }\n\
                   sex = { role = \"quasi\", max_level = 0 }\n";
     place.write("p.toml", policy);
-    place.run("release lake/1.parquet --policy p.toml --to out/1").exit(0);
+    place.run("release lake/2026-01-01.parquet --policy p.toml --to out/2026-01-01").exit(0);
     let folder = crate::command::program().parent().unwrap().to_path_buf();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let night = |day: &str| {
         let mut shell = std::process::Command::new("sh");
         let ran = shell
-            .args(["nightly.sh", day, "1"])
+            .args(["nightly.sh", day, "2026-01-01"])
             .current_dir(place.path(""))
             .env("PATH", &path)
             .output()
@@ -326,16 +339,23 @@ fn nights_by_the_script() {
         (ran.status.code(), said)
     };
     for (day, exit, part) in [
-        ("2", 0, "verified"),
-        ("3", 3, "3: nothing came in"),
-        ("4", 3, "ALARM 4: the load is damaged"),
-        ("5", 2, "ALARM 5: the columns have changed: columns.ssn"),
-        ("6", 1, "ALARM 6: tonight's people are not protected"),
+        ("2026-01-02", 0, "verified"),
+        ("2026-01-03", 0, "3: nothing came in"),
+        ("2026-01-04", 3, "ALARM 2026-01-04: the load is damaged"),
+        ("2026-01-05", 2, "ALARM 2026-01-05: the columns have changed: columns.ssn"),
+        ("2026-01-06", 1, "ALARM 2026-01-06: tonight's people are not protected"),
+        (
+            "2026-01-07",
+            2,
+            "ALARM 2026-01-07: the columns have changed: columns.sex: the column holds values of the type integer",
+        ),
     ] {
         let (found, said) = night(day);
         assert!(found == Some(exit) && said.contains(part), "{day}: {found:?} {said}");
-        assert_eq!(place.path(&format!("out/{day}")).exists(), exit == 0, "{day}");
+        assert_eq!(place.path(&format!("out/{day}")).exists(), day == "2026-01-02", "{day}");
     }
+    let record = fs::read_to_string(place.path("out/2026-01-02/_kanon.json")).unwrap();
+    assert!(record.contains("\"released_on\": \"2026-01-02\""), "{record}");
 }
 
 /// A copy in UTF-8 is for its owner alone, and goes with the run, also if that is stopped.
