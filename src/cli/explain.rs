@@ -58,11 +58,11 @@ fn page(out: &str, record: &PublicRecord) -> String {
         plural(record.classes, "group", "groups"),
         record.recoding.columns().join(", "),
     );
-    if let Some(day) = record.stated.as_ref().and_then(|stated| stated.released_on.as_ref()) {
+    if let Some(day) = record.statement.as_ref().and_then(|statement| statement.released_on.as_ref()) {
         page += &format!("- Released on {day}, as the publisher states.\n");
     }
     page += &format!("- Made by {}", record.tool);
-    page += &match &record.stated {
+    page += &match &record.statement {
         Some(Statement { method, objective, .. }) => {
             format!(" with the method `{method}`, which keeps the loss `{objective}` small.\n")
         }
@@ -70,8 +70,8 @@ fn page(out: &str, record: &PublicRecord) -> String {
     };
     page += "\n## What is promised\n\n";
     record.models.iter().for_each(|model| page += &promise(model, people));
-    if let Some(stated) = &record.stated {
-        page += &assertions(stated, people);
+    if let Some(statement) = &record.statement {
+        page += &assertions(statement, people);
     }
     page += "\n## What was done to each column\n\n| column | role | what it shows |\n|---|---|---|\n";
     for column in record.columns() {
@@ -80,7 +80,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
     }
     page += "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
              suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n";
-    page += &left_out(record.stated.as_ref());
+    page += &left_out(record.statement.as_ref());
     page += &format!(
         "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person finds that person's group, and \
          cannot tell which of its {people} it is. Measured in {people}:\n\n"
@@ -157,36 +157,37 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 }
 
 /// Returns what the publisher asserts, as lines of a list.
-fn assertions(stated: &Statement, people: &str) -> String {
+fn assertions(statement: &Statement, people: &str) -> String {
     let columns = |names: &[String]| names.iter().map(|name| cell(name)).collect::<Vec<_>>().join(", ");
-    let limit = stated.suppression_limit.parse().map_or_else(|_| stated.suppression_limit.clone(), percent);
+    let limit =
+        statement.suppression_limit.parse().map_or_else(|_| statement.suppression_limit.clone(), percent);
     let mut lines =
         format!("- At most {limit} of the {people} were left out because no group could hold them.\n");
-    if stated.rows_are_individuals {
+    if statement.rows_are_individuals {
         lines += "- The publisher asserts that each row is another person. Where that is wrong, nothing above holds.\n";
     }
-    if !stated.accept_homogeneity.is_empty() {
+    if !statement.accept_homogeneity.is_empty() {
         lines += &format!(
             "- The publisher accepts that all {people} of a group may share one value of {}.\n",
-            columns(&stated.accept_homogeneity)
+            columns(&statement.accept_homogeneity)
         );
     }
-    if !stated.allow_unique.is_empty() {
+    if !statement.allow_unique.is_empty() {
         lines += &format!(
             "- The publisher releases {} as it is although few {people} share its values, because no outsider knows them.\n",
-            columns(&stated.allow_unique)
+            columns(&statement.allow_unique)
         );
     }
     lines
 }
 
 /// Returns which columns of the input are not in the release.
-fn left_out(stated: Option<&Statement>) -> String {
-    let Some(stated) = stated else {
+fn left_out(statement: Option<&Statement>) -> String {
+    let Some(statement) = statement else {
         return "Columns of the input that are not listed were left out.\n".to_owned();
     };
     let mut text = String::new();
-    for (role, of_role) in &stated.left_out {
+    for (role, of_role) in &statement.left_out {
         let names = of_role.names.as_ref().map(|names| {
             let names: Vec<String> = names.iter().map(|name| cell(name)).collect();
             format!(": {}", names.join(", "))

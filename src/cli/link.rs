@@ -10,9 +10,10 @@ use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
 use super::source::{Csv, PolicyFile};
 use crate::engine::Run;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
 use crate::input::Input;
+use crate::input::files::STANDARD_INPUT;
 use crate::linkage::{Attack, Linked, link};
 use crate::measure::ratio;
 use crate::policy::Files;
@@ -72,6 +73,9 @@ pub(crate) struct Link {
 impl Link {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.policy.as_deref().map(PolicyFile::open).transpose()?;
+        if self.list == STANDARD_INPUT && self.table == STANDARD_INPUT {
+            return Err(Error::policy("standard input holds one table; give a file for the other one"));
+        }
         let (list, table) = (Input::find_or_read(&self.list)?, Input::find_or_read(&self.table)?);
         let release = Path::new(&self.table);
         run.progress.begin(Phase::Profile, 0);

@@ -210,8 +210,9 @@ impl Release {
             Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
             None => String::new(),
         };
-        let stated = public.stated.as_ref().and_then(|stated| stated.suppression_limit.parse().ok());
-        let share = stated.map_or(String::new(), |share| percent(share) + ": ");
+        let statement =
+            public.statement.as_ref().and_then(|statement| statement.suppression_limit.parse().ok());
+        let share = statement.map_or(String::new(), |share| percent(share) + ": ");
         line(
             "suppressed",
             format!(

@@ -189,7 +189,7 @@ fn of_arrow(error: &arrow::error::ArrowError) -> Error {
                 .coded(Code::DamagedFile);
         }
         ArrowError::ExternalError(inner) => {
-            let own = inner.downcast_ref::<Error>().map(Error::data);
+            let own = inner.downcast_ref::<Error>().cloned();
             let own = own.or_else(|| Error::of_system(&**inner));
             return own.unwrap_or_else(|| Error::data("an external component failed"));
         }

@@ -40,7 +40,10 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        folders().remove(self.0.path());
+        // Until it is gone, the end of the process would remove it.
+        let path = self.0.path().to_path_buf();
+        let _ = std::fs::remove_dir_all(&path);
+        folders().remove(&path);
     }
 }
 

@@ -97,7 +97,7 @@ pub struct Input {
 }
 
 /// INPUT for standard input.
-const STANDARD_INPUT: &str = "-";
+pub(crate) const STANDARD_INPUT: &str = "-";
 
 impl Input {
     /// Creates an input of files that are known.

@@ -180,7 +180,7 @@ fn public(columns: Vec<ColumnRecord>, levels: Vec<LevelRecord>, models: Vec<Mode
     PublicRecord {
         format: FORMAT,
         tool: String::new(),
-        stated: None,
+        statement: None,
         models,
         counted_in: "individuals".into(),
         recoding: RecodingRecord::Levels(levels),

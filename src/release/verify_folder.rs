@@ -110,7 +110,7 @@ pub async fn check_release(
     } else {
         check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
     }
-    public.stated.iter().try_for_each(|stated| stated.check(&public))?;
+    public.statement.iter().try_for_each(|statement| statement.check(&public))?;
     Ok(Checked { public, verified, unique, with_input: input.is_some(), with_bytes })
 }
 
@@ -230,7 +230,7 @@ async fn against(
         _ => error,
     })?;
     let unique = rows.unique_together().await?;
-    if public.stated.as_ref().is_some_and(|stated| !stated.is_of(policy)) {
+    if public.statement.as_ref().is_some_and(|statement| !statement.follows_from(policy)) {
         return Err(refused("the record's statement is not that of the policy"));
     }
     let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();

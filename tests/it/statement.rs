@@ -52,10 +52,10 @@ fn the_record_states_what_the_policy_promises() {
     let place = place();
     let ran = place.run("release in.parquet --policy p.toml --to out").exit(0);
     assert!(ran.out.contains("age as is (as text) | sex as is"), "{ran:?}");
-    let stated = record(&place).stated.unwrap();
+    let statement = record(&place).statement.unwrap();
     let left_out = |role: &str, columns, names| (role.to_owned(), LeftOut { columns, names });
     assert_eq!(
-        stated,
+        statement,
         Statement {
             released_on: None,
             method: "auto".to_owned(),
@@ -89,9 +89,9 @@ fn the_record_states_what_the_policy_promises() {
         POLICY.replace("[columns]", "[output]\nreleased_on = 2026-11-20\nleft_out = \"names\"\n[columns]"),
     );
     place.run("release in.parquet --policy p.toml --to out --overwrite").exit(0);
-    let stated = record(&place).stated.unwrap();
-    assert_eq!(stated.released_on.as_deref(), Some("2026-11-20"));
-    let names = |role: &str| stated.left_out[role].names.clone().unwrap();
+    let statement = record(&place).statement.unwrap();
+    assert_eq!(statement.released_on.as_deref(), Some("2026-11-20"));
+    let names = |role: &str| statement.left_out[role].names.clone().unwrap();
     assert_eq!((names("identifier"), names("others")), (vec!["name".to_owned()], vec!["note".to_owned()]));
     let page = place.run("explain out").exit(0).out;
     assert!(page.contains("Released on 2026-11-20") && page.contains("role identifier: `name`"), "{page}");
@@ -100,11 +100,11 @@ fn the_record_states_what_the_policy_promises() {
     place.run("release in.parquet --policy p.toml --to out --overwrite --released-on 2026-11-20").exit(0);
     assert!(first == place.files("out"), "the same day gives the same bytes");
     place.run("release in.parquet --policy p.toml --to out --overwrite --released-on 2026-11-24").exit(0);
-    assert_eq!(record(&place).stated.unwrap().released_on.as_deref(), Some("2026-11-24"));
+    assert_eq!(record(&place).statement.unwrap().released_on.as_deref(), Some("2026-11-24"));
     place.run("verify out --input in.parquet").exit(0);
     // The day of the earlier release is not that of another one.
     place.run("release in.parquet --recoding out.private.json --to again").exit(0);
-    assert_eq!(PublicRecord::read(&place.path("again")).unwrap().stated.unwrap().released_on, None);
+    assert_eq!(PublicRecord::read(&place.path("again")).unwrap().statement.unwrap().released_on, None);
     place.run("release in.parquet --recoding out.private.json --to third --released-on 2026-11-25").exit(0);
     place.run("verify third --input in.parquet").exit(0);
 
@@ -129,31 +129,31 @@ fn no_other_statement_is_verified() {
     let good = record(&place);
     let forged = |change: &dyn Fn(&mut Statement)| {
         let mut record = good.clone();
-        change(record.stated.as_mut().unwrap());
+        change(record.statement.as_mut().unwrap());
         place.write("out/_kanon.json", record.sealed().unwrap().to_json().unwrap());
     };
-    let identifier = |stated: &mut Statement, columns, names: &[&str]| {
+    let identifier = |statement: &mut Statement, columns, names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        stated.left_out.insert("identifier".to_owned(), LeftOut { columns, names: Some(names) });
+        statement.left_out.insert("identifier".to_owned(), LeftOut { columns, names: Some(names) });
     };
     let wrong: [(&str, &dyn Fn(&mut Statement)); 13] = [
-        ("the day of the release", &|stated| stated.released_on = Some("Bob, 41".into())),
-        ("the day of the release", &|stated| stated.released_on = Some("2026-2-3".into())),
-        ("the method", &|stated| stated.method = "Bob".into()),
-        ("the objective", &|stated| stated.objective = "Bob".into()),
-        ("the suppression limit", &|stated| stated.suppression_limit = "1.5".into()),
-        ("the suppression limit", &|stated| stated.suppression_limit = "0.10".into()),
-        ("the accepted homogeneity", &|stated| stated.accept_homogeneity = vec!["sex".into()]),
-        ("the columns allowed to be unique", &|stated| {
-            stated.allow_unique = vec!["diagnosis".into(), "diagnosis".into()]
+        ("the day of the release", &|statement| statement.released_on = Some("Bob, 41".into())),
+        ("the day of the release", &|statement| statement.released_on = Some("2026-2-3".into())),
+        ("the method", &|statement| statement.method = "Bob".into()),
+        ("the objective", &|statement| statement.objective = "Bob".into()),
+        ("the suppression limit", &|statement| statement.suppression_limit = "1.5".into()),
+        ("the suppression limit", &|statement| statement.suppression_limit = "0.10".into()),
+        ("the accepted homogeneity", &|statement| statement.accept_homogeneity = vec!["sex".into()]),
+        ("the columns allowed to be unique", &|statement| {
+            statement.allow_unique = vec!["diagnosis".into(), "diagnosis".into()]
         }),
-        ("the columns that were left out", &|stated| identifier(stated, 1, &["sex"])),
-        ("the columns that were left out", &|stated| identifier(stated, 1, &["a", "b"])),
-        ("the columns that were left out", &|stated| identifier(stated, 0, &[])),
-        ("the columns that were left out", &|stated| {
-            stated.left_out.insert("Bob".into(), LeftOut { columns: 1, names: None });
+        ("the columns that were left out", &|statement| identifier(statement, 1, &["sex"])),
+        ("the columns that were left out", &|statement| identifier(statement, 1, &["a", "b"])),
+        ("the columns that were left out", &|statement| identifier(statement, 0, &[])),
+        ("the columns that were left out", &|statement| {
+            statement.left_out.insert("Bob".into(), LeftOut { columns: 1, names: None });
         }),
-        ("the constants of the risks", &|stated| stated.risk_constants.clear()),
+        ("the constants of the risks", &|statement| statement.risk_constants.clear()),
     ];
     for (what, change) in wrong {
         forged(change);
@@ -161,11 +161,11 @@ fn no_other_statement_is_verified() {
     }
     // Possible, but not what the policy says.
     let other: [&dyn Fn(&mut Statement); 5] = [
-        &|stated| stated.method = "mondrian".into(),
-        &|stated| stated.suppression_limit = "0.05".into(),
-        &|stated| stated.rows_are_individuals = false,
-        &|stated| stated.accept_homogeneity.clear(),
-        &|stated| identifier(stated, 1, &["surname"]),
+        &|statement| statement.method = "mondrian".into(),
+        &|statement| statement.suppression_limit = "0.05".into(),
+        &|statement| statement.rows_are_individuals = false,
+        &|statement| statement.accept_homogeneity.clear(),
+        &|statement| identifier(statement, 1, &["surname"]),
     ];
     for change in other {
         forged(change);
@@ -174,7 +174,7 @@ fn no_other_statement_is_verified() {
         place.run(against).exit(1).says("the record's statement is not that of the policy");
     }
     // Nobody but the publisher knows the day.
-    forged(&|stated| stated.released_on = Some("2026-11-24".into()));
+    forged(&|statement| statement.released_on = Some("2026-11-24".into()));
     place.run("verify out --input in.parquet --policy p.toml").exit(0);
 }
 

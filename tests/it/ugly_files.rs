@@ -195,10 +195,24 @@ fn commands_without_a_policy() {
     let query = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv' OPTIONS ('format.has_header' 'true', 'format.delimiter' ';'); \
                  SELECT min(\"PLZ\") AS least FROM t";
     assert_eq!(place.run_on("sql --format json -c", Some(query), "").exit(0).json()[0]["least"], "01067");
+    // Without options they are read as any file: with the delimiter that is found.
+    for made in ["TABLE t", "TABLE IF NOT EXISTS t", "TABLE \"T t\""] {
+        let name = made.trim_start_matches("TABLE ").trim_start_matches("IF NOT EXISTS ");
+        let query = format!(
+            "CREATE EXTERNAL {made} STORED AS CSV LOCATION 'in.csv'; SELECT min(\"PLZ\") AS least FROM {name}"
+        );
+        let ran = place.run_on("sql --output csv -c", Some(&query), "").exit(0);
+        assert_eq!(ran.out, "least\n01067\n", "{made}");
+    }
+    let twice = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv'; CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in.csv'";
+    place.run_on("sql -c", Some(twice), "").exit(2).says("table `t` already exists");
 
     place.write("latin.csv", latin1(&german(';')));
     let keys = "--csv 'encoding = \"latin1\", delimiter = \";\"'";
     holds(&format!("check latin.csv --quasi PLZ --k 13 {keys}"));
+    let query = "SET kanon.csv = 'encoding = \"latin1\"'; CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'latin.csv'; \
+                 SELECT count(*) AS n FROM t WHERE \"Straße\" LIKE 'Müller%'";
+    assert_eq!(place.run_on("sql --output csv -c", Some(query), "").exit(0).out, "n\n120\n");
     holds(&format!("risk latin.csv --quasi PLZ {keys}"));
     holds(&format!("link latin.csv latin.csv --on PLZ {keys}"));
     let made = holds(&format!("hierarchy latin.csv PLZ --by 'prefix = [4]' {keys}")).out;
@@ -238,6 +252,7 @@ fn standard_input() {
     assert!(ran.status.success(), "{ran:?}");
     place.run_on("check - --quasi", Some("a"), "").exit(2);
     place.run_on("check - --k 2 --quasi", Some("a"), "").exit(3).says("empty");
+    place.run_on("link - - --on", Some("PLZ"), &text).exit(2).says("standard input holds one table");
 }
 
 /// Words for "missing" in columns of texts, too; but not what may be a value.

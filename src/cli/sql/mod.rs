@@ -3,6 +3,7 @@
 
 mod draw;
 mod errors;
+mod external_csv;
 mod files;
 mod own_names;
 mod print;

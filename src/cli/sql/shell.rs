@@ -23,6 +23,7 @@ use tokio::runtime::Runtime;
 
 use super::Output;
 use super::errors::StageResult;
+use super::external_csv;
 use super::files::Files;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
@@ -86,21 +87,6 @@ fn session(resources: &Resources, show_values: bool, csv: Option<&str>) -> Resul
     crate::sql::register_all(&session).running("registering the functions")?;
     set_options(&session, show_values, csv).running("setting the options")?;
     Ok((session, files))
-}
-
-/// Makes the columns of `CREATE EXTERNAL TABLE ... STORED AS CSV` text, as in FROM 'file.csv', unless the statement names them or says how
-/// many rows are looked at: the engine would read 01067 as 1067.
-fn csv_as_text(plan: LogicalPlan) -> LogicalPlan {
-    const LOOKED_AT: &str = "format.schema_infer_max_rec";
-    match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(mut table))
-            if table.file_type.eq_ignore_ascii_case("csv") && table.schema.fields().is_empty() =>
-        {
-            table.options.entry(LOOKED_AT.to_owned()).or_insert_with(|| "0".to_owned());
-            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table))
-        }
-        plan => plan,
-    }
 }
 
 /// Sets the options; a user with a shell may read files anyway.
@@ -196,17 +182,32 @@ impl Shell {
         Ok(parser.and_then(|mut parser| parser.parse_statements()).planning()?.into_iter())
     }
 
+    /// Returns the statement, or for an external table of CSV files the one that reads them as other commands do.
+    fn with_view_of_csv(&self, statement: Statement) -> Result<Statement> {
+        let Some(view) = external_csv::as_view(&statement) else { return Ok(statement) };
+        if let Statement::CreateExternalTable(table) = &statement {
+            let name = TableReference::from(table.name.to_string());
+            let is_there = self.session.table_exist(name.clone()).asking()?;
+            if is_there && table.if_not_exists {
+                return Ok(statement);
+            }
+            self.is_free(&name, table.or_replace)?;
+        }
+        Ok(self.parse(&view)?.next().unwrap_or(statement))
+    }
+
     /// Runs one statement and prints its rows.
     async fn statement(&mut self, statement: Statement) -> Result<()> {
         if self.pipe.is_closed() {
             return Ok(());
         }
         let begun = Instant::now();
+        let statement = self.with_view_of_csv(statement)?;
         let promises = !self.noted && calls_anonymize(&statement);
         self.files.begin(KanonOptions::of(self.session.state().config().options()).csv);
         let plan = self.session.state().statement_to_plan(statement).await;
         let opened = self.files.end();
-        let plan = csv_as_text(plan.planning()?);
+        let plan = external_csv::with_texts(plan.planning()?);
         let doing = match opened {
             names if names.is_empty() => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),

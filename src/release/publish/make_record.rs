@@ -171,7 +171,7 @@ pub(crate) fn public_record(
     PublicRecord {
         format: FORMAT,
         tool: write::CREATED_BY.to_owned(),
-        stated: Some(Statement::of(policy, policy.released_on.clone())),
+        statement: Some(Statement::of(policy, policy.released_on.clone())),
         models: models.map(|(requirement, reached)| ModelRecord::of(requirement, reached)).collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
         recoding: recoding_record(policy, &chosen.shown, quasi),

@@ -57,9 +57,9 @@ pub struct PublicRecord {
     pub format: u32,
     /// The program and its version.
     pub tool: String,
-    /// What the publisher states; the first releases of this format have none.
+    /// The publisher's statement; the first releases of this format have none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub stated: Option<Statement>,
+    pub statement: Option<Statement>,
     /// The models, with their required and reached values.
     pub models: Vec<ModelRecord>,
     /// The unit that models and risks count: `individuals`, or `rows` if the policy names no

@@ -61,7 +61,7 @@ pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<
     let public = PublicRecord {
         format: FORMAT,
         tool: String::new(),
-        stated: None,
+        statement: None,
         models: Vec::new(),
         counted_in: String::new(),
         recoding: RecodingRecord::Levels(Vec::new()),

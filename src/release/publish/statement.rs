@@ -1,8 +1,7 @@
-//! What the publisher states in the public record: the promises of the policy that no row can show.
+//! The publisher's statement in the public record: promises of the policy that the rows cannot show.
 //!
-//! Everything here follows from the policy and the names of the input's columns, never from rows, but for the date, which is the
-//! publisher's. `kanon verify` compares it with the policy where there is one; otherwise it checks that kanon could have
-//! written it.
+//! The statement follows from the policy and the names of the input's columns, never from rows. Only the date is the publisher's
+//! own. `kanon verify` compares the statement with the policy if it has one; otherwise it checks that kanon could have written it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,13 +84,13 @@ impl Statement {
         }
     }
 
-    /// Returns whether the policy states this; the day is the publisher's.
-    pub(crate) fn is_of(&self, policy: &Policy) -> bool {
+    /// Returns whether the statement follows from this policy, whatever its day.
+    pub(crate) fn follows_from(&self, policy: &Policy) -> bool {
         *self == Self::of(policy, self.released_on.clone())
     }
 
-    /// Returns whether a policy that is not resolved may state this.
-    fn may_be_of(&self, spec: &PolicySpec) -> bool {
+    /// Returns whether the statement may follow from this policy, as far as it can be told without a table.
+    fn fits(&self, spec: &PolicySpec) -> bool {
         let (method, objective, limit) = spec.search_and_limit();
         (self.method.as_str(), self.objective.as_str(), self.suppression_limit.as_str())
             == (method, objective, limit.to_string().as_str())
@@ -164,7 +163,7 @@ pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
     });
     columns == recorded.collect()
         && same_models
-        && record.stated.as_ref().is_none_or(|stated| stated.may_be_of(spec))
+        && record.statement.as_ref().is_none_or(|statement| statement.fits(spec))
 }
 
 /// Returns the constants of all risk measures that have some.
