@@ -175,7 +175,7 @@ impl PolicySpec {
     }
 
     /// Returns the names of the method and of the objective, and the suppression limit.
-    pub(crate) fn search_and_limit(&self) -> (&str, &'static str, Decimal) {
+    pub fn search_and_limit(&self) -> (&str, &'static str, Decimal) {
         (&self.method.name, self.objective.doc().name, self.suppression_limit)
     }
 
