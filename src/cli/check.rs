@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Done;
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
 use super::source::{Columns, parse_requirement, quasi_of_release};
+use super::{Done, in_shell};
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
@@ -95,7 +95,7 @@ impl Check {
             _ => format!("counted   in rows: each of the {} counts as a person\n", grouped(all_rows)),
         };
         if !all_hold {
-            text += "next      kanon search INPUT --policy POLICY shows what generalization would do\n";
+            text += &self.next();
         }
         let json = json!({
             "models": judged,
@@ -106,6 +106,16 @@ impl Check {
             "warning": warning,
         });
         Ok(Done { text, json, holds: all_hold })
+    }
+
+    /// Names the command that shows what generalization would do.
+    fn next(&self) -> String {
+        let policy = self.columns.policy().map(|policy| in_shell(&policy.display().to_string()));
+        format!(
+            "next      kanon search {} --policy {} shows what generalization would do\n",
+            in_shell(&self.input),
+            policy.as_deref().unwrap_or("POLICY")
+        )
     }
 }
 

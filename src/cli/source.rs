@@ -70,6 +70,11 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
+    /// Returns the path of the policy, if it was given.
+    pub(crate) fn policy(&self) -> Option<&Path> {
+        self.policy.as_deref()
+    }
+
     /// Opens the policy, or makes one of the quasi-identifiers alone; without either, of the
     /// `known` quasi-identifiers.
     ///

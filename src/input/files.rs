@@ -287,6 +287,32 @@ const OTHERS: [(&[&str], &str); 4] = [
     ),
 ];
 
+/// The first bytes of files that are no text whatever their names end in, and an extension of what they are.
+const FIRST_BYTES: [(&[u8], &str); 4] = [
+    (b"PK\x03\x04", "xlsx"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "xlsx"),
+    (b"\x1f\x8b\x08", "gz"),
+    (b"SQLite format 3\0", "sqlite"),
+];
+
+/// Refuses a file of texts that is a workbook, an archive or a database by its first bytes.
+///
+/// # Errors
+/// A data error that says how to export it.
+pub(super) fn check_is_text(first: &[u8], place: &str) -> Result<()> {
+    let Some((bytes, found)) = FIRST_BYTES.iter().find(|(bytes, _)| first.starts_with(bytes)) else {
+        return Ok(());
+    };
+    let why = OTHERS.iter().find(|(ends, _)| ends.contains(found)).map_or("", |(_, why)| *why);
+    let what = match *bytes {
+        b"PK\x03\x04" => {
+            "it is no text but a workbook (.xlsx, .ods) or an archive (.zip), whatever its name; if an archive, unpack it; "
+        }
+        _ => "it is no text, whatever its name; ",
+    };
+    Err(Error::data(format!("{what}{why}")).at(place))
+}
+
 fn format_of(path: &Path) -> Result<Format> {
     let found = end_of(path);
     if let Some((_, why)) = OTHERS.iter().find(|(ends, _)| ends.contains(&found.as_str())) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::cast_utils::Parser;
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, TimeUnit};
+use arrow::datatypes::{DataType, Date32Type, Field, Float64Type, Int64Type, Schema, TimeUnit};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, cast, lit, try_cast, when};
 use datafusion::prelude::DataFrame;
@@ -27,7 +27,9 @@ use super::plain_values::plain_value;
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::policy::cell_forms::{DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, TIMES_OF_DAY};
+use crate::policy::cell_forms::{
+    DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, ShortYears, TIMES_OF_DAY,
+};
 use crate::policy::{CsvOptions, CsvType};
 
 /// The types tried for a column of dates or moments, the narrowest first.
@@ -175,6 +177,11 @@ fn is_moment(text: &str) -> bool {
         && matches!(zone, "" | "Z" | "z" | "+00:00" | " UTC")
 }
 
+/// Returns whether a text is a date or a moment in the usual form, on a day that the calendar has.
+pub(crate) fn is_plain_date(text: &str) -> bool {
+    is_moment(text) && text.get(..10).and_then(Date32Type::parse).is_some()
+}
+
 /// Returns whether a text is a moment in an unsupported time zone.
 fn names_zone(text: &str) -> bool {
     let rest = after_time(text).unwrap_or_default();
@@ -313,7 +320,10 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
             format!("date (written as {})", formats.join(" or "))
         }
     };
-    let kinds = counted(plain, name, of_kind(*wanted)).await?;
+    let mut kinds = counted(plain, name, of_kind(*wanted)).await?;
+    if *wanted == CsvType::Date {
+        kinds.extend(counted(cells, name, of_short_years()?).await?);
+    }
     let mut causes: Vec<String> = kinds
         .iter()
         .map(|(why, count)| format!(" ({count} {} {why})", if *count == 1 { "has" } else { "have" }))
@@ -335,7 +345,8 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
             keys.join(" or ")
         ));
     }
-    let rest = if most >= *rows {
+    let of_kind: u64 = kinds.iter().map(|(_, count)| count).sum();
+    let rest = if most.saturating_add(of_kind) >= *rows {
         ""
     } else {
         "; name the texts that mean \"missing\" in [input] nulls (CSV) or write null (JSON), or choose a hierarchy for text"
@@ -376,6 +387,13 @@ fn of_kind(wanted: CsvType) -> Vec<(Pattern, String)> {
             "a time zone other than UTC: write the times in UTC, or the local times without a zone".into(),
         )],
     }
+}
+
+/// Returns why a date with a year of two digits is refused.
+fn of_short_years() -> Result<Vec<(Pattern, String)>> {
+    let short = ShortYears::new()?;
+    let why = "a year of two digits, which may be of two centuries: write the years with four digits";
+    Ok(vec![(Pattern::new("kanon_has_short_year", move |text| short.fits(text)), why.into())])
 }
 
 /// Returns the other forms of dates or numbers that files have, and the keys that say so.

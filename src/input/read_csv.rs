@@ -101,7 +101,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
     if first.iter().any(|cell| cell.contains(&0)) {
         return Err(Error::data("the first line holds a NUL byte; save the file as CSV in UTF-8").at(place));
     }
-    if first.get(0).is_some_and(|cell| cell.starts_with(b"sep=")) {
+    if first.get(0).is_some_and(|cell| cell.get(..4).is_some_and(|note| note.eq_ignore_ascii_case(b"sep="))) {
         return Err(Error::data(
             "the first line is a note of Excel on the delimiter (sep=); delete this line",
         )
@@ -338,6 +338,7 @@ mod tests {
         for (text, part) in [
             (&b""[..], "empty"),
             (b"sep=;\n", "delete this line"),
+            (b"SEP=;\n", "delete this line"),
             (b"a\0,b\0\n", "NUL"),
             (b"\xff\xfea,b", "UTF-8"),
             (b"a;b", "\";\""),

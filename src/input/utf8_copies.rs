@@ -18,7 +18,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
-use super::files::{Input, PinnedFile};
+use super::files::{Input, PinnedFile, check_is_text};
 use crate::engine::temporary::TemporaryFolder;
 use crate::engine::{Context, into_engine};
 use crate::error::{Error, Result};
@@ -44,8 +44,9 @@ impl Utf8Copies {
     /// Returns the files of a CSV input in UTF-8: themselves, or copies.
     ///
     /// # Errors
-    /// A data error for bytes that are no text in the encoding, or if a copy cannot be written.
+    /// A data error for a workbook or an archive, for bytes that are no text in the encoding, or if a copy cannot be written.
     pub(super) fn of(&self, files: &[PinnedFile], csv: &CsvOptions) -> Result<Utf8Files> {
+        files.iter().try_for_each(|file| check_is_text(&first_bytes(&file.path, 16)?, &file.place()))?;
         let encodings = files.iter().map(|file| csv.encoding.map_or_else(|| by_mark(&file.path), Ok));
         let encodings = encodings.collect::<Result<Vec<_>>>()?;
         if encodings.iter().all(|encoding| *encoding == UTF_8) {
@@ -136,10 +137,14 @@ impl PartitionStream for Rows {
 
 /// Returns UTF-16 if a file begins with its byte order mark, else UTF-8.
 fn by_mark(path: &Path) -> Result<&'static Encoding> {
+    Ok(Encoding::for_bom(&first_bytes(path, 3)?).map_or(UTF_8, |(encoding, _)| encoding))
+}
+
+fn first_bytes(path: &Path, count: u64) -> Result<Vec<u8>> {
     let mut first = Vec::new();
     let place = format!("input file {}", path.display());
-    File::open(path).context(&place)?.take(3).read_to_end(&mut first).context(&place)?;
-    Ok(Encoding::for_bom(&first).map_or(UTF_8, |(encoding, _)| encoding))
+    File::open(path).context(&place)?.take(count).read_to_end(&mut first).context(&place)?;
+    Ok(first)
 }
 
 /// Guesses the encoding of the files of an input from the first bytes of each.
@@ -152,6 +157,7 @@ pub(crate) fn guess(input: &Input) -> Result<&'static Encoding> {
         let place = file.place();
         let mut first = Vec::new();
         File::open(&file.path).context(&place)?.take(HEAD).read_to_end(&mut first).context(&place)?;
+        check_is_text(&first, &place)?;
         // The last character may be cut in the middle.
         let is_utf8 = std::str::from_utf8(&first).map_or_else(|e| e.error_len().is_none(), |_| true);
         if Encoding::for_bom(&first).is_some() || is_utf8 && !first.is_ascii() {

@@ -139,6 +139,39 @@ impl DateFormat {
     }
 }
 
+/// Dates whose years have two digits: nothing says of which century they are.
+#[derive(Debug, Clone)]
+pub struct ShortYears(Vec<DateFormat>);
+
+impl ShortYears {
+    /// Creates the test from all [`DATE_FORMATS`] that end with the year.
+    ///
+    /// # Errors
+    /// None, as the formats are known.
+    pub fn new() -> Result<Self> {
+        let formats = DATE_FORMATS.iter().filter(|format| format.ends_with("%Y"));
+        Ok(Self(formats.map(|format| DateFormat::parse(format)).collect::<Result<_>>()?))
+    }
+
+    /// Returns whether a cell is such a date, perhaps with a time after it.
+    pub fn fits(&self, cell: &str) -> bool {
+        let date = match cell.rsplit_once(' ') {
+            Some((date, time)) if time.contains(':') => date,
+            _ => cell,
+        };
+        let Some((before, year)) = date.len().checked_sub(2).and_then(|at| date.split_at_checked(at)) else {
+            return false;
+        };
+        let is_digit = |letter: char| letter.is_ascii_digit();
+        if !year.chars().all(is_digit) || before.ends_with(is_digit) {
+            return false;
+        }
+        // Every fourth year is a leap year in both centuries, 1900 excepted.
+        let in_full = format!("{before}20{year}");
+        self.0.iter().any(|format| format.iso(&in_full).is_some())
+    }
+}
+
 /// A way to write numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberFormat {
@@ -252,6 +285,29 @@ mod tests {
         }
         for date in DATE_FORMATS {
             TIMES_OF_DAY.iter().for_each(|time| drop(DateFormat::parse(&format!("{date}{time}")).unwrap()));
+        }
+    }
+
+    #[test]
+    fn years_of_two_digits() {
+        let short = ShortYears::new().unwrap();
+        for cell in ["04.03.53", "4.3.53", "04/13/53", "29.02.96", "04-Mar-53", "04.03.53 10:00", "4 mar 53"]
+        {
+            assert!(short.fits(cell), "{cell}");
+        }
+        for cell in [
+            "04.03.1953",
+            "31.02.53",
+            "53",
+            "",
+            "é",
+            "1.53",
+            "12:13:14",
+            "04.03.5",
+            "192.168.1.10",
+            "x 10:00",
+        ] {
+            assert!(!short.fits(cell), "{cell}");
         }
     }
 

@@ -1,19 +1,22 @@
 //! Detects the format of a CSV input from its first lines and its cells: the separator, the header,
 //! the texts that mean NULL, and the columns that are numbers or dates.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use datafusion::functions::unicode::expr_fn::character_length;
-use datafusion::logical_expr::{Expr, lit, when};
+use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use encoding_rs::UTF_8;
 
+use super::doubts::Doubt;
 use super::facts::{count_if, narrow, one_row, whole};
-use super::forms::{Forms, Found};
+use super::forms::{Forms, Found, Tally};
+use super::missing::{is_missing_among_words, known};
 use crate::engine::{Context, Run, column};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::infer_types::{TIMES, misfit};
 use crate::input::read_csv::{by_name, delimiter_of, first_lines, records};
 use crate::input::{Input, utf8_copies};
@@ -21,12 +24,6 @@ use crate::policy::{CsvOptions, CsvType, DateFormat, NumberFormat};
 
 /// The number of columns per pass.
 const AT_ONCE: usize = 64;
-/// Texts that mean "missing" where all others are numbers or dates.
-const MISSING: [&str; 12] = ["?", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "-", "."];
-
-/// Those of them that mean "missing" where others are words, too.
-const MISSING_AMONG_WORDS: [&str; 7] = ["NA", "N/A", "n/a", "NULL", "null", "-", "."];
-
 /// The format of a CSV input.
 pub(super) struct Written {
     pub(super) options: CsvOptions,
@@ -35,9 +32,15 @@ pub(super) struct Written {
     /// The same for numbers.
     pub(super) unclear_numbers: Vec<NumberFormat>,
     types: HashMap<String, CsvType>,
+    doubts: HashMap<String, Doubt>,
 }
 
 impl Written {
+    /// Returns what is unclear about the cells of a column, if anything is.
+    pub(super) fn doubt(&self, name: &str) -> Option<&Doubt> {
+        self.doubts.get(name)
+    }
+
     /// Returns how the cells of a column can be read: as numbers or dates if all of them are.
     pub(super) fn csv_type(&self, name: &str) -> CsvType {
         self.types.get(name).copied().unwrap_or(CsvType::Text)
@@ -64,62 +67,84 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
         table = input.table(session, &options, &|_| CsvType::Text).await?;
         looks = look(&table, run).await?;
     }
-    let mut occurs = [false; MISSING.len()];
-    let forms = find_forms(&table, &looks, run).await?;
+    let (found, doubts) = find_forms(&table, &looks, mark == b';', run).await?;
+    let mut missing = BTreeSet::new();
     for look in looks.iter().filter(|look| look.missing) {
-        let is_text = look.csv_type == CsvType::Text && !forms.types.contains_key(&look.name);
-        let counts = MISSING.iter().enumerate().map(|(at, text)| {
-            Ok(count_if(column(&look.name).eq(lit(*text)))?.alias(format!("missing_{at}")))
-        });
-        let row = one_row(&narrow(&table, [look.name.as_str()])?, counts.collect::<Result<_>>()?).await?;
-        for (at, occurs) in occurs.iter_mut().enumerate() {
+        run.stop.check()?;
+        let name = look.name.as_str();
+        let is_text = look.csv_type == CsvType::Text
+            && !found.types.contains_key(name)
+            && !doubts.get(name).is_some_and(Doubt::is_of_one_form);
+        for text in missing_in(&table, name).await? {
             // Namibia is NA among the codes of countries.
-            let is_word =
-                look.is_of_two_letters && MISSING[at] == "NA" || !MISSING_AMONG_WORDS.contains(&MISSING[at]);
-            if is_text && is_word {
-                continue;
+            let is_value = !is_missing_among_words(&text) || look.is_of_two_letters && text == "NA";
+            if !(is_text && is_value) {
+                missing.insert(text);
             }
-            *occurs |= whole(&row, &format!("missing_{at}"))? > Some(0);
         }
     }
-    let missing = MISSING.iter().zip(occurs).filter(|(_, occurs)| *occurs);
-    options.nulls.extend(missing.map(|(text, _)| (*text).to_owned()));
-    options.date_formats = forms.dates;
-    options.numbers = forms.numbers.unwrap_or_default();
+    options.nulls.extend(missing);
+    options.date_formats = found.dates;
+    options.numbers = found.numbers.unwrap_or_default();
     let mut types: HashMap<String, CsvType> =
         looks.into_iter().map(|look| (look.name, look.csv_type)).collect();
-    types.extend(forms.types);
-    Ok(Written { options, unclear_dates: forms.unclear, unclear_numbers: forms.unclear_numbers, types })
+    types.extend(found.types);
+    let (unclear_dates, unclear_numbers) = (found.unclear, found.unclear_numbers);
+    Ok(Written { options, unclear_dates, unclear_numbers, types, doubts })
 }
 
-/// Finds the forms of the dates and numbers of a file.
-async fn find_forms(table: &DataFrame, looks: &[Look], run: &Run<'_>) -> Result<Found> {
+/// Finds the forms of the dates and numbers of a file, and the columns in which they are in doubt.
+async fn find_forms(
+    table: &DataFrame,
+    looks: &[Look],
+    has_semicolons: bool,
+    run: &Run<'_>,
+) -> Result<(Found, HashMap<String, Doubt>)> {
     let forms = Arc::new(Forms::new()?);
-    let of_type = async |csv_type: CsvType| -> Result<Vec<(String, u64)>> {
+    let of_type = async |csv_type: CsvType| -> Result<Vec<Tally>> {
         let names: Vec<&String> =
             looks.iter().filter(|look| look.csv_type == csv_type).map(|look| &look.name).collect();
         let mut found = Vec::new();
         for some in names.chunks(AT_ONCE) {
             run.stop.check()?;
-            let cells = some.iter().map(|name| Ok(((*name).clone(), known(name)?))).collect::<Result<_>>()?;
+            let cells = some.iter().map(|name| ((*name).clone(), known(name))).collect();
             found.extend(forms.of_columns(table, cells).await?);
         }
         Ok(found)
     };
-    Ok(forms.choose(&of_type(CsvType::Text).await?, &of_type(CsvType::Number).await?))
+    let (texts, numbers) = (of_type(CsvType::Text).await?, of_type(CsvType::Number).await?);
+    let leading = |tallies: &[Tally]| -> Vec<(String, u64)> {
+        tallies.iter().map(|tally| (tally.name.clone(), tally.leading())).collect()
+    };
+    let mut found = forms.choose(&leading(&texts), &leading(&numbers), has_semicolons);
+    let unclear = found.unclear_columns.drain(..).map(|name| (name, Doubt::Unclear));
+    let mut doubts: HashMap<String, Doubt> = unclear.collect();
+    let in_doubt =
+        texts.iter().filter_map(|tally| Some((tally.name.clone(), Doubt::of_cells(&forms, tally)?)));
+    doubts.extend(in_doubt);
+    found.types.retain(|name, _| !doubts.contains_key(name));
+    Ok((found, doubts))
 }
 
-/// Builds the cell of a column, or NULL where it may mean "missing".
-fn known(name: &str) -> Result<Expr> {
-    let is_missing = column(name).in_list(MISSING.map(lit).to_vec(), false);
-    when(is_missing.is_not_true(), column(name)).end().context("typing the CSV columns")
+/// Returns the texts of a column that mean "missing" among numbers or dates.
+async fn missing_in(table: &DataFrame, name: &str) -> Result<Vec<String>> {
+    let doing = "looking for words that mean missing";
+    let is_missing = column(name).is_not_null().and(known(name).is_null());
+    let table = narrow(table, [name])?.filter(is_missing).context(doing)?.distinct().context(doing)?;
+    let mut found = Vec::new();
+    for batch in table.collect().await.context(doing)? {
+        let texts = batch.columns().first().and_then(|texts| texts.as_string_view_opt());
+        let texts = texts.ok_or_else(|| Error::internal("csv: a text column is not Utf8View"))?;
+        found.extend(texts.iter().flatten().map(str::to_owned));
+    }
+    Ok(found)
 }
 
 /// The findings of one pass about a text column.
 struct Look {
     name: String,
     csv_type: CsvType,
-    /// Whether one of [`MISSING`] occurs.
+    /// Whether a word occurs that may mean "missing".
     missing: bool,
     /// Whether each cell that is known has two letters, as codes have.
     is_of_two_letters: bool,
@@ -144,8 +169,8 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
             Ok(())
         };
         let cell = column(name);
-        let is_missing = cell.clone().in_list(MISSING.map(lit).to_vec(), false);
-        let value = known(name)?;
+        let value = known(name);
+        let is_missing = cell.clone().is_not_null().and(value.clone().is_null());
         counted("other_length", character_length(value.clone()).not_eq(lit(2)))?;
         counted("known", value.clone().is_not_null())?;
         counted("missing", is_missing)?;

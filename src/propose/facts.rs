@@ -30,6 +30,8 @@ const FEW: u64 = 10_000;
 /// The number of columns with more distinct values that are counted one by one, by a GROUP BY that
 /// spills.
 const COUNTED_ALONE: usize = 16;
+/// Persons have few rows each: there are at least this many numbers of persons in 100 rows.
+const FEW_ROWS_EACH: u64 = 5;
 /// A text with this many spaces is a sentence.
 const SENTENCE: u64 = 3;
 
@@ -83,6 +85,17 @@ impl ColumnFacts {
         self.distinct.is_some_and(|distinct| {
             u128::from(distinct) * 100 >= u128::from(self.known()) * u128::from(percent)
         })
+    }
+
+    /// Returns whether values repeat, and each stands in few rows, as the numbers of persons do.
+    pub(super) fn has_few_rows_each(&self) -> bool {
+        !self.is_unique() && self.distinct > Some(1) && self.has_distinct_percent(FEW_ROWS_EACH)
+    }
+
+    /// Returns whether the values may be numbers or pseudonyms of persons, who have one or several rows each.
+    pub(super) fn may_be_numbers_of_persons(&self) -> bool {
+        let is_code = self.data_type.is_integer() || self.data_type.is_string() && !self.is_prose();
+        is_code && self.known() > 0 && self.has_distinct_percent(FEW_ROWS_EACH)
     }
 
     /// Returns whether most values are sentences or long, and there are many of them.

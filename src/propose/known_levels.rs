@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::facts::{ColumnFacts, is_time, narrow};
 use super::names::{contains_name, is_like};
-use super::steps::Levels;
+use super::steps::{Levels, OUTSIDE};
 use crate::engine::functions::counted;
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
@@ -138,7 +138,7 @@ impl Candidate {
         if covered.rows == facts.known() {
             why += &format!("all {}", plural(distinct, "distinct value", "distinct values"));
         } else {
-            settings.push(("outside", "\"join\"".to_owned()));
+            settings.push((OUTSIDE, "\"join\"".to_owned()));
             let percent = u128::from(covered.rows) * 100 / u128::from(facts.known().max(1));
             let rows = if facts.nulls == 0 { "rows" } else { "rows with a value" };
             let found = digits_grouped(covered.distinct);

@@ -16,7 +16,7 @@ const MOST_CODES: u64 = 10;
 /// A value is frequent if at least one holder in this many holds it.
 const FREQUENT: u64 = 3;
 /// The k that a first policy requires.
-pub(super) const K: u64 = 5;
+pub const K: u64 = 5;
 
 /// Returns the rule that merges the values of a column; `None` where fewer than three of them are held by enough individuals, or are in
 /// enough rows if no column identifies individuals.
@@ -47,22 +47,10 @@ pub(super) async fn find(
         5..9 => 2,
         _ => 3,
     };
-    let (by, joins) = match counted.is_one_held_by_one_in(FREQUENT) {
-        true => (
-            format!(", by = {:?}", merge::COUNTS),
-            "one is frequent, so with one level per column the rarest follow, more of them at each level. The labels reveal which \
-             values these are, and which are the most frequent",
-        ),
-        false => (
-            String::new(),
-            "with one level per column neighbours in their order join. The labels reveal which values these are",
-        ),
+    let by = match counted.is_one_held_by_one_in(FREQUENT) {
+        true => format!(", by = {:?}", merge::COUNTS),
+        false => String::new(),
     };
     let settings = vec![(merge::DOC.name, format!("{{ levels = {levels}{by} }}"))];
-    let holders = if individual.is_some() { "people" } else { "rows" };
-    let why = format!(
-        "No hierarchy is known for these values. Those with fewer than {K} {holders} become `other`; {joins}. A file of labels that fit \
-         their meaning would keep more"
-    );
-    Ok(Some(Levels { settings, why: Some(why) }))
+    Ok(Some(Levels { settings, why: None }))
 }

@@ -7,11 +7,13 @@
 //! shares, but no values of the data.
 
 mod csv;
+mod doubts;
 mod facts;
 mod forms;
 mod known_levels;
 mod languages;
 mod merge_levels;
+mod missing;
 mod names;
 mod quartiles;
 mod roles;
@@ -21,8 +23,9 @@ mod steps;
 use arrow::datatypes::{Field, Schema};
 
 pub use facts::ColumnFacts;
+pub use merge_levels::K;
 pub use roles::Proposed;
-pub use separation::SingledOut;
+pub use separation::{NEARLY_ALL, SingledOut, Together};
 pub use steps::Levels;
 
 use crate::engine::Run;
@@ -30,10 +33,14 @@ use crate::error::{Code, Error, Result};
 use crate::input::{Format, Input};
 use crate::policy::{CsvOptions, CsvType, DateFormat, FilesAndTrees, Folder, NumberFormat, PolicySpec};
 use crate::progress::Phase;
+use doubts::Doubt;
 use names::Named;
 
 /// The number of undecided columns that are tried together with the quasi-identifiers.
 const TRIED: usize = 8;
+
+/// Columns with at least this many distinct values per 100 rows single nearly all rows out by themselves.
+const IDENTIFIES: u64 = 90;
 
 /// The proposal for a table.
 #[derive(Debug, Clone)]
@@ -54,6 +61,8 @@ pub struct Proposal {
     pub singled_out: Vec<SingledOut>,
     /// The share of rows that are unique on all proposed quasi-identifiers; `None` without any.
     pub unique_share: Option<f64>,
+    /// Undecided columns that single nearly all rows out, if some do.
+    pub undecided_together: Option<Together>,
 }
 
 /// The proposal for a column.
@@ -65,6 +74,8 @@ pub struct ProposedColumn {
     pub role: Proposed,
     /// The reason in words.
     pub why: String,
+    /// What must be mended or explained before a role is decided, as sentences without the last period.
+    pub doubt: Option<String>,
     /// The levels, if the column is or becomes a quasi-identifier.
     pub levels: Option<Levels>,
     /// For an undecided column: the share of rows that are unique when it joins the
@@ -121,12 +132,22 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     };
     for (named, column) in named.iter().zip(&mut columns) {
         let can_be_quasi = matches!(column.role, Proposed::Quasi | Proposed::Undecided);
+        let mut doubt = written.as_ref().and_then(|written| written.doubt(&column.facts.name).cloned());
         // Prefixes of postal codes are finer.
         if can_be_quasi && *named != Some(Named::Postal) {
             let known = known_levels::find(&table, &column.facts, run.stop).await?;
+            let explains_all = known.as_ref().is_some_and(Levels::covers_all);
+            doubt = doubt.filter(|doubt| !(explains_all && doubt.may_be_codes()));
             column.levels = known.or(column.levels.take());
         }
-        if can_be_quasi && column.levels.is_none() {
+        if *named == Some(Named::Postal) {
+            // Postal codes may have letters.
+            doubt = doubt.filter(|doubt| !doubt.may_be_codes());
+            doubt = doubt.or_else(|| Doubt::of_postal_codes(&column.facts));
+        }
+        if let Some(doubt) = doubt {
+            doubt.apply(column);
+        } else if can_be_quasi && column.levels.is_none() {
             column.levels = merge_levels::find(&session, &table, &column.facts, individual, run.stop).await?;
         }
     }
@@ -148,6 +169,13 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
             column.unique_share_with = Some(share);
         }
     }
+    // A column that singles nearly all rows out by itself says so in its own line.
+    let open = columns.iter().filter(|column| {
+        column.role == Proposed::Undecided && !column.facts.has_distinct_percent(IDENTIFIES)
+    });
+    let open: Vec<&str> = open.map(|column| column.facts.name.as_str()).take(TRIED).collect();
+    let undecided_together =
+        separation::together(&table, &open, (&quasi, unique_share.unwrap_or(0.0)), run.stop).await?;
     input.still_the_same()?;
     Ok(Proposal {
         rows,
@@ -158,14 +186,18 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
         individuals,
         singled_out,
         unique_share,
+        undecided_together,
     })
 }
 
 fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {
-    let pattern = names::meaning(&facts.name);
+    let pattern = names::meaning(&facts.name)
+        .or_else(|| names::person_alone(&facts.name).filter(|_| facts.may_be_numbers_of_persons()));
     let named = pattern.map(|pattern| pattern.named);
     let (mut role, mut why) = roles::judge(&facts, pattern);
     let mut levels = match role {
+        // The number of a person that is not recognized as one is no quasi-identifier.
+        Proposed::Undecided if named == Some(Named::Record) && facts.has_few_rows_each() => None,
         Proposed::Quasi | Proposed::Undecided => steps::levels(&facts, named),
         _ => None,
     };
@@ -176,7 +208,7 @@ fn of_column(facts: ColumnFacts) -> (Option<Named>, ProposedColumn) {
         role = Proposed::Undecided;
         why += &format!(", but a {} cannot be generalized: cast it first", facts.data_type);
     }
-    (named, ProposedColumn { facts, role, why, levels, unique_share_with: None })
+    (named, ProposedColumn { facts, role, why, doubt: None, levels, unique_share_with: None })
 }
 
 /// Returns whether a column is named like a person's own number.

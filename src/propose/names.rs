@@ -79,6 +79,13 @@ pub(super) fn meaning(name: &str) -> Option<&'static Pattern> {
     PATTERNS.iter().find(fits)
 }
 
+/// Returns the pattern of a person's number for a name that is only the word for the person.
+pub(super) fn person_alone(name: &str) -> Option<&'static Pattern> {
+    let whole = Name::new(name).words.join(" ");
+    let is_person = is_in(&whole, |words| words.person_alone);
+    PATTERNS.iter().find(|pattern| is_person && pattern.named == Named::Person)
+}
+
 /// Returns whether a name of a column is like one of these patterns.
 pub(super) fn is_like(name: &str, patterns: &[&str]) -> bool {
     let name = Name::new(name);
@@ -91,7 +98,7 @@ pub(super) fn contains_name(name: &str, own: &str) -> bool {
 }
 
 /// Returns the entries of a list of words.
-fn listed(list: &'static str) -> impl Iterator<Item = &'static str> {
+pub(super) fn listed(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(", ").filter(|entry| !entry.is_empty())
 }
 
@@ -293,7 +300,7 @@ mod tests {
     fn lists_hold_each_entry_once() {
         for language in LANGUAGES {
             let lists = PATTERNS.iter().map(|pattern| (pattern.words)(language));
-            for list in lists.chain([language.counts, language.links]) {
+            for list in lists.chain([language.counts, language.links, language.person_alone]) {
                 let entries: Vec<&str> = listed(list).collect();
                 for (at, entry) in entries.iter().enumerate() {
                     assert!(!entry.contains(',') && entry.trim() == *entry, "{entry:?}");

@@ -50,6 +50,10 @@ pub(super) fn judge(facts: &ColumnFacts, pattern: Option<&Pattern>) -> (Proposed
         Named::Notes => named(Proposed::Text, ""),
         _ if !is_supported(&facts.data_type) && !facts.data_type.is_decimal() => by_facts(facts),
         Named::Record if facts.has_distinct_percent(90) => named(Proposed::Identifier, ""),
+        Named::Record if facts.has_few_rows_each() => named(
+            Proposed::Undecided,
+            ", but it repeats, with few rows each: if it is a person's number, its role is individual",
+        ),
         Named::Record => named(Proposed::Undecided, ", but it repeats: a person's number, or a code?"),
         Named::Birth | Named::Postal | Named::Known if facts.is_prose() => {
             named(Proposed::Undecided, ", but its texts are long: free text?")
@@ -79,6 +83,11 @@ fn by_facts(facts: &ColumnFacts) -> (Proposed, String) {
     let data_type = &facts.data_type;
     if !is_supported(data_type) && !data_type.is_decimal() {
         return (Proposed::Text, "values of this type cannot be released".to_owned());
+    }
+    if facts.known() == 0 {
+        let name =
+            if facts.name.trim().is_empty() { "neither a name nor a value" } else { "no value in any row" };
+        return (Proposed::Text, format!("{name}: left out"));
     }
     if facts.is_prose() {
         return (Proposed::Text, "long texts, which can identify people".to_owned());

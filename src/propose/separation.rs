@@ -21,6 +21,18 @@ const CANDIDATES: usize = 8;
 /// The most columns that it combines.
 const TOGETHER: usize = 3;
 
+/// The share of rows that are nearly all.
+pub const NEARLY_ALL: f64 = 0.9;
+
+/// Undecided columns that single nearly all rows out together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    /// The columns, and the share of rows.
+    pub undecided: SingledOut,
+    /// Whether it takes the proposed quasi-identifiers, too.
+    pub with_quasi: bool,
+}
+
 /// Columns and the rows that they single out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SingledOut {
@@ -71,4 +83,37 @@ pub(super) async fn greedy(table: &DataFrame, names: &[&str], stop: &CancelToken
         });
     }
     Ok(found)
+}
+
+/// Returns undecided columns that single nearly all rows out, by themselves or with the quasi-identifiers `quasi`, if these, which
+/// make the share `of_quasi` of the rows unique, do not do so already.
+///
+/// # Errors
+/// A data error when reading fails or memory runs out.
+pub(super) async fn together(
+    table: &DataFrame,
+    undecided: &[&str],
+    (quasi, of_quasi): (&[&str], f64),
+    stop: &CancelToken,
+) -> Result<Option<Together>> {
+    if undecided.len() < 2 {
+        return Ok(None);
+    }
+    let all = |unique_share| SingledOut {
+        columns: undecided.iter().map(|name| (*name).to_owned()).collect(),
+        unique_share,
+    };
+    let alone = unique_share(table, undecided, stop).await?;
+    if alone >= NEARLY_ALL {
+        let fewest = greedy(table, undecided, stop).await?;
+        let is_enough = |found: &SingledOut| found.unique_share >= NEARLY_ALL && found.columns.len() > 1;
+        let fewest = fewest.into_iter().find(is_enough);
+        let undecided = fewest.unwrap_or_else(|| all(alone));
+        return Ok(Some(Together { undecided, with_quasi: false }));
+    }
+    if quasi.is_empty() || of_quasi >= NEARLY_ALL {
+        return Ok(None);
+    }
+    let with = unique_share(table, &[quasi, undecided].concat(), stop).await?;
+    Ok((with >= NEARLY_ALL).then(|| Together { undecided: all(with), with_quasi: true }))
 }

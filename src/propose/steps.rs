@@ -6,7 +6,10 @@ use std::fmt;
 
 use super::facts::{ColumnFacts, is_time};
 use super::names::Named;
+use crate::generalize::merge;
 
+/// The key that says what becomes of values outside of a known hierarchy.
+pub(super) const OUTSIDE: &str = "outside";
 /// Columns with at most this many distinct values are kept as they are or suppressed.
 const FEW: u64 = 10;
 /// The approximate number of intervals into which the first step divides the spread.
@@ -21,6 +24,23 @@ pub struct Levels {
     pub settings: Vec<(&'static str, String)>,
     /// The reason as a sentence without its period, where there is one.
     pub why: Option<String>,
+}
+
+impl Levels {
+    /// Returns whether no value is outside of the hierarchy.
+    pub(super) fn covers_all(&self) -> bool {
+        !self.settings.iter().any(|(key, _)| *key == OUTSIDE)
+    }
+
+    /// Returns whether the values are merged, as no hierarchy is known for them.
+    pub fn is_merge(&self) -> bool {
+        self.settings.iter().any(|(key, _)| *key == merge::DOC.name)
+    }
+
+    /// Returns whether the rarest are merged first.
+    pub fn is_by_counts(&self) -> bool {
+        self.settings.iter().any(|(key, value)| *key == merge::DOC.name && value.contains(merge::COUNTS))
+    }
 }
 
 impl fmt::Display for Levels {

@@ -29,6 +29,7 @@ mod hierarchy_command;
 mod house;
 mod individuals;
 mod init;
+mod init_cells;
 mod interval_columns;
 mod kill;
 mod known_releases;

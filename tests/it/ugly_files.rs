@@ -442,3 +442,25 @@ fn cells_that_do_not_fit() {
     place.write("sep.csv", "sep=;\nPLZ;x\n01067;1\n");
     place.run("check sep.csv --quasi PLZ --k 1").exit(3).says("delete this line");
 }
+
+/// A workbook or an archive that was renamed, and Excel's note in capitals.
+#[test]
+fn files_that_are_no_text_whatever_their_name() {
+    let place = Place::new();
+    let workbook = [&b"PK\x03\x04\x14\0\x06\0"[..], &[0xd0; 300]].concat();
+    let old = [&b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"[..], &[0; 300]].concat();
+    for (bytes, why) in [
+        (workbook, "\"CSV UTF-8\""),
+        (old, "\"CSV UTF-8\""),
+        (b"\x1f\x8b\x08\0\0".to_vec(), "unpack the file first"),
+    ] {
+        place.write("in.csv", bytes);
+        place.run("init in.csv").exit(3).says(why).says("whatever its name");
+        place.run("check in.csv --quasi a --k 2").exit(3).says(why);
+        place.run("check in.csv --quasi a --k 2 --csv 'encoding = \"latin1\"'").exit(3).says(why);
+    }
+    place.write("in.csv", "PKabc;def\n1;2\n");
+    place.run("check in.csv --quasi def --k 1").exit(0);
+    place.write("in.csv", "SEP=;\nPLZ;x\n01067;1\n");
+    place.run("check in.csv --quasi PLZ --k 1").exit(3).says("delete this line");
+}

@@ -1,5 +1,6 @@
 //! `kanon init`: proposes a first policy for a table, to be read and completed by the user.
 
+mod render_input;
 mod render_policy;
 
 use std::fs::File;
@@ -99,6 +100,7 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
             "type": column.facts.data_type.to_string(),
             "role": column.role.word(),
             "why": column.why,
+            "doubt": column.doubt,
             "distinct": column.facts.distinct,
             "distinct_is_counted": column.facts.is_counted,
             "nulls": column.facts.nulls,
@@ -133,6 +135,13 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
             .map(|one| json!({ "columns": one.columns, "unique_share": one.unique_share }))
             .collect::<Vec<_>>(),
         "unique_share": proposal.unique_share,
+        "undecided_together": proposal.undecided_together.as_ref().map(|together| {
+            json!({
+                "columns": together.undecided.columns,
+                "unique_share": together.undecided.unique_share,
+                "with_quasi": together.with_quasi,
+            })
+        }),
         "policy": policy,
     })
 }

@@ -1,4 +1,4 @@
-//! Renders a proposal as a policy file with comments.
+//! Renders a proposal as a policy file with comments; [`render_input`](super::render_input) adds `[input]`.
 
 use std::path::Path;
 
@@ -6,8 +6,9 @@ use arrow::datatypes::DataType;
 
 use crate::cli::in_shell;
 use crate::cli::numbers::{grouped, percent, percent_of, plural, rows};
-use crate::policy::{CsvOptions, NumberFormat};
-use crate::propose::{ColumnFacts, IndividualSource, Proposal, Proposed, ProposedColumn};
+use crate::propose::{
+    ColumnFacts, IndividualSource, K, NEARLY_ALL, Proposal, Proposed, ProposedColumn, Together,
+};
 
 /// The greatest width of a comment line, in characters.
 const WIDTH: usize = 100;
@@ -31,6 +32,7 @@ pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> Str
         file.input(csv, proposal);
     }
     file.single_out(proposal);
+    file.merged(proposal);
     file.line("[columns]");
     for column in &proposal.columns {
         file.column(column, proposal.unique_share);
@@ -40,19 +42,19 @@ pub(super) fn policy(proposal: &Proposal, input: &str, to: Option<&Path>) -> Str
     file.0
 }
 
-struct PolicyText(String);
+pub(super) struct PolicyText(String);
 
 impl PolicyText {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.0 += line;
         self.0.push('\n');
     }
 
-    fn blank(&mut self) {
+    pub(super) fn blank(&mut self) {
         self.line("");
     }
 
-    fn comment(&mut self, text: &str) {
+    pub(super) fn comment(&mut self, text: &str) {
         self.wrapped("# ", "# ", text);
     }
 
@@ -91,7 +93,8 @@ impl PolicyText {
         if !open.is_empty() {
             self.line("#");
             self.comment(&format!(
-                "To decide ({}): {}. Replace each \"?\" with a role; until then this policy is refused.",
+                "To decide ({}): {}. Replace each \"?\" with a role; until then this policy is refused. A column that \
+                 the release does not need gets the role text: it is left out.",
                 open.len(),
                 listed(&open)
             ));
@@ -158,11 +161,21 @@ impl PolicyText {
         let without_levels =
             quasi().filter(|column| column.levels.is_none() && column.facts.distinct > Some(FEW));
         let (all, without_levels) = (quasi().count(), without_levels.count());
+        let open = proposal.with_role(Proposed::Undecided).count();
         let own = "Each class shows intervals, labels or sets of its own as text";
         let (method, why) = if all < WIDE && without_levels == 0 {
-            let why = "One level per column, the best one: with so few quasi-identifiers that keeps most of the data, \
-                       and columns keep their types. \"best\" would give each class values of its own.";
-            ("auto", why.to_owned())
+            let why = if all + open < WIDE {
+                "One level per column, the best one: with so few quasi-identifiers that keeps most of the data, and \
+                 columns keep their types. \"best\" would give each class values of its own."
+                    .to_owned()
+            } else {
+                format!(
+                    "One level per column, the best one, and columns keep their types. If columns that are undecided \
+                     become quasi-identifiers and there are {WIDE} or more, \"best\" keeps more: it gives each class \
+                     values of its own."
+                )
+            };
+            ("auto", why)
         } else {
             let columns = plural(all as u64, "quasi-identifier", "quasi-identifiers");
             let reason = match without_levels {
@@ -223,118 +236,85 @@ impl PolicyText {
         self.blank();
     }
 
-    /// Writes the CSV options that differ from the usual ones.
-    fn input(&mut self, csv: &CsvOptions, proposal: &Proposal) {
-        let Proposal { unclear_dates, unclear_numbers, .. } = proposal;
-        let usual = CsvOptions::default();
-        if *csv == usual && unclear_dates.is_empty() && unclear_numbers.is_empty() {
-            return;
-        }
-        self.comment("The format of the input.");
-        if let Some(encoding) = csv.encoding {
-            self.comment(&format!(
-                "The input is not in UTF-8, but most likely in {}; check a few letters with accents in the release.",
-                encoding.name()
-            ));
-        }
-        for format in &csv.date_formats {
-            let form = format.text().replace("%d", "DD").replace("%m", "MM").replace("%Y", "YYYY");
-            let form = form.replace("%b", "MON").replace("%H", "hh").replace("%M", "mm").replace("%S", "ss");
-            self.comment(&format!("There are dates that are written {form}."));
-        }
-        if csv.numbers != usual.numbers {
-            let NumberFormat { decimal, thousands } = csv.numbers;
-            let thousands =
-                thousands.map(|mark| format!(" and `{mark}` between thousands")).unwrap_or_default();
-            self.comment(&format!("There are numbers with `{decimal}` before their fraction{thousands}."));
-        }
-        if !unclear_dates.is_empty() {
-            let formats: Vec<String> = unclear_dates.iter().map(|format| quoted(format.text())).collect();
-            self.comment(&format!(
-                "There are dates that fit several formats: {}. Ask which one holds, then add it to date_format; until then they stay text.",
-                formats.join(" and ")
-            ));
-        }
-        if let [one, other] = unclear_numbers.as_slice() {
-            let of = |format: &NumberFormat| {
-                let thousands =
-                    format.thousands.map(|mark| format!(" with thousands = {}", quoted(&mark.to_string())));
-                format!("decimal = {}{}", quoted(&format.decimal.to_string()), thousands.unwrap_or_default())
-            };
-            self.comment(&format!(
-                "There are numbers that fit {} as well as {}. Ask which one holds, then write it here; until then they stay text.",
-                of(one),
-                of(other)
-            ));
-        }
-        if !csv.header {
+    fn single_out(&mut self, proposal: &Proposal) {
+        if let Some(all) = proposal.unique_share {
             self.comment(
-                "The first line looks like data, not like names; if it holds names, delete `header`.",
+                "How strongly the proposed quasi-identifiers single people out without generalization: the share \
+                 of rows whose combination of values is unique.",
             );
-        }
-        self.line("[input]");
-        if let Some(delimiter) = csv.delimiter {
-            self.line(&format!("delimiter = {}", quoted(&char::from(delimiter).to_string())));
-        }
-        if csv.header != usual.header {
-            self.line("header = false");
-        }
-        if let Some(encoding) = csv.encoding {
-            self.line(&format!("encoding = {}", quoted(&encoding.name().to_ascii_lowercase())));
-        }
-        match csv.date_formats.as_slice() {
-            [] => {}
-            [one] => self.line(&format!("date_format = {}", quoted(one.text()))),
-            several => {
-                let all: Vec<String> = several.iter().map(|one| quoted(one.text())).collect();
-                self.line(&format!("date_format = [{}]", all.join(", ")));
+            for one in &proposal.singled_out {
+                self.entry(&format!("{}: {}", shown_all(&one.columns).join(", "), percent(one.unique_share)));
             }
+            let count = proposal.with_role(Proposed::Quasi).count();
+            if count > proposal.singled_out.last().map_or(0, |last| last.columns.len()) {
+                self.entry(&format!("all {count}: {}", percent(all)));
+            }
+            self.blank();
         }
-        if csv.numbers.decimal != usual.numbers.decimal {
-            self.line(&format!("decimal = {}", quoted(&csv.numbers.decimal.to_string())));
+        if let Some(Together { undecided, with_quasi }) = &proposal.undecided_together {
+            let with = if *with_quasi { "With the quasi-identifiers, the" } else { "The" };
+            self.comment(&format!(
+                "{with} undecided columns {} together are unique for {} of rows: if outsiders may know them, they \
+                 are quasi-identifiers.",
+                joined(&shown_all(&undecided.columns)),
+                percent(undecided.unique_share)
+            ));
+            self.blank();
         }
-        if let Some(mark) = csv.numbers.thousands {
-            self.line(&format!("thousands = {}", quoted(&mark.to_string())));
-        }
-        if csv.nulls != usual.nulls {
-            let nulls: Vec<String> = csv.nulls.iter().map(|text| quoted(text)).collect();
-            self.line(&format!("nulls = [{}]", nulls.join(", ")));
-        }
-        self.blank();
     }
 
-    fn single_out(&mut self, proposal: &Proposal) {
-        let Some(all) = proposal.unique_share else { return };
-        self.comment(
-            "How strongly the proposed quasi-identifiers single people out without generalization: the share \
-             of rows whose combination of values is unique.",
-        );
-        for one in &proposal.singled_out {
-            let names: Vec<String> = one.columns.iter().map(|name| shown(name)).collect();
-            self.entry(&format!("{}: {}", names.join(", "), percent(one.unique_share)));
+    /// Says once what columns have in common whose values are merged.
+    fn merged(&mut self, proposal: &Proposal) {
+        let merged = proposal
+            .columns
+            .iter()
+            .filter_map(|column| column.levels.as_ref())
+            .filter(|levels| levels.is_merge());
+        let (by_counts, in_order): (Vec<_>, Vec<_>) = merged.partition(|levels| levels.is_by_counts());
+        if by_counts.is_empty() && in_order.is_empty() {
+            return;
         }
-        let count = proposal.with_role(Proposed::Quasi).count();
-        if count > proposal.singled_out.last().map_or(0, |last| last.columns.len()) {
-            self.entry(&format!("all {count}: {}", percent(all)));
-        }
+        let holders = match proposal.individuals {
+            IndividualSource::Individual(_) => "people",
+            IndividualSource::Rows(_) | IndividualSource::Unknown(_) => "rows",
+        };
+        let counts = "the rarest follow, more of them at each level";
+        let joins = match (by_counts.is_empty(), in_order.is_empty()) {
+            (true, _) => "neighbours in their order join".to_owned(),
+            (_, true) => counts.to_owned(),
+            _ => format!("neighbours in their order join, or with by = \"counts\" {counts}"),
+        };
+        let frequent = match by_counts.is_empty() {
+            true => "",
+            false => ", and with by = \"counts\" which are the most frequent",
+        };
+        self.comment(&format!(
+            "No hierarchy is known for the values of columns with merge. Those with fewer than {K} {holders} become \
+             `other`; with one level per column {joins}. The labels reveal which values these are{frequent}. A \
+             file of labels that fit their meaning would keep more."
+        ));
         self.blank();
     }
 
     fn column(&mut self, column: &ProposedColumn, unique_share: Option<f64>) {
-        let ProposedColumn { facts, role, why, levels, unique_share_with } = column;
+        let ProposedColumn { facts, role, why, doubt, levels, unique_share_with } = column;
         self.blank();
         self.comment(&format!("{}; {why}.", counts(facts)));
+        if let Some(doubt) = doubt {
+            self.comment(&format!("{doubt}."));
+        }
         let is_open = *role == Proposed::Undecided;
-        if let Some(with) = unique_share_with {
-            let without = unique_share.unwrap_or(0.0);
+        let without = unique_share.unwrap_or(0.0);
+        let says_more = |with: &f64| without < NEARLY_ALL && percent(*with) != percent(without);
+        if let Some(with) = unique_share_with.filter(says_more) {
             let call = if with - without >= MANY { ": a quasi-identifier?" } else { "." };
             self.comment(&match unique_share {
                 Some(_) => format!(
                     "With it {} of rows are unique on the quasi-identifiers, without it {}{call}",
-                    percent(*with),
+                    percent(with),
                     percent(without)
                 ),
-                None => format!("By itself it makes {} of rows unique{call}", percent(*with)),
+                None => format!("By itself it makes {} of rows unique{call}", percent(with)),
             });
         }
         if let Some(why) = levels.as_ref().and_then(|levels| levels.why.as_ref()) {
@@ -368,7 +348,7 @@ impl PolicyText {
         };
         let (input, policy) = (fits(input.to_owned(), "INPUT"), fits(policy, "POLICY"));
         for command in [
-            format!("kanon check {input} --policy {policy}"),
+            format!("kanon search {input} --policy {policy}"),
             format!("kanon release {input} --policy {policy} --to FOLDER"),
         ] {
             self.line(&format!("#   {command}"));
@@ -421,6 +401,18 @@ fn shown(name: &str) -> String {
     }
 }
 
+fn shown_all(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| shown(name)).collect()
+}
+
+/// Returns names as a sentence lists them: `a`, `a and b`, `a, b and c`.
+fn joined(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Returns the first names of a list.
 fn listed(names: &[String]) -> String {
     const FIRST: usize = 20;
@@ -440,7 +432,7 @@ fn key(name: &str) -> String {
 }
 
 /// Returns a text as a TOML string.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

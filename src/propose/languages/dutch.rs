@@ -10,6 +10,7 @@ pub(super) const WORDS: Words = Words {
              deelnemer|respondent|student|leerling nummer|nr, \
              deelnemer|werknemer|medewerker|gebruikers|gebruiker id, proefpersoon*, rijksregister*, insz, \
              zis nummer|nr, paspoort*, rijbewijs*",
+    person_alone: "patient, client, klant, deelnemer, verzekerde, proefpersoon",
     contact: "telefoon*, tel, mobiel*, gsm nummer|nr, mail|email adres, ip adres, rekening nummer|nr, \
               bankrekening*, creditcard*, kenteken*",
     person_name: "voornaam, voornamen, achternaam, achternamen, familienaam, geboorte naam, meisjesnaam, \
@@ -46,6 +47,8 @@ pub(super) const WORDS: Words = Words {
     record: "opname|bezoek|consult|dossier|zaak|factuur|order|bestel|volg|record|regel nummer|nr, =sleutel",
     counts: "aantal, soort",
     links: "de, het, der, van, bij",
+    missing: "#waarde!, #verw!, #naam?, #getal!, #n/b, n.n.b., n.v.t., nvt, n.b., onbekend, niet bekend, niet ingevuld, \
+              niet beschikbaar, niet van toepassing, geen opgave, geen gegevens, ontbreekt, ontbrekend, leeg",
 };
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub(super) const WORDS: Words = Words {
              client|student|user id, mrn, medical record, ssn, social security, national id, \
              national insurance, nhs number, tax id|number, tin, passport*, insurance no|number, \
              driver|drivers license, driving licence",
+    person_alone: "patient, patients, client, customer, participant, respondent, beneficiary, member, person, pid",
     contact: "email, e mail, mail, phone*, telephone*, mobile, fax, iban, account no|number|id, credit card, \
               card no|number, ip, ip address, mac address, license plate, url",
     person_name: "first|last|full|given|family|middle|maiden|birth name, \
@@ -40,6 +41,8 @@ pub(super) const WORDS: Words = Words {
     record: "id, ids, uuid, guid, key, row number",
     counts: "of, in, per, count, counts, total, type, kind, status, visits, stays, days",
     links: "",
+    missing: "unknown, unk, not known, not available, not recorded, not stated, not applicable, missing, undefined, \
+              n/av, n.k., no data, no answer, refused",
 };
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(super) const WORDS: Words = Words {
              num|numero|no secu|securite|insee|ss|nir|ipp|fiscal, nir patient|assure, =NIR, =IPP, nss, \
              securite sociale, carte vitale|identite, dossier medical, cle patient, matricule, passeport*, \
              permis conduire",
+    person_alone: "patient, patiente, assure, adherent, beneficiaire, participant, usager, individu",
     contact: "courriel*, tel, num|numero portable|mobile, num|numero compte|carte, compte bancaire, \
               carte bancaire|credit, adresse mail|ip, plaque immatriculation, immatriculation, =RIB",
     person_name: "prenom*, nom famille|usage|usuel|marital|complet|prenom|naissance|patronymique, \
@@ -52,6 +53,9 @@ pub(super) const WORDS: Words = Words {
              cle primaire|unique",
     counts: "",
     links: "de, du, des, d, la, le, les, l, au, aux",
+    missing: "#valeur!, #nom?, #nombre!, n.d., n/d, n.c., n.r., nr, inconnu, inconnue, non connu, non connue, non renseigné, \
+              non renseignée, non renseigne, non disponible, non précisé, non communiqué, manquant, manquante, sans objet, \
+              sans réponse, aucune réponse, vide",
 };
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub(super) const WORDS: Words = Words {
              teilnehmer|probanden|studenten|schuler|schueler nummer|nr|id, proband id|nr|nummer, \
              versuchsperson*, matrikel nummer|nr, ausweis nummer|nr, personalausweis*, reisepass*, \
              fuhrerschein*, fuehrerschein*",
+    person_alone: "patient, patientin, versicherter, versicherte, kunde, klient, proband, probandin, mitglied, pat",
     contact: "telefon*, tel, handy nummer|nr, =handy, mobil nummer|nr|telefon, mobilfunk*, ruf nummer, \
               fax nummer|nr, email|mail adresse*, ip adresse, konto|kto nummer|nr, bank verbindung, \
               kreditkarte*, karten nummer|nr, kfz kennzeichen, autokennzeichen, nummernschild",
@@ -63,6 +64,9 @@ pub(super) const WORDS: Words = Words {
              laufende nummer, lauf|lfd nummer|nr, aktenzeichen, =schlussel, =schluessel",
     counts: "anzahl, typ",
     links: "der, des, vom, von, zum, zur, im, bei",
+    missing: "#nv, #wert!, #bezug!, #zahl!, ka, k. a., k.a, k/a, o.a., o. a., n.b., n. b., n.v., n. v., s.o., k.w., \
+              keine angabe, keine angaben, ohne angabe, nicht angegeben, unbekannt, unbek., nicht bekannt, nicht erhoben, \
+              nicht vorhanden, nicht verfügbar, nicht ermittelt, fehlt, fehlend, entfällt, leer",
 };
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(super) const WORDS: Words = Words {
              paziente|cliente|utente id, codice|cod fiscale, cod fisc, cod paz, \
              cf paziente|assistito|cliente, tessera sanitaria, num|numero tessera|polizza|assicurazione, \
              carta identita, partita iva, matricola, passaporto*, patente guida, numero patente",
+    person_alone: "paziente, assistito, assicurato, cliente, utente, soggetto, partecipante, iscritto",
     contact: "posta elettronica, telefono*, tel, cellulare, num|numero conto|carta|cellulare, \
               conto corrente, carta credito, indirizzo mail|ip, targa",
     person_name: "cognome*, nome cognome|completo|battesimo, \
@@ -50,6 +51,8 @@ pub(super) const WORDS: Words = Words {
              numero progressivo, =progressivo, identificativo, =chiave",
     counts: "quantita",
     links: "di, del, della, dell, dello, dei, degli, delle, da, al, alla, all, il, lo",
+    missing: "#valore!, #nome?, #rif!, n.d., n. d., nd, n.p., sconosciuto, sconosciuta, non noto, non nota, ignoto, ignota, \
+              non disponibile, non pervenuto, non indicato, non rilevato, non applicabile, mancante, dato mancante, vuoto",
 };
 
 #[cfg(test)]

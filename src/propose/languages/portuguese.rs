@@ -11,6 +11,7 @@ pub(super) const WORDS: Words = Words {
              num|numero rg|cns|pis|contribuinte|apolice|carteira|carteirinha, cns paciente, \
              cartao sus|saude|cidadao, seguranca social, prontuario*, contribuinte, carteirinha, \
              titulo eleitor, bilhete identidade, matricula, passaporte*, carta conducao, carteira motorista",
+    person_alone: "paciente, utente, segurado, beneficiario, cliente, participante, pessoa",
     contact: "correio eletronico|electronico, telefone*, tel, telemovel*, celular, num|numero conta|cartao, \
               conta bancaria|corrente, cartao credito, endereco ip, placa veiculo",
     person_name: "sobrenome*, apelido*, nome completo|social|proprio, \
@@ -51,6 +52,8 @@ pub(super) const WORDS: Words = Words {
              nota fiscal, identificador, =chave",
     counts: "tipo, quantidade, qtd, qtde",
     links: "de, do, da, dos, das, ao",
+    missing: "#valor!, s/i, n/i, n.i., desconhecido, desconhecida, ignorado, ignorada, não informado, não informada, nao informado, \
+              não disponível, nao disponivel, não consta, não se aplica, sem informação, sem dados, em branco",
 };
 
 #[cfg(test)]

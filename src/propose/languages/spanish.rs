@@ -13,6 +13,7 @@ pub(super) const WORDS: Words = Words {
              expediente clinico, =dni, dni nie|nif|paciente, =nif, nif paciente|cliente|titular, =NIE, \
              =NUSS, cuil, cuit, curp, =RFC, =RUT, cedula, tarjeta sanitaria, seguridad social, pasaporte*, \
              documento|carnet identidad, carnet conducir, licencia conducir",
+    person_alone: "paciente, asegurado, afiliado, beneficiario, cliente, participante, persona, sujeto",
     contact: "correo*, telefono*, tel, tlf, tfno, movil, celular, num|numero|nro cuenta|tarjeta, \
               cuenta bancaria|corriente, tarjeta credito, direccion ip, num|numero movil",
     person_name: "apellido*, ap paterno|materno, nombre apellido*, nombre completo|pila|propio, \
@@ -57,6 +58,9 @@ pub(super) const WORDS: Words = Words {
              num|numero|nro factura|pedido|orden|fila, num|numero folio, identificador, expediente",
     counts: "tipo, cantidad",
     links: "de, del, el, la, los, las, al, y",
+    missing: "#¡valor!, #¿nombre?, #¡ref!, #¡num!, #¡div/0!, #n/d, n/d, s/d, s. d., sd, desconocido, desconocida, desconoce, \
+              no consta, no disponible, no informado, no registrado, no aplica, no procede, sin dato, sin datos, \
+              sin información, se desconoce, ns/nc, vacío",
 };
 
 #[cfg(test)]
