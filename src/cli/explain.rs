@@ -56,7 +56,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
         "The release holds {counted} in {}. A *group* is all rows that look the same in the columns that an attacker may know, \
          the quasi-identifiers: {}.\n\n",
         plural(record.classes, "group", "groups"),
-        record.recoding.columns().join(", "),
+        cells(record.recoding.columns()),
     );
     if let Some(day) = record.statement.as_ref().and_then(|statement| statement.released_on.as_ref()) {
         page += &format!("- Released on {day}, as the publisher states.\n");
@@ -101,10 +101,15 @@ fn page(out: &str, record: &PublicRecord) -> String {
         .collect();
     if !as_is.is_empty() {
         page += &format!(
-            "- {} of {} {people} are unique if the attacker also knows {}, where a missing value counts as a value\n",
+            "- {} of {} {people} are unique if the attacker also knows {}, where a missing value counts as a value{}\n",
             grouped(record.unique.count),
             grouped(record.unique.of),
             as_is.join(", "),
+            match record.individuals {
+                Some(individuals) if individuals < record.unique.of =>
+                    ", and a row that names nobody as a person",
+                _ => "",
+            }
         );
     }
     for one in record.homogeneous.iter().filter(|one| one.classes > 0) {
@@ -158,9 +163,8 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 
 /// Returns what the publisher asserts, as lines of a list.
 fn assertions(statement: &Statement, people: &str) -> String {
-    let columns = |names: &[String]| names.iter().map(|name| cell(name)).collect::<Vec<_>>().join(", ");
-    let limit =
-        statement.suppression_limit.parse().map_or_else(|_| statement.suppression_limit.clone(), percent);
+    let columns = |names: &[String]| cells(names.iter().map(String::as_str));
+    let limit = limit_text(statement);
     let mut lines =
         format!("- At most {limit} of the {people} were left out because no group could hold them.\n");
     if statement.rows_are_individuals {
@@ -174,11 +178,18 @@ fn assertions(statement: &Statement, people: &str) -> String {
     }
     if !statement.allow_unique.is_empty() {
         lines += &format!(
-            "- The publisher releases {} as it is although few {people} share its values, because no outsider knows them.\n",
+            "- The publisher allows that few {people} share a value of {}, because no outsider knows these values.\n",
             columns(&statement.allow_unique)
         );
     }
     lines
+}
+
+/// Returns the share that may be suppressed, without rounding.
+pub(super) fn limit_text(statement: &Statement) -> String {
+    let exact = |limit: f64| format!("{:.6}", limit * 100.0);
+    let text = statement.suppression_limit.parse().map(exact).unwrap_or_default();
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Returns which columns of the input are not in the release.
@@ -188,10 +199,8 @@ fn left_out(statement: Option<&Statement>) -> String {
     };
     let mut text = String::new();
     for (role, of_role) in &statement.left_out {
-        let names = of_role.names.as_ref().map(|names| {
-            let names: Vec<String> = names.iter().map(|name| cell(name)).collect();
-            format!(": {}", names.join(", "))
-        });
+        let names =
+            of_role.names.as_ref().map(|names| format!(": {}", cells(names.iter().map(String::as_str))));
         let role = if role == "others" { "without a role" } else { &format!("with the role {role}") };
         let columns = plural(of_role.columns as u64, "column", "columns");
         text += &format!("- {columns} {role}{}\n", names.unwrap_or_default());
@@ -243,6 +252,12 @@ fn of_level(level: &LevelRecord) -> String {
 
 fn of_region(name: &str, regions: &RegionsRecord) -> String {
     let region = regions.columns.iter().find(|region| region.column == name);
+    if let Some(columns) = region.and_then(|region| region.written_as.as_ref()) {
+        let columns = cells(columns.iter().map(String::as_str));
+        return format!(
+            "in each group an interval of its own, in the columns {columns}; an end that is missing is open"
+        );
+    }
     match region.map(|region| region.shows) {
         Some(Regions::Intervals) => "in each group a value or an interval of its own, or `*`",
         Some(Regions::Labels) => "in each group a value, a set of values or a label of its hierarchy, or `*`",
@@ -251,7 +266,13 @@ fn of_region(name: &str, regions: &RegionsRecord) -> String {
     .to_owned()
 }
 
-/// Writes a column's name in a table of Markdown.
+/// Writes a column's name in Markdown, also in a table.
 fn cell(name: &str) -> String {
-    format!("`{}`", name.replace('|', "\\|").replace('`', "'"))
+    let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let name = name.replace('|', "\\|");
+    if name.contains('`') { format!("``` {name} ```") } else { format!("`{name}`") }
+}
+
+fn cells<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(cell).collect::<Vec<_>>().join(", ")
 }

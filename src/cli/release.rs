@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
+use super::explain::limit_text;
 use super::numbers::{
     as_is_lines, grouped, homogeneous_lines, model_text, nodes_of, percent, percent_of, plural, rows,
     steps_by, unique_lines,
@@ -111,7 +112,12 @@ impl Release {
         let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
         let chosen = match chosen {
             RecodingRecord::Levels(levels) => {
-                let is_text = |name: &str| private.input_kinds.get(name).is_some_and(|kind| kind == "text");
+                let is_text = |name: &str| {
+                    private
+                        .input_columns
+                        .iter()
+                        .any(|column| column.column == name && column.data_type == "text")
+                };
                 let text = |level: &LevelRecord| {
                     let is_now_text =
                         |column: &&ColumnRecord| column.name == level.column && column.data_type == "Utf8";
@@ -210,9 +216,7 @@ impl Release {
             Some(individuals) => format!(" of {}", plural(individuals, "individual", "individuals")),
             None => String::new(),
         };
-        let statement =
-            public.statement.as_ref().and_then(|statement| statement.suppression_limit.parse().ok());
-        let share = statement.map_or(String::new(), |share| percent(share) + ": ");
+        let share = public.statement.as_ref().map_or(String::new(), |statement| limit_text(statement) + ": ");
         line(
             "suppressed",
             format!(

@@ -50,8 +50,13 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
+        // `.` and `..` have no name of their own.
+        let out = match self.out.file_name() {
+            None => std::fs::canonicalize(&self.out).unwrap_or(self.out),
+            Some(_) => self.out,
+        };
         let found = match (&self.policy, &self.input) {
-            (None, Some(_)) => policy_beside(&self.out)?,
+            (None, Some(_)) => policy_beside(&out)?,
             _ => None,
         };
         let path = self.policy.as_deref().or(found.as_deref());
@@ -59,7 +64,7 @@ impl Verify {
         let input = self.input.as_deref().map(Input::find_or_read).transpose()?;
         run.progress.begin(Phase::Verify, 0);
         let policy = policy.as_ref().map(|p| (&p.spec, &p.folder as &dyn Files));
-        let checked = check_release(run, &self.out, input.as_ref(), policy).await?;
+        let checked = check_release(run, &out, input.as_ref(), policy).await?;
         let public = &checked.public;
         let mut text = format!(
             "read      {} in {}, {}\n",
@@ -110,6 +115,7 @@ impl Verify {
         }
         let json = json!({
             "holds": true,
+            "policy": found.as_ref().map(|path| path.display().to_string()),
             "with_input": checked.with_input,
             "with_bytes": checked.with_bytes,
             "rows": public.rows(),
@@ -139,7 +145,7 @@ fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
     let mut paths = BTreeMap::new();
     for folder in [Path::new("."), beside] {
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-        for path in files.filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "toml")) {
+        for path in files.filter(|path| is_small_policy(path)) {
             let makes_it = |file: &PolicyFile| may_be_policy_of(&file.spec, &public);
             if PolicyFile::open(&path).is_ok_and(|file| makes_it(&file)) {
                 let path = path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf);
@@ -151,13 +157,25 @@ fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
         [] => Ok(None),
         [path] => Ok(Some(path.clone())),
         paths => {
-            let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            const SHOWN: usize = 5;
+            let mut names: Vec<String> =
+                paths.iter().take(SHOWN).map(|path| path.display().to_string()).collect();
+            if paths.len() > SHOWN {
+                names.push(format!("{} more", paths.len() - SHOWN));
+            }
             Err(Error::policy(format!(
                 "this release has no private record beside it, and several policies may have made it: {}; give one with --policy",
                 names.join(", ")
             )))
         }
     }
+}
+
+/// Returns whether a file may be a policy, by its name and its size.
+fn is_small_policy(path: &Path) -> bool {
+    const LARGEST: u64 = 1 << 20;
+    let is_small = std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() <= LARGEST);
+    is_small && path.extension().is_some_and(|end| end == "toml")
 }
 
 /// Describes the most generalized quasi-identifiers, by their share of all levels.

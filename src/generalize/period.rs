@@ -136,7 +136,11 @@ impl PeriodName {
             }
             Period::Year => date(format!("{name}-01-01")),
             Period::Decade => date(format!("{}-01-01", name.strip_suffix('s')?)),
-            Period::Century => date(format!("{}-01-01", name.get(..name.len().checked_sub(1)? / 2)?)),
+            // The last year has a sign, too, and may have a digit less.
+            Period::Century => {
+                let dashes = name.match_indices('-').map(|(at, _)| at);
+                dashes.filter_map(|at| date(format!("{}-01-01", name.get(..at)?))).next()
+            }
         }
     }
 }
@@ -241,6 +245,7 @@ mod tests {
         let name = PeriodName::new(period).name(day).unwrap();
         let value = PeriodName::new(period).generalize_value(&Value::Date(day as i32)).unwrap();
         assert_eq!(value, Value::Text(name.clone()));
+        assert!(PeriodName::new(period).is_label(&value), "{name}");
         name
     }
 
@@ -260,6 +265,8 @@ mod tests {
             (Period::Decade, "-0001-01-01", "-0010s"),
             (Period::Century, "1905-06-01", "1900-1999"),
             (Period::Century, "-0005-06-01", "-0100--0001"),
+            (Period::Century, "-9950-06-01", "-10000--9901"),
+            (Period::Century, "+9950-06-01", "9900-9999"),
             (Period::Century, "+10005-06-01", "+10000-+10099"),
         ];
         for (period, date, name) in cases {

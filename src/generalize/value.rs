@@ -55,22 +55,18 @@ pub fn unsupported(data_type: &DataType, wanted: &str) -> Error {
         "dates or timestamps" => "; in SQL: to_date(x), or to_date(x, '%d.%m.%Y')",
         _ => "; in SQL: CAST(x AS INT), CAST(x AS DOUBLE)",
     };
-    let found = if data_type.is_string() { "text".to_owned() } else { data_type.to_string() };
-    Error::data(format!("values of type {found} cannot be used here; expected {wanted}{cast}"))
+    Error::data(format!(
+        "values of type {} cannot be used here; expected {wanted}{cast}",
+        type_name(data_type)
+    ))
 }
 
-/// Returns the kind of a type's values: types of one kind have the same labels.
-pub fn kind_of(data_type: &DataType) -> &'static str {
+/// Returns the name of a type whatever its encoding: all texts are `text`, and a dictionary has the name of its values.
+pub fn type_name(data_type: &DataType) -> String {
     match data_type {
-        DataType::Boolean => "boolean",
-        DataType::Date32 => "date",
-        DataType::Timestamp(..) | DataType::Date64 => "timestamp",
-        DataType::Dictionary(_, values) => kind_of(values),
-        text if text.is_string() => "text",
-        integer if integer.is_integer() => "integer",
-        number if number.is_numeric() => "number",
-        nested if nested.is_nested() => "list or struct",
-        _ => "another type",
+        DataType::Dictionary(_, values) => type_name(values),
+        text if text.is_string() => "text".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -24,6 +24,13 @@ pub enum Format {
     Arrow,
 }
 
+impl Format {
+    /// Returns whether files of this format say the types of their columns.
+    pub fn has_types(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
+    }
+}
+
 /// The lower-case file name extensions, and their formats.
 const ENDS: [(&str, Format); 12] = [
     ("parquet", Format::Parquet),

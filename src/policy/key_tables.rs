@@ -101,6 +101,6 @@ pub const OUTPUT: &[Key] = &[
     ),
     key(
         "left_out",
-        "`\"names\"`: the public record names the columns that are left out (default `\"counts\"`: how many of each role)",
+        "`\"names\"`: the public record names the columns that are left out (default `\"counts\"`: how many of each role; `relative_to` names its column in any case)",
     ),
 ];

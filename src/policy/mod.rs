@@ -12,6 +12,7 @@ mod keys;
 #[cfg(test)]
 mod known_tests;
 mod method;
+mod promises;
 mod relative;
 mod required;
 mod resolve;
@@ -31,7 +32,9 @@ use arrow::datatypes::Schema;
 pub use cell_forms::{DateFormat, NumberFormat};
 pub use csv_options::{CsvOptions, CsvType};
 pub use keys::parse_day;
-pub use spec::{ColumnSpec, HierarchySpec, PolicySpec};
+pub use promises::Promises;
+pub use resolve::protects_column;
+pub use spec::{ColumnSpec, EarlierColumn, HierarchySpec, PolicySpec};
 
 use crate::class::QuasiColumn;
 use crate::decimal::Decimal;

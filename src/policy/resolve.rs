@@ -9,7 +9,7 @@ use super::required::Required;
 use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Result, nearest};
-use crate::generalize::value::{is_supported, kind_of};
+use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::shows_regions;
 use crate::model::{Class, Counted, Distribution, Needs, Requirement, ValueCount};
@@ -18,6 +18,17 @@ use crate::role::Role;
 
 /// The number of columns that an error names.
 const SHOWN: usize = 10;
+
+/// Returns whether a model protects this sensitive column: it refuses a class in which all individuals share one value, while other
+/// individuals have other values.
+pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
+    let [shared, other] =
+        [(0, 1_000), (1, u64::from(u32::MAX))].map(|(value, count)| ValueCount { value: Some(value), count });
+    let input = Distribution::new(Counted::Rows, vec![shared, other]);
+    let shared = Class { size: 1_000, sensitive: &[shared], input: &input };
+    let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
+    requirements.iter().filter(refuses).any(|r| r.sensitive.as_deref() == Some(column))
+}
 
 impl PolicySpec {
     /// Resolves the policy for a table with this schema; hierarchy files are read from `files`.
@@ -97,25 +108,31 @@ impl PolicySpec {
         one_name_each(schema)?;
         let names: HashSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
         match self.columns.iter().find(|column| !names.contains(&column.name)) {
-            None => self.check_kinds(schema),
+            None => self.check_earlier(schema),
             Some(column) => Err(no_column(schema, &column.name).at(column.path())),
         }
     }
 
-    /// Checks that columns hold what they held in the earlier release whose recoding is applied.
-    fn check_kinds(&self, schema: &Schema) -> Result<()> {
-        for field in schema.fields() {
-            let found = kind_of(field.data_type());
-            if let Some(earlier) = self.kinds.get(field.name()).filter(|earlier| *earlier != found) {
+    /// Checks that the columns are those of the earlier release whose recoding is applied: of the same types, in the same order.
+    fn check_earlier(&self, schema: &Schema) -> Result<()> {
+        let mut places = Vec::new();
+        for earlier in &self.earlier {
+            let Some((place, field)) = schema.column_with_name(&earlier.name) else { continue };
+            let found = type_name(field.data_type());
+            if let Some(expected) = earlier.data_type.as_ref().filter(|expected| **expected != found) {
                 let why = format!(
-                    "the column holds values of the type {found}, and of the type {earlier} in the earlier release; load it as it was, \
-                     or make a new release with --policy"
+                    "the column has the type {found}, and had the type {expected} in the earlier release; load it as it was, or make \
+                     a new release with --policy"
                 );
-                let place = join("columns", field.name());
-                return Err(Error::policy(why).at(place).coded(Code::OtherColumns));
+                return Err(Error::policy(why).at(join("columns", &earlier.name)).coded(Code::OtherColumns));
             }
+            places.push(place);
         }
-        Ok(())
+        if places.is_sorted() {
+            return Ok(());
+        }
+        let why = "the columns are in another order than in the earlier release; restore it, or make a new release with --policy";
+        Err(Error::policy(why).at("columns").coded(Code::OtherColumns))
     }
 
     fn check_roles_are_complete(&self, schema: &Schema) -> Result<()> {
@@ -156,17 +173,9 @@ impl PolicySpec {
                 return Err(Error::policy(why).at("accept_homogeneity"));
             }
         }
-        // A model protects nothing if it accepts a class in which all individuals share one value,
-        // while other individuals have other values.
-        let [shared, other] = [(0, 1_000), (1, u64::from(u32::MAX))]
-            .map(|(value, count)| ValueCount { value: Some(value), count });
-        let input = Distribution::new(Counted::Rows, vec![shared, other]);
-        let shared = Class { size: 1_000, sensitive: &[shared], input: &input };
-        let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
-        let protected =
-            |name: &String| requirements.iter().filter(refuses).any(|r| r.sensitive.as_ref() == Some(name));
         let open = self.columns.iter().find(|column| {
-            let open = !protected(&column.name) && !self.accept_homogeneity.contains(&column.name);
+            let open = !protects_column(requirements, &column.name)
+                && !self.accept_homogeneity.contains(&column.name);
             column.role == Role::Sensitive && open
         });
         match open {

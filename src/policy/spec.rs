@@ -58,8 +58,17 @@ pub struct PolicySpec {
     pub(super) columns: Vec<ColumnSpec>,
     /// `[input]`, or its defaults.
     pub(super) csv: CsvOptions,
-    /// The kinds of values that columns must hold, where an earlier release held them.
-    pub(super) kinds: BTreeMap<String, String>,
+    /// The columns of the earlier release whose recoding is applied.
+    pub(super) earlier: Vec<EarlierColumn>,
+}
+
+/// A column that an earlier release read.
+#[derive(Debug, Clone)]
+pub struct EarlierColumn {
+    /// Its name.
+    pub name: String,
+    /// The type that it must have again, as [`type_name`](crate::generalize::value::type_name) writes it; `None` for any.
+    pub data_type: Option<String>,
 }
 
 /// A column of the policy spec.
@@ -152,7 +161,7 @@ impl PolicySpec {
                 .map(|(name, value)| ColumnSpec::read(name, value))
                 .collect::<Result<_>>()?,
             csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
-            kinds: BTreeMap::new(),
+            earlier: Vec::new(),
         };
         spec.check_required()?;
         spec.check_individuals()?;
@@ -167,16 +176,11 @@ impl PolicySpec {
         self
     }
 
-    /// Requires that columns hold these kinds of values, as they did in an earlier release.
+    /// Requires the columns of an earlier release, in their order.
     #[must_use]
-    pub fn with_kinds(mut self, kinds: BTreeMap<String, String>) -> Self {
-        self.kinds = kinds;
+    pub fn like_earlier(mut self, columns: Vec<EarlierColumn>) -> Self {
+        self.earlier = columns;
         self
-    }
-
-    /// Returns the names of the method and of the objective, and the suppression limit.
-    pub fn search_and_limit(&self) -> (&str, &'static str, Decimal) {
-        (&self.method.name, self.objective.doc().name, self.suppression_limit)
     }
 
     /// Creates the policy spec of a question without a file: these quasi-identifiers as they are,
@@ -212,7 +216,7 @@ impl PolicySpec {
             accept_homogeneity: Vec::new(),
             columns,
             csv: CsvOptions::default(),
-            kinds: BTreeMap::new(),
+            earlier: Vec::new(),
         };
         spec.check_required()?;
         Ok(spec)

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::Array;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Schema, TimeUnit};
 use datafusion::prelude::DataFrame;
 
 use crate::class::ClassSizes;
@@ -205,7 +205,13 @@ fn makes(level: &dyn Generalizer, labels: &DataType) -> bool {
     if *labels != DataType::Utf8 {
         return level.output_type(labels).is_ok_and(|made| made == *labels);
     }
-    let inputs = [DataType::Int64, DataType::Float64, DataType::Utf8View];
+    let inputs = [
+        DataType::Int64,
+        DataType::Float64,
+        DataType::Utf8View,
+        DataType::Date32,
+        DataType::Timestamp(TimeUnit::Second, None),
+    ];
     inputs.iter().any(|input| level.output_type(input).is_ok_and(|made| made == DataType::Utf8View))
 }
 

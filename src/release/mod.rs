@@ -44,9 +44,9 @@ use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
 use crate::release::pipeline::{Passed, recode_and_verify};
 use crate::release::publish::make_record::{
-    Before, kinds, private_record, public_record, recoding_record, search_record,
+    Before, private_record, public_record, recoding_record, search_record,
 };
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 
@@ -102,7 +102,10 @@ pub async fn release_again(
     overwrite: bool,
 ) -> Result<Released> {
     let spec = PolicySpec::parse(&earlier.policy)?;
-    let spec = spec.released_on(released_on).with_kinds(earlier.input_kinds.clone());
+    // Cells of text are typed anew each time; under levels that changes no label.
+    let has_types = input.format.has_types() || earlier.assignment.is_some();
+    let columns = earlier.input_columns.iter().map(|column| column.expected(has_types)).collect();
+    let spec = spec.released_on(released_on).like_earlier(columns);
     let files = FilesAndTrees { files: &earlier.hierarchies, trees: earlier.trees()? };
     let merged: BTreeSet<&str> = spec.merged_quasi().map(|(column, _)| column.name()).collect();
     if !files.trees.keys().map(String::as_str).eq(merged) {
@@ -134,7 +137,7 @@ async fn release_by(
     role_checks::check_as_is(run, &loaded, &classes).await?;
     let before = Before {
         sizes: ClassSizes::of(&classes, classes.base()),
-        kinds: kinds(policy, loaded.schema())?,
+        columns: InputColumn::all(policy, loaded.schema())?,
         rows: classes.total_rows(),
         individuals: policy.individual().map(|_| classes.total_individuals()),
         limit: limit(policy, &classes),

@@ -190,7 +190,10 @@ fn json_for_programs() {
     assert_eq!(release["classes"], best["classes"]);
 
     let verify = place.run("verify out --input in.parquet --format json").exit(0).json();
-    keys(&verify, &["holds", "with_input", "with_bytes", "rows", "classes", "suppressed_rows", "models"]);
+    keys(
+        &verify,
+        &["holds", "policy", "with_input", "with_bytes", "rows", "classes", "suppressed_rows", "models"],
+    );
     assert_eq!(verify["rows"].as_u64().unwrap() + verify["suppressed_rows"].as_u64().unwrap(), 40);
     assert_eq!(verify["suppressed_rows"], best["suppressed_rows"]);
 
@@ -580,7 +583,7 @@ fn places_that_are_refused() {
         2,
         "p.toml cannot be used: it is a file",
     );
-    refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected a folder name");
+    refused(&place, "release in.parquet --policy p.toml --to ..", 2, "expected the name of a folder");
     place.write("full/thesis.txt", "years of work");
     refused(&place, "release in.parquet --policy p.toml --to full", 2, "not a kanon release");
     refused(&place, "release in.parquet --policy p.toml --to full --overwrite", 2, "not a kanon release");

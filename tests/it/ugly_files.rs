@@ -362,7 +362,7 @@ fn nights_by_the_script() {
         (
             "2026-01-07",
             2,
-            "ALARM 2026-01-07: the columns have changed: columns.sex: the column holds values of the type integer",
+            "ALARM 2026-01-07: the columns have changed: columns.sex: the column has the type Int64",
         ),
     ] {
         let (found, said) = night(day);

@@ -11,7 +11,6 @@ use crate::class::ClassSizes;
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
-use crate::generalize::value::kind_of;
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
 use crate::measure::utility::Utility;
@@ -19,13 +18,12 @@ use crate::method::Outcome;
 use crate::policy::{Policy, Quasi};
 use crate::release::merged_trees;
 use crate::release::publish::record::{
-    CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputRecord, LevelRecord, ModelRecord,
-    PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord, SearchRecord,
-    Statement, TableRecord, compared_with,
+    CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputColumn, InputRecord, LevelRecord,
+    ModelRecord, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
+    SearchRecord, Statement, TableRecord, compared_with,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{Chosen, Shown};
-use crate::role::Role;
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 
@@ -33,8 +31,8 @@ use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 pub(crate) struct Before {
     /// The sizes of the base classes.
     pub(crate) sizes: ClassSizes,
-    /// The kind of the values of each column that is released or counted.
-    pub(crate) kinds: BTreeMap<String, String>,
+    /// The columns that are released or counted.
+    pub(crate) columns: Vec<InputColumn>,
     /// The number of rows.
     pub(crate) rows: u64,
     /// The number of individuals, where they are counted.
@@ -107,21 +105,6 @@ pub(crate) fn recoding_record(
             RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
         }
     }
-}
-
-/// Returns the kind of the values of each column that is released or counted.
-///
-/// # Errors
-/// An internal error if the schema lacks one.
-pub(crate) fn kinds(policy: &Policy, schema: &Schema) -> Result<BTreeMap<String, String>> {
-    let is_read = |role: Role| role.is_released() || role == Role::Individual;
-    let columns = policy.columns.iter().filter(|(_, role)| is_read(*role));
-    let kind = |(name, _): &(String, Role)| {
-        let field = schema.field_with_name(name);
-        let field = field.map_err(|_| Error::internal("record: the schema lacks a column of the policy"))?;
-        Ok((name.clone(), kind_of(field.data_type()).to_owned()))
-    };
-    columns.map(kind).collect()
 }
 
 /// Returns the unit that models and risks count, in the words of a record.
@@ -228,7 +211,7 @@ pub(crate) fn private_record(
         input: input.argument.clone(),
         files: files.collect::<Result<_>>()?,
         digest_key: digest::hex(&key),
-        input_kinds: before.kinds.clone(),
+        input_columns: before.columns.clone(),
         input_rows: before.rows,
         input_individuals: before.individuals,
         duplicate_rows: before.duplicates,

@@ -3,6 +3,7 @@
 pub mod digest;
 mod disk;
 mod entry_kind;
+pub mod input_records;
 pub(crate) mod make_record;
 pub(crate) mod order;
 pub mod recoding_record;

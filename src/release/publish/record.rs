@@ -17,6 +17,7 @@ use crate::measure::utility::Utility;
 use crate::model::{ClassModel, Needs, Quantity, Requirement, make};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
+pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::recoding_record::{
     FoundRecoding, LevelRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
 };
@@ -39,7 +40,7 @@ pub const RECORD: &str = "_kanon.json";
 pub fn name_of(out: &Path) -> Result<String> {
     match out.file_name().and_then(|name| name.to_str()) {
         Some(name) => Ok(name.to_owned()),
-        None => Err(Error::policy(format!("--to {}: expected a folder name", out.display()))),
+        None => Err(Error::policy(format!("{}: expected the name of a folder", out.display()))),
     }
 }
 
@@ -344,9 +345,9 @@ pub struct PrivateRecord {
     pub files: Vec<InputRecord>,
     /// The key of the input files' digests.
     pub digest_key: String,
-    /// The kind of the values of each column that is released or counted; earlier versions did not record it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub input_kinds: BTreeMap<String, String>,
+    /// The columns that are released or counted, in the input's order; earlier versions recorded none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub input_columns: Vec<InputColumn>,
     /// The rows of the input.
     pub input_rows: u64,
     /// The distinct individuals of the input, where they are counted.
@@ -377,18 +378,6 @@ pub struct PrivateRecord {
     /// The digest of the release whose recoding was applied again, without a search.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recoding_of: Option<String>,
-}
-
-/// An input file in the private record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InputRecord {
-    /// Its path.
-    pub path: PathBuf,
-    /// Its length.
-    pub bytes: u64,
-    /// Its HMAC-SHA-256.
-    pub hmac_sha256: String,
 }
 
 /// A search in the private record.

@@ -28,7 +28,7 @@ fn private(release: &str) -> PrivateRecord {
         input: String::new(),
         files: Vec::new(),
         digest_key: String::new(),
-        input_kinds: BTreeMap::new(),
+        input_columns: Vec::new(),
         input_rows: 1,
         input_individuals: None,
         duplicate_rows: 0,

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
-use crate::method::{AUTO, METHODS};
-use crate::policy::{Policy, PolicySpec, parse_day};
-use crate::release::publish::record::{ModelRecord, PublicRecord, models_text};
+use crate::method::{AUTO, METHODS, shows_regions};
+use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
+use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, RecodingRecord, models_text};
 use crate::role::Role;
 
 /// The role word of columns without a line in the policy.
@@ -91,9 +91,15 @@ impl Statement {
 
     /// Returns whether the statement may follow from this policy, as far as it can be told without a table.
     fn fits(&self, spec: &PolicySpec) -> bool {
-        let (method, objective, limit) = spec.search_and_limit();
-        (self.method.as_str(), self.objective.as_str(), self.suppression_limit.as_str())
-            == (method, objective, limit.to_string().as_str())
+        let stated = Promises {
+            method: &self.method,
+            objective: &self.objective,
+            suppression_limit: self.suppression_limit.clone(),
+            rows_are_individuals: self.rows_are_individuals,
+            accept_homogeneity: self.accept_homogeneity.iter().map(String::as_str).collect(),
+            allow_unique: self.allow_unique.iter().map(String::as_str).collect(),
+        };
+        stated == spec.promises()
     }
 
     /// Checks that kanon could have written this statement into the record.
@@ -127,18 +133,33 @@ impl Statement {
             });
             is_known && of_role.columns > 0 && are_all
         };
+        let all_names: Vec<&String> =
+            self.left_out.values().flat_map(|of_role| of_role.names.iter().flatten()).collect();
+        let are_distinct = all_names.iter().collect::<BTreeSet<_>>().len() == all_names.len();
+        let individual = self.left_out.get(Role::Individual.word()).map_or(0, |of_role| of_role.columns);
+        let models = record.models.iter().map(ModelRecord::requirement).collect::<Result<Vec<_>>>()?;
+        let is_answered = |column: &ColumnRecord| {
+            column.role != Role::Sensitive.word()
+                || self.accept_homogeneity.contains(&column.name)
+                || protects_column(&models, &column.name)
+        };
+        let makes_regions = matches!(record.recoding, RecodingRecord::Regions(_));
         let holds = [
             (self.released_on.as_deref().is_none_or(|day| parse_day(day).is_ok()), "the day of the release"),
-            (is_method(&self.method), "the method"),
+            (is_method(&self.method) && shows_regions(&self.method) == makes_regions, "the method"),
             (LOSSES.iter().any(|row| row.doc().name == self.objective), "the objective"),
             (limit_is_a_share, "the suppression limit"),
             (!self.rows_are_individuals || record.individuals.is_none(), "what is counted"),
-            (are_of(&self.accept_homogeneity, &[Role::Sensitive]), "the accepted homogeneity"),
+            (
+                are_of(&self.accept_homogeneity, &[Role::Sensitive]) && record.columns().all(is_answered),
+                "the accepted homogeneity",
+            ),
             (
                 are_of(&self.allow_unique, &[Role::Sensitive, Role::Insensitive]),
                 "the columns allowed to be unique",
             ),
-            (self.left_out.iter().all(is_left_out), "the columns that were left out"),
+            (self.left_out.iter().all(is_left_out) && are_distinct, "the columns that were left out"),
+            (individual == usize::from(record.individuals.is_some()), "the column of individuals"),
             (self.risk_constants == risk_constants(), "the constants of the risks"),
         ];
         match holds.iter().find(|(holds, _)| !holds) {

@@ -1,0 +1,35 @@
+//! The promises of a policy that do not depend on a table.
+
+use super::PolicySpec;
+
+/// The promises of a policy, as the statement of a release repeats them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promises<'a> {
+    /// The method, as the policy names it.
+    pub method: &'a str,
+    /// The loss that the search minimizes.
+    pub objective: &'a str,
+    /// The share of the individuals that may be suppressed.
+    pub suppression_limit: String,
+    /// Whether each row is another person.
+    pub rows_are_individuals: bool,
+    /// The sensitive columns in which all individuals of a class may share a value.
+    pub accept_homogeneity: Vec<&'a str>,
+    /// The columns that may be unique.
+    pub allow_unique: Vec<&'a str>,
+}
+
+impl PolicySpec {
+    /// Returns the promises.
+    pub fn promises(&self) -> Promises<'_> {
+        let unique = self.columns.iter().filter(|column| column.allow_unique);
+        Promises {
+            method: &self.method.name,
+            objective: self.objective.doc().name,
+            suppression_limit: self.suppression_limit.to_string(),
+            rows_are_individuals: self.rows_are_individuals,
+            accept_homogeneity: self.accept_homogeneity.iter().map(String::as_str).collect(),
+            allow_unique: unique.map(|column| column.name.as_str()).collect(),
+        }
+    }
+}
