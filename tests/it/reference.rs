@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod global_options;
+mod json_outputs;
 mod kinds;
 mod real_records;
 mod records;
@@ -188,12 +189,15 @@ fn page() -> String {
     let global = global_options::global(&place);
     page += "\n## Global options\n\nEvery command takes them, before or after its name; `kanon --version` prints the version.\n";
     write!(page, "\n```text\n{}\n```\n", global.join("\n\n")).unwrap();
-    page += "\n## Commands\n\n`[OPTIONS]` are those of the command and the global ones.\n";
+    page += "\n## Commands\n\n`[OPTIONS]` are those of the command and the global ones. What a command prints with \
+             `--format json` follows its help, with paths and shares as in the records; where no individual column is named, rows are counted as \
+             individuals.\n";
     for command in COMMANDS.iter().flat_map(|command| {
         std::iter::once(command).chain(NESTED.iter().filter(move |nested| nested.starts_with(*command)))
     }) {
         let help = Help::of(&place, command).own(&global);
         write!(page, "\n### kanon {command}\n\n```text\n{help}\n```\n").unwrap();
+        json_outputs::section(&mut page, command);
     }
     page
 }
