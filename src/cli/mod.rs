@@ -6,6 +6,7 @@ mod explain;
 mod generate;
 mod hierarchy;
 mod init;
+pub mod json_fields;
 mod link;
 mod list;
 mod numbers;

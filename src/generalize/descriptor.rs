@@ -34,7 +34,7 @@ const MERGE: &str = super::merge::DOC.name;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Descriptor {
-    /// The name of a row of [`GENERALIZERS`](super::GENERALIZERS), or `as_is`.
+    /// The name of a generalizer, or `as_is`.
     pub generalizer: String,
     /// The argument of this level: a number or a word, or the cut points of `bands`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -42,7 +42,7 @@ pub struct Descriptor {
     /// The options that differ from their defaults.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub options: BTreeMap<String, String>,
-    /// The ends at which numbers are clipped first.
+    /// The two ends at which numbers are clipped first; `None` on a side without a bound.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clip: Option<[Option<String>; 2]>,
 }

@@ -53,9 +53,9 @@ const DOING: &str = "checking the columns that are released as they are";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UniqueTogether {
-    /// The individuals with a released row that no other individual holds.
+    /// The number of individuals with a released row that no other individual holds.
     pub count: u64,
-    /// The individuals examined.
+    /// The number of individuals examined.
     pub of: u64,
     /// If more than a tenth are unique: columns that suffice for that, together with the
     /// quasi-identifiers. The columns with the most distinct values come first.
@@ -76,11 +76,12 @@ impl UniqueTogether {
 pub struct AsIsColumn {
     /// The column.
     pub column: String,
-    /// The individuals with a value that fewer than q hold.
+    /// The number of individuals with a value that fewer than q hold; q is the greatest of the models' smallest class
+    /// sizes, at least 2.
     pub of_few: u64,
-    /// The individuals with a value that no other individual of their class holds.
+    /// The number of individuals with a value that no other individual of their class holds.
     pub alone_in_class: u64,
-    /// The individuals with several rows that share a value no other individual holds, which links
+    /// The number of individuals with several rows that share a value no other individual holds, which links
     /// these rows.
     pub linked: u64,
     /// The quasi-identifiers that the values reveal more finely than they are released.
@@ -93,9 +94,9 @@ pub struct AsIsColumn {
 pub struct Reveal {
     /// The quasi-identifier.
     pub column: String,
-    /// The descriptor of the finer level.
+    /// What the finer level does to values.
     pub by: Descriptor,
-    /// The released rows whose value occurs at least q times, always with the same label of that
+    /// The number of released rows whose value occurs at least q times, always with the same label of that
     /// level.
     pub rows: u64,
 }

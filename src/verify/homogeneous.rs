@@ -11,10 +11,10 @@ use crate::model::ValueCount;
 pub struct Homogeneous {
     /// The sensitive column.
     pub column: String,
-    /// The classes in which all individuals (rows, where none are counted) share one non-NULL
+    /// The number of classes in which all individuals (rows, where none are counted) share one non-NULL
     /// value.
     pub classes: u64,
-    /// The distinct individuals in these classes, or their rows.
+    /// The number of distinct individuals in these classes, or of their rows.
     pub individuals: u64,
 }
 

@@ -2,6 +2,12 @@
 //! `KANON_REFERENCE_UPDATE=1` writes it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
+mod global_options;
+mod json_outputs;
+mod kinds;
+mod real_records;
+mod records;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -24,6 +30,7 @@ use datafusion_kanon::sql::table::TABLE_FUNCTIONS;
 
 use crate::command::Place;
 use crate::house::root;
+use global_options::Help;
 
 const HEAD: &str = "\
 # Reference
@@ -177,14 +184,20 @@ fn page() -> String {
     }
     page += "\nCodes of their own:\n\n";
     Code::ALL.iter().for_each(|(_, name, what)| writeln!(page, "- `{name}`: {what}.").unwrap());
-    page += "\n## Commands\n";
+    records::section(&mut page);
     let place = Place::new();
+    let global = global_options::global(&place);
+    page += "\n## Global options\n\nEvery command takes them, before or after its name; `kanon --version` prints the version.\n";
+    write!(page, "\n```text\n{}\n```\n", global.join("\n\n")).unwrap();
+    page += "\n## Commands\n\n`[OPTIONS]` are those of the command and the global ones. What a command prints with \
+             `--format json` follows its help, with paths and shares as in the records; where no individual column is named, rows are counted as \
+             individuals.\n";
     for command in COMMANDS.iter().flat_map(|command| {
         std::iter::once(command).chain(NESTED.iter().filter(move |nested| nested.starts_with(*command)))
     }) {
-        let help = place.run(&format!("{command} --help")).exit(0).out;
-        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-        write!(page, "\n### kanon {command}\n\n```text\n{}\n```\n", help.join("\n").trim()).unwrap();
+        let help = Help::of(&place, command).own(&global);
+        write!(page, "\n### kanon {command}\n\n```text\n{help}\n```\n").unwrap();
+        json_outputs::section(&mut page, command);
     }
     page
 }

@@ -44,7 +44,7 @@ use crate::error::Result;
 pub struct Utility {
     /// Each quasi-identifier, in policy order.
     pub columns: Vec<ColumnUtility>,
-    /// Each pair of them.
+    /// Each pair of quasi-identifiers.
     pub pairs: Vec<PairUtility>,
     /// Random counts; `None` if none counts enough rows.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -57,14 +57,14 @@ pub struct Utility {
 pub struct ColumnUtility {
     /// The column.
     pub column: String,
-    /// The share of the information.
+    /// The share of its information that is kept.
     pub information_kept: f64,
-    /// The distance of the distributions of its values.
+    /// The distance of the distributions of its values, from 0 to 1.
     pub total_variation: f64,
-    /// The distance of the distribution functions, as a share of the span.
+    /// For numbers and dates, the distance of the distribution functions, as a share of the span.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wasserstein: Option<f64>,
-    /// The change of the mean in standard deviations.
+    /// For numbers and dates, the change of the mean in standard deviations of the input.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mean_change: Option<f64>,
 }
@@ -73,11 +73,11 @@ pub struct ColumnUtility {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairUtility {
-    /// The columns.
+    /// The two columns.
     pub columns: [String; 2],
-    /// The share of the information.
+    /// The share of their information that is kept.
     pub information_kept: f64,
-    /// The change of the correlation.
+    /// For numbers and dates, the change of Pearson's correlation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub correlation_change: Option<f64>,
 }
@@ -88,7 +88,7 @@ pub struct PairUtility {
 pub struct QueryUtility {
     /// The number of queries.
     pub queries: u64,
-    /// The median of their relative errors.
+    /// The median of their relative errors; 0.1 is 10 % off.
     pub median_relative_error: f64,
 }
 

@@ -14,11 +14,11 @@ use crate::role::Role;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputRecord {
-    /// Its path.
+    /// The file's path.
     pub path: PathBuf,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Its HMAC-SHA-256.
+    /// Its HMAC-SHA-256 by `digest_key`, in hexadecimal digits.
     pub hmac_sha256: String,
 }
 

@@ -15,7 +15,7 @@ pub enum RecodingRecord {
     /// One level for all values of a column: the level of each quasi-identifier, in the order of the
     /// released columns.
     Levels(Vec<LevelRecord>),
-    /// A region for each class and column, which is written as text.
+    /// A region for each class and column, written as text or as `written_as` says.
     Regions(RegionsRecord),
 }
 
@@ -29,7 +29,7 @@ pub struct LevelRecord {
     pub level: usize,
     /// The top level of its hierarchy.
     pub of: usize,
-    /// The descriptor of the level; its text stands at the end of the field's `kanon.generalized`.
+    /// What the level does to values; the same as text ends the metadata `kanon.generalized` of the column in the files.
     pub by: Descriptor,
 }
 
@@ -49,7 +49,7 @@ pub struct RegionsRecord {
 pub struct RegionColumn {
     /// The quasi-identifier.
     pub column: String,
-    /// The type of its values in the input.
+    /// The Arrow type of its values in the input.
     pub value_type: String,
     /// What its regions are.
     pub shows: Regions,

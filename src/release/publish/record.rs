@@ -54,7 +54,7 @@ struct Format {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicRecord {
-    /// The version of the record's format, [`FORMAT`].
+    /// The version of the record's format.
     pub format: u32,
     /// The program and its version.
     pub tool: String,
@@ -68,20 +68,20 @@ pub struct PublicRecord {
     pub counted_in: String,
     /// What the released quasi-identifiers show.
     pub recoding: RecodingRecord,
-    /// The released tables.
+    /// The released tables; there is one.
     pub tables: Vec<TableRecord>,
     /// The number of distinct individuals behind the rows, where individuals are counted. The rows
     /// do not name them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub individuals: Option<u64>,
-    /// The released classes.
+    /// The number of released classes.
     pub classes: u64,
     /// The individuals that are unique on the quasi-identifiers together with all columns released
     /// as they are.
     pub unique: UniqueTogether,
     /// For each sensitive column the released classes that share one value of it.
     pub homogeneous: Vec<Homogeneous>,
-    /// The risk measures of the release.
+    /// The risk measures of the release, by name.
     #[serde(serialize_with = "all_plainly")]
     pub risk: BTreeMap<String, f64>,
     /// The SHA-256 of this record with this field empty.
@@ -92,11 +92,11 @@ pub struct PublicRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRecord {
-    /// Its name.
+    /// The model's name, as in a policy.
     pub model: String,
-    /// Its parameters as decimals.
+    /// Its parameters by name, as decimals.
     pub parameters: BTreeMap<String, String>,
-    /// The sensitive column of the model.
+    /// The sensitive column that the model looks at, if it needs one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sensitive: Option<String>,
     /// The required bound.
@@ -171,11 +171,11 @@ fn all_plainly<S: serde::Serializer>(
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnRecord {
-    /// Its name.
+    /// The column's name.
     pub name: String,
-    /// Its role.
+    /// Its role, as in a policy.
     pub role: String,
-    /// Its type.
+    /// Its Arrow type, such as `Int64` or `Utf8`.
     #[serde(rename = "type")]
     pub data_type: String,
     /// For days since another column's date, the name of that column.
@@ -189,9 +189,9 @@ pub struct ColumnRecord {
 pub struct TableRecord {
     /// The columns in order.
     pub columns: Vec<ColumnRecord>,
-    /// The rows.
+    /// The number of rows.
     pub rows: u64,
-    /// The files.
+    /// The files in the order of their rows.
     pub files: Vec<FileRecord>,
 }
 
@@ -199,13 +199,13 @@ pub struct TableRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRecord {
-    /// Its name.
+    /// The file's name.
     pub name: String,
-    /// Its rows.
+    /// Its number of rows.
     pub rows: u64,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Its SHA-256.
+    /// Its SHA-256 in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -348,19 +348,19 @@ pub struct PrivateRecord {
     /// The columns that are released or counted, in the input's order; earlier versions recorded none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub input_columns: Vec<InputColumn>,
-    /// The rows of the input.
+    /// The number of rows in the input.
     pub input_rows: u64,
-    /// The distinct individuals of the input, where they are counted.
+    /// The number of distinct individuals in the input, where they are counted.
     pub input_individuals: Option<u64>,
     /// The number of rows that repeat an earlier row exactly: two equal rows count one.
     pub duplicate_rows: u64,
-    /// The suppressed rows.
+    /// The number of suppressed rows.
     pub suppressed_rows: u64,
-    /// The individuals with a suppressed row, where they are counted.
+    /// The number of individuals with a suppressed row, where they are counted.
     pub suppressed_individuals: Option<u64>,
-    /// L, the number of individuals that may be suppressed; rows, where no individuals are counted.
+    /// The number of individuals that may be suppressed; rows, where no individuals are counted.
     pub suppression_limit: u64,
-    /// The risk measures of the input before recoding, but after clips and merges have joined values.
+    /// The risk measures, by name, of the input before recoding, but after clips and merges have joined values.
     pub risk_before: BTreeMap<String, f64>,
     /// The models that compare the classes with the whole input, with what they reached among all its rows.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -370,7 +370,7 @@ pub struct PrivateRecord {
     /// For regions, what each combination of the input's quasi-identifiers shows: a Parquet file in base64.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<String>,
-    /// The search.
+    /// How the recoding was found.
     pub search: SearchRecord,
     /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -395,8 +395,8 @@ pub struct SearchRecord {
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,
-    /// A lower bound on the loss of every anonymous node; `None` if it is proven that there is no
-    /// such node.
+    /// A lower bound on the loss of every anonymous node; `None` if the method gives none, or if it is proven that there
+    /// is no such node.
     pub bound: Option<f64>,
     /// The best recoding; where several methods were tried, the best one of each. Best first.
     pub best: Vec<CandidateRecord>,

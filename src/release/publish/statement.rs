@@ -29,7 +29,7 @@ pub struct Statement {
     pub method: String,
     /// The loss that the search minimized.
     pub objective: String,
-    /// The share of the individuals that the policy allows to suppress.
+    /// The share of the individuals that the policy allows to suppress, from 0 to 1, as a decimal.
     pub suppression_limit: String,
     /// Whether the publisher asserts that each row is another person.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -43,7 +43,7 @@ pub struct Statement {
     /// The columns of the input that were left out, by role; `others` have no line in the policy.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub left_out: BTreeMap<String, LeftOut>,
-    /// The constants of the risk measures in the record, by measure.
+    /// The constants of the risk measures in the record, by measure and name.
     pub risk_constants: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -51,7 +51,7 @@ pub struct Statement {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
-    /// How many.
+    /// The number of columns.
     pub columns: usize,
     /// Their names, if the policy publishes them.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -1,0 +1,267 @@
+//! What the commands print with `--format json` has the keys that the page lists, and no others.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, ListArray};
+use arrow::datatypes::Int64Type;
+use datafusion_kanon::cli::json_fields::{JSON_OUTPUTS, JsonField, JsonOutput, Keys};
+use serde_json::{Value, json};
+
+use super::kinds::{Field, Kinds, difference, kinds_of, observe};
+use super::{COMMANDS, NESTED, records};
+use crate::command::{Place, table};
+use crate::releases::{MARITAL, people};
+
+/// Writes what a command prints as JSON.
+pub(super) fn section(page: &mut String, command: &str) {
+    let of_command = JSON_OUTPUTS.iter().filter(|output| command_of(output) == command);
+    for JsonOutput { call, summary, fields } in of_command {
+        write!(page, "\nJSON of `kanon {call}`: {summary}\n{}", if fields.is_empty() { "" } else { "\n" })
+            .unwrap();
+        for JsonField { path, kind, meaning, keys } in *fields {
+            let keys = match keys {
+                Keys::Here => String::new(),
+                Keys::OfCommand(call, path) => format!(" Keys as in `{path}` of `kanon {call}`."),
+                Keys::OfPublicRecord(path) => format!(" Keys as in `{path}` of `_kanon.json`."),
+                Keys::OfPrivateRecord(path) => format!(" Keys as in `{path}` of `OUT.private.json`."),
+            };
+            writeln!(page, "- `{path}` ({kind}): {meaning}{keys}").unwrap();
+        }
+    }
+}
+
+/// Returns the command of an output, without options.
+fn command_of(output: &JsonOutput) -> &'static str {
+    output.call.split(" --").next().unwrap()
+}
+
+fn output(call: &str) -> &'static JsonOutput {
+    JSON_OUTPUTS.iter().find(|output| output.call == call).unwrap_or_else(|| panic!("no output `{call}`"))
+}
+
+/// Returns the kinds of an output, and those that another output or a record lists.
+fn listed(output: &JsonOutput) -> (Kinds, Kinds) {
+    let plain =
+        |path: &str, kind: &str| Field { path: path.into(), kind: kind.into(), meaning: String::new() };
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for JsonField { path, kind, keys, .. } in output.fields {
+        own.push(plain(path, kind));
+        let path = if kind.starts_with("list of") { format!("{path}[]") } else { (*path).to_owned() };
+        let (from, explained): (&str, Vec<Field>) = match keys {
+            Keys::Here => continue,
+            Keys::OfCommand(call, from) => {
+                let fields = super::json_outputs::output(call).fields.iter();
+                (from, fields.map(|field| plain(field.path, field.kind)).collect())
+            }
+            Keys::OfPublicRecord(from) => (from, of_record(records::PUBLIC)),
+            Keys::OfPrivateRecord(from) => (from, of_record(records::PRIVATE)),
+        };
+        let below = explained.iter().filter_map(|field| {
+            let rest = field.path.strip_prefix(from).filter(|rest| rest.starts_with('.'))?;
+            Some(plain(&format!("{path}{rest}"), &field.kind))
+        });
+        let before = others.len();
+        others.extend(below);
+        assert!(others.len() > before, "`{from}` has no keys");
+    }
+    (kinds_of(&own), kinds_of(&others))
+}
+
+fn of_record(record: &str) -> Vec<Field> {
+    records::fields(record).into_iter().map(|found| found.field).collect()
+}
+
+/// Checks that these documents have the keys of an output, of every kind that it lists, and no others.
+#[track_caller]
+fn agrees(call: &str, documents: &[Value]) {
+    let (own, others) = listed(output(call));
+    let mut all = own.clone();
+    others.iter().for_each(|(path, kinds)| all.entry(path.clone()).or_default().extend(kinds));
+    let mut seen = Kinds::new();
+    documents.iter().for_each(|document| observe(&mut seen, &all, "", document));
+    assert_eq!(difference(&seen, &all), [""; 0], "kanon {call}: not listed");
+    assert_eq!(difference(&own, &seen), [""; 0], "kanon {call}: listed and never printed");
+}
+
+#[test]
+fn every_command_has_an_output() {
+    let commands: BTreeSet<&str> = COMMANDS.iter().chain(NESTED).copied().collect();
+    assert_eq!(JSON_OUTPUTS.iter().map(command_of).collect::<BTreeSet<_>>(), commands);
+    for output in JSON_OUTPUTS {
+        let paths: BTreeSet<&str> = output.fields.iter().map(|field| field.path).collect();
+        assert_eq!(paths.len(), output.fields.len(), "{}", output.call);
+        for JsonField { path, meaning, .. } in output.fields {
+            assert!(meaning.ends_with('.'), "{}: {path}", output.call);
+        }
+    }
+}
+
+const LEVELS: &str = r#"
+    k = 5
+    suppression_limit = 0.5
+    rows_are_individuals = true
+    accept_homogeneity = ["diagnosis"]
+    others = "drop"
+    [columns]
+    zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
+    age       = { role = "quasi", hierarchy = { range = [5, 10, 20] } }
+    sex       = { role = "quasi" }
+    diagnosis = { role = "sensitive", allow_unique = true }
+"#;
+
+fn scene() -> Place {
+    let place = Place::new();
+    place.parquet("in.parquet", &people(1));
+    place.write("marital.csv", MARITAL);
+    let model = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nsensitive = \"diagnosis\"\n[columns]";
+    let counted = |policy: &str| {
+        policy
+            .replace("rows_are_individuals = true", "")
+            .replace("[columns]", "[columns]\nssn = { role = \"individual\" }")
+    };
+    let method = |name: &str| LEVELS.replacen("k = 5", &format!("k = 5\nmethod = \"{name}\""), 1);
+    for (name, policy) in [
+        ("levels", LEVELS.to_owned()),
+        ("models", LEVELS.replace("[columns]", model)),
+        ("counted", counted(LEVELS)),
+        ("regions", method("mondrian")),
+        ("best", method("best")),
+        ("alone", LEVELS.replace("k = 5", "").replace("[columns]", &model.replace("l = 2", "l = 1"))),
+        // Nothing but suppression satisfies it.
+        ("all", LEVELS.replace("suppression_limit = 0.5", "suppression_limit = 1")),
+        ("none", LEVELS.replace("suppression_limit = 0.5", "").replace("quasi\"", "quasi\", max_level = 0")),
+    ] {
+        place.write(&format!("{name}.toml"), policy);
+    }
+    place
+}
+
+/// Runs commands, whatever their exit code, and returns what they print.
+fn run(place: &Place, lines: &[&str]) -> Vec<Value> {
+    lines.iter().map(|line| place.run(&format!("{line} --format json")).json()).collect()
+}
+
+#[test]
+fn init() {
+    let place = scene();
+    let latin1: Vec<u8> = "Geburtsdatum;Größe;Betrag;Postleitzahl\n".chars().map(|c| c as u8).collect();
+    let rows: String = (0..40)
+        .map(|n| format!("{}.03.1970;1,{};1.2{},5;8{}33{}\n", 1 + n % 28, 50 + n, 10 + n, n % 3, n % 7))
+        .collect();
+    place.write("german.csv", [latin1, rows.into_bytes()].concat());
+    let rows: String = (0..40).map(|n| format!("{n},0{}/0{}/1970,{}.5\n", 1 + n % 9, 1 + n % 7, n)).collect();
+    place.write("plain.csv", format!("patient_id,date_of_birth,amount\n{rows}"));
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>((0..4).map(|n| Some(vec![Some(n)])));
+    let numbers: Int64Array = (0..4).map(Some).collect();
+    place.parquet(
+        "list.parquet",
+        &table([("x", Arc::new(lists) as ArrayRef), ("y", Arc::new(numbers) as ArrayRef)]),
+    );
+    place.write(
+        "visits.csv",
+        "patient_id,age\n".to_owned() + &(0..40).map(|n| format!("{},{}\n", n / 2, n)).collect::<String>(),
+    );
+    agrees(
+        "init",
+        &run(
+            &place,
+            &["init german.csv", "init plain.csv", "init list.parquet", "init in.parquet", "init visits.csv"],
+        ),
+    );
+}
+
+#[test]
+fn check() {
+    let lines = ["check in.parquet --policy models.toml", "check in.parquet --policy alone.toml"];
+    agrees("check", &run(&scene(), &lines));
+}
+
+#[test]
+fn search() {
+    let place = scene();
+    let search = |names: &[&str], option: &str| -> Vec<Value> {
+        let line = |name: &&str| format!("search in.parquet --policy {name}.toml {option}");
+        let lines: Vec<String> = names.iter().map(line).collect();
+        run(&place, &lines.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let names = ["levels", "models", "counted", "regions", "best", "alone", "none"];
+    let mut documents = search(&names, "");
+    documents.extend(search(&["all"], "--top 1000"));
+    agrees("search", &documents);
+    agrees("search --minimal", &search(&["levels", "alone", "none"], "--minimal"));
+    agrees("search --compare", &search(&["levels", "counted", "alone", "none"], "--compare"));
+}
+
+#[test]
+fn releases_and_their_verification() {
+    let place = scene();
+    let mut verified = Vec::new();
+    for name in ["levels", "models", "counted"] {
+        let record = run(&place, &[&format!("release in.parquet --policy {name}.toml --to {name}")]);
+        let written: Value =
+            serde_json::from_slice(&fs::read(place.path(&format!("{name}/_kanon.json"))).unwrap()).unwrap();
+        assert_eq!(record[0], written);
+        assert_eq!(run(&place, &[&format!("explain {name}")])[0], written);
+        verified
+            .extend(run(&place, &[&format!("verify {name}"), &format!("verify {name} --input in.parquet")]));
+    }
+    // Without its private record, the policy is found.
+    fs::remove_file(place.path("models.private.json")).unwrap();
+    verified.extend(run(&place, &["verify models --input in.parquet"]));
+    agrees("verify", &verified);
+}
+
+#[test]
+fn risk() {
+    agrees(
+        "risk",
+        &run(&scene(), &["risk in.parquet --quasi zip,age", "risk in.parquet --policy counted.toml"]),
+    );
+}
+
+#[test]
+fn link() {
+    let place = scene();
+    run(&place, &["release in.parquet --policy levels.toml --to safe"]);
+    place.write("list.csv", "zip,age\n02134,22\n99999,1\n");
+    let lines = [
+        "link in.parquet in.parquet --on zip,age --sensitive diagnosis",
+        "link list.csv in.parquet --on age,zip --sensitive diagnosis",
+        "link list.csv safe",
+        "link in.parquet safe",
+    ];
+    let mut documents = run(&place, &lines);
+    place.write("list.csv", "zip,age\nabcde,1\n");
+    documents.extend(run(&place, &["link list.csv in.parquet --on age,zip"]));
+    agrees("link", &documents);
+}
+
+#[test]
+fn sql_prints_rows() {
+    let rows = scene().run_on("sql --format json -c", Some("SELECT 1 AS a, 'x' AS b"), "").exit(0).json();
+    assert_eq!(rows, json!([{ "a": 1, "b": "x" }]));
+}
+
+#[test]
+fn hierarchies() {
+    let place = scene();
+    let line = "hierarchy in.parquet zip --by 'prefix = [4, 2]'";
+    agrees("hierarchy", &run(&place, &[line]));
+    agrees("hierarchy --to", &run(&place, &[&format!("{line} --to zip.csv")]));
+    let text = fs::read_to_string(place.path("zip.csv")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.remove(1);
+    place.write("zip.csv", lines.join("\n") + "\n99999;9999*;99***;*\n");
+    let line = "hierarchy check zip.csv --input in.parquet";
+    agrees("hierarchy check", &run(&place, &[line, &format!("{line} --show-values")]));
+}
+
+#[test]
+fn list_and_generate() {
+    let place = Place::new();
+    agrees("list", &run(&place, &["list"]));
+    agrees("generate", &run(&place, &["generate --rows 10 --to v.parquet"]));
+}
