@@ -128,6 +128,11 @@ const INIT: &[JsonField] = &[
     field("columns[].role", "text", "The proposed role; `?` where the user must decide."),
     field("columns[].why", "text", "The reason for the role."),
     field(
+        "columns[].doubt",
+        "text or null",
+        "The reason why cells may not be what they seem, such as numbers in two forms.",
+    ),
+    field(
         "columns[].distinct",
         "number or null",
         "The number of distinct values, NULL aside; `null` for types that cannot be released.",
@@ -147,6 +152,22 @@ const INIT: &[JsonField] = &[
         "columns[].unique_share_with",
         "number or null",
         "For the first 8 undecided columns, the share of rows that are unique when the column joins the quasi-identifiers.",
+    ),
+    field(
+        "undecided_together",
+        "table or null",
+        "The undecided columns that together are unique in nearly all rows; `null` if there are no such columns.",
+    ),
+    field("undecided_together.columns", "list of texts", "The names of these columns."),
+    field(
+        "undecided_together.unique_share",
+        "number",
+        "The share of rows that are unique on them, from 0 to 1.",
+    ),
+    field(
+        "undecided_together.with_quasi",
+        "true or false",
+        "Whether they are that unique only with the quasi-identifiers.",
     ),
     field(
         "singled_out",

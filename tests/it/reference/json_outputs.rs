@@ -164,11 +164,20 @@ fn init() {
         "visits.csv",
         "patient_id,age\n".to_owned() + &(0..40).map(|n| format!("{},{}\n", n / 2, n)).collect::<String>(),
     );
+    let rows: String = (0..400).map(|n| format!("w{},v{},u{}\n", n % 20, n / 20, n % 7)).collect();
+    place.write("open.csv", format!("q1,q2,q3\n{rows}"));
     agrees(
         "init",
         &run(
             &place,
-            &["init german.csv", "init plain.csv", "init list.parquet", "init in.parquet", "init visits.csv"],
+            &[
+                "init open.csv",
+                "init german.csv",
+                "init plain.csv",
+                "init list.parquet",
+                "init in.parquet",
+                "init visits.csv",
+            ],
         ),
     );
 }
