@@ -151,6 +151,17 @@ impl Error {
         Some(Self { code: Code::of_io(io.kind()), ..Self::data(of_io(io)) })
     }
 
+    /// Adds advice to an error of a policy or of data that has no code, or that is about the columns.
+    #[must_use]
+    pub fn advised(self, advice: &str) -> Self {
+        let is_about_input = matches!(self.kind, Kind::Policy | Kind::Data)
+            && matches!(self.code, None | Some(Code::OtherColumns));
+        match is_about_input {
+            true => Self { message: format!("{}; {advice}", self.message), ..self },
+            false => self,
+        }
+    }
+
     /// Sets the code.
     #[must_use]
     pub fn coded(self, code: Code) -> Self {

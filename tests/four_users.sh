@@ -311,7 +311,7 @@ excel() {
     run 3 init export.xlsx
     says "save the sheet as CSV" "CSV UTF-8"
     run 3 init export.csv
-    says "(sep=); delete this line"
+    says "sep= line, which names the delimiter; delete this line"
     show tail -n +2 export.csv '>' exported.csv
     tail -n +2 export.csv >exported.csv
     run 0 release exported.csv --policy patienten_bom.toml --to exported_safe

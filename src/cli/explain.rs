@@ -89,9 +89,13 @@ fn page(out: &str, record: &PublicRecord) -> String {
         if let Some(value) = record.risk.get(row.doc.name) {
             let value = if row.is_share { percent(*value) } else { format!("{value:.0}") };
             let constants = row.parameters.iter().filter_map(|parameter| {
-                parameter.default().map(|constant| format!(", {} = {constant}", parameter.name))
+                parameter.default().map(|constant| format!(" ({} = {constant})", parameter.name))
             });
-            page += &format!("- {value}: {}{}\n", in_groups(row.doc.summary), constants.collect::<String>());
+            page += &format!(
+                "- {value}: {}{}\n",
+                in_groups(&row.doc.summary.replace("individuals", people)),
+                constants.collect::<String>()
+            );
         }
     }
     let as_is: Vec<String> = record
@@ -165,8 +169,9 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 fn assertions(statement: &Statement, people: &str) -> String {
     let columns = |names: &[String]| cells(names.iter().map(String::as_str));
     let limit = limit_text(statement);
-    let mut lines =
-        format!("- At most {limit} of the {people} were left out because no group could hold them.\n");
+    let mut lines = format!(
+        "- The publisher allowed that at most {limit} of the {people} are left out because no group can hold them.\n"
+    );
     if statement.rows_are_individuals {
         lines += "- The publisher asserts that each row is another person. Where that is wrong, nothing above holds.\n";
     }
@@ -185,7 +190,7 @@ fn assertions(statement: &Statement, people: &str) -> String {
     lines
 }
 
-/// Returns the share that may be suppressed, without rounding.
+/// Returns the share that may be suppressed as a percentage, with up to six decimals.
 pub(super) fn limit_text(statement: &Statement) -> String {
     let exact = |limit: f64| format!("{:.6}", limit * 100.0);
     let text = statement.suppression_limit.parse().map(exact).unwrap_or_default();

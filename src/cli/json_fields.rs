@@ -304,7 +304,7 @@ const VERIFY: &[JsonField] = &[
     field(
         "policy",
         "text or null",
-        "The policy file that was found by the public record; `null` where none was looked for.",
+        "The policy file that was found because it fits the public record; `null` if none was looked for.",
     ),
     field("with_input", "true or false", "Whether the rows were compared with the input."),
     field("with_bytes", "true or false", "Whether the files are what this version writes, to the byte."),

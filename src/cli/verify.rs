@@ -19,6 +19,7 @@ use crate::policy::Files;
 use crate::progress::Phase;
 use crate::release::check_release;
 use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
+use crate::release::publish::staging::unfinished;
 use crate::release::publish::statement::may_be_policy_of;
 use crate::release::publish::write::CREATED_BY;
 
@@ -74,7 +75,7 @@ impl Verify {
         );
         if let Some(found) = &found {
             text += &format!(
-                "policy    {}, which fits the public record; there is no private one\n",
+                "policy    {}, which fits the public record; there is no private record\n",
                 found.display()
             );
         }
@@ -137,7 +138,8 @@ impl Verify {
 /// An unmet error for a damaged record, a policy error if there are several such files.
 fn policy_beside(out: &Path) -> Result<Option<PathBuf>> {
     // A private record of another release is no reason to believe a policy that happens to fit this one.
-    if !out.exists() || PrivateRecord::path(out)?.exists() {
+    // What a killed run left may hold the record.
+    if !out.exists() || PrivateRecord::path(out)?.exists() || unfinished(out).is_some() {
         return Ok(None);
     }
     let public = PublicRecord::read(out)?;

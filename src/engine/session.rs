@@ -168,8 +168,8 @@ fn of_arrow(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     let why = match error {
         ArrowError::CastError(_) => {
-            "a value cannot be cast to the type that is asked for; in SQL, TRY_CAST makes it NULL, and replace(x, ',', '.') \
-             reads a decimal comma"
+            "a value cannot be cast to the type that is asked for: CAST(replace(x, ',', '.') AS DOUBLE) reads decimal commas, \
+             nulls in --csv names the words for missing values, and TRY_CAST makes every other value NULL"
         }
         ArrowError::DivideByZero => "division by zero",
         ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",

@@ -85,7 +85,7 @@ impl PeriodName {
         Some(match self.dates.period {
             Period::Day => format!("{text}-{month:02}-{:02}", first - day_of(year, month) + 1),
             Period::Week => {
-                // A week is of the year that its Thursday is of.
+                // A week belongs to the year of its Thursday.
                 let (year, _) = civil(first + 3)?;
                 format!("{}-W{:02}", year_text(year), (first + 3 - day_of(year, 1)) / 7 + 1)
             }

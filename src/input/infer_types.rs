@@ -341,7 +341,7 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
     if !keys.is_empty() {
         let are = if most == 1 { "is" } else { "are" };
         causes.push(format!(
-            "; {most} {are} written in another form: under [input] of a policy, set {}",
+            "; {most} {are} written in another form: under [input] of the policy, set {}",
             keys.join(" or ")
         ));
     }

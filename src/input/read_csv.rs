@@ -42,7 +42,7 @@ pub(crate) fn by_name(input: &Input) -> Result<u8> {
         0 => Ok(b','),
         all if all == input.files.len() => Ok(b'\t'),
         _ => Err(Error::policy(format!(
-            "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] of the policy or in --csv, or \
+            "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] of the policy, without a policy in --csv, or \
              give files of one kind",
             input.argument
         ))),
@@ -103,7 +103,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
     }
     if first.get(0).is_some_and(|cell| cell.get(..4).is_some_and(|note| note.eq_ignore_ascii_case(b"sep="))) {
         return Err(Error::data(
-            "the first line is a note of Excel on the delimiter (sep=); delete this line",
+            "the first line is Excel's sep= line, which names the delimiter; delete this line",
         )
         .at(place));
     }
@@ -111,7 +111,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
         .iter()
         .map(|cell| {
             std::str::from_utf8(cell).map_err(|_| Error::data(
-                    "the first line is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy or in --csv, such as \"windows-1252\"",
+                    "the first line is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, without a policy in --csv, such as \"windows-1252\"",
                 )
                 .at(place))
         })
@@ -121,7 +121,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
     {
         return Err(Error::policy(format!(
             "{place}: the first line is one field that holds {mark:?}; if it separates the columns, set \
-             delimiter = {mark:?} under [input] of the policy or in --csv"
+             delimiter = {mark:?} under [input] of the policy, without a policy in --csv"
         )));
     }
     let names = cells
@@ -159,7 +159,7 @@ pub(crate) fn check(path: &Path, delimiter: u8, place: &str) -> Result<()> {
             )
         } else if let Some(field) = record.iter().position(|cell| std::str::from_utf8(cell).is_err()) {
             format!(
-                "field {} is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy or in --csv, such as \"windows-1252\"",
+                "field {} is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, without a policy in --csv, such as \"windows-1252\"",
                 field + 1
             )
         } else if let Some(field) = record.iter().position(|cell| cell.contains(&0)) {
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(checked(b"a,b\n\"two\nlines\",2\n\n\n3\n"), ragged(1, 6));
         assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Err(format!("line 2: {open}")));
         assert_eq!(checked(b"a,b\n1,2\n\"open,4\n5,6\n"), ragged(1, 3));
-        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy or in --csv, such as \"windows-1252\"".to_owned();
+        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, without a policy in --csv, such as \"windows-1252\"".to_owned();
         assert_eq!(checked(b"a,b\n1,\xff\n"), Err(not_text.clone()));
         // Two halves of one character in two fields.
         assert_eq!(checked(b"a,b\n\"x\",\xc3\n\xa9,1\n"), Err(not_text));

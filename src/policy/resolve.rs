@@ -38,6 +38,7 @@ impl PolicySpec {
     /// columns of one name or a column's type does not fit its hierarchy.
     pub fn resolve(&self, schema: &Schema, files: &dyn Files) -> Result<Policy> {
         self.check_names(schema)?;
+        self.check_earlier(schema)?;
         self.check_roles_are_complete(schema)?;
         let requirements = self.requirements()?;
         self.check_homogeneity(&requirements)?;
@@ -108,7 +109,7 @@ impl PolicySpec {
         one_name_each(schema)?;
         let names: HashSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
         match self.columns.iter().find(|column| !names.contains(&column.name)) {
-            None => self.check_earlier(schema),
+            None => Ok(()),
             Some(column) => Err(no_column(schema, &column.name).at(column.path())),
         }
     }
@@ -121,8 +122,7 @@ impl PolicySpec {
             let found = type_name(field.data_type());
             if let Some(expected) = earlier.data_type.as_ref().filter(|expected| **expected != found) {
                 let why = format!(
-                    "the column has the type {found}, and had the type {expected} in the earlier release; load it as it was, or make \
-                     a new release with --policy"
+                    "the column has the type {found}, and had the type {expected} in the earlier release; convert it to {expected}"
                 );
                 return Err(Error::policy(why).at(join("columns", &earlier.name)).coded(Code::OtherColumns));
             }
@@ -131,7 +131,7 @@ impl PolicySpec {
         if places.is_sorted() {
             return Ok(());
         }
-        let why = "the columns are in another order than in the earlier release; restore it, or make a new release with --policy";
+        let why = "the columns are in another order than in the earlier release; restore it";
         Err(Error::policy(why).at("columns").coded(Code::OtherColumns))
     }
 

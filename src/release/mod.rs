@@ -50,6 +50,10 @@ use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, 
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 
+/// The advice for an input that does not fit the policy in the private record, which nobody should edit.
+const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release: correct the load, or edit the policy file and make a new \
+     first release with --policy";
+
 /// A published release.
 #[derive(Debug)]
 pub struct Released {
@@ -129,7 +133,11 @@ async fn release_by(
     let resources = Resources { spill: Some(staging.spill()), ..run.resources.clone() };
     let spilling = Run { resources: &resources, ..*run };
 
-    let loaded = open(&spilling, input, source.spec, source.files).await?;
+    let loaded = open(&spilling, input, source.spec, source.files).await;
+    let loaded = match earlier {
+        None => loaded?,
+        Some(_) => loaded.map_err(|error| error.advised(POLICY_OF_EARLIER))?,
+    };
     let policy = &loaded.policy;
     role_checks::check(run, &loaded).await?;
     let classes = load(run, &loaded).await?;

@@ -179,7 +179,7 @@ fn the_limit_counts_people_and_nobody_is_free() {
     // The row of nobody in a class that holds is released; the people of the release are six.
     assert_eq!((&released["tables"][0]["rows"], &released["individuals"]), (&7.into(), &6.into()));
     let text = place.run("release in.parquet --policy some.toml --to out --overwrite").exit(0).out;
-    assert!(text.contains("suppressed 3 rows of 1 individual (17 %, limit 17 %)"), "{text}");
+    assert!(text.contains("suppressed 3 rows of 1 individual (17 %, limit 17 %: 1)"), "{text}");
     place.run("verify out --input in.parquet").exit(0);
     place
         .run("verify out --input in.parquet --policy none.toml")
@@ -213,6 +213,10 @@ fn a_class_of_one_person_is_found_out_by_the_input() {
     record.counted_in = "individuals".into();
     record.individuals = Some(11);
     record.unique.of = 11;
+    let statement = record.statement.as_mut().unwrap();
+    statement.rows_are_individuals = false;
+    let left_out = statement.left_out.remove("identifier").unwrap();
+    statement.left_out.insert("individual".into(), left_out);
     record.risk.insert("prosecutor_risk_mean".into(), recorded(2.0 / 11.0));
     fs::write(place.path("weak/_kanon.json"), record.sealed().unwrap().to_json().unwrap()).unwrap();
     place.run("verify weak").exit(0);

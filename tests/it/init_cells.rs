@@ -54,7 +54,7 @@ fn words_for_missing_among_dates() {
         let (policy, flowing) = init(&place, &visits(367, word));
         has(&policy, &[&format!("nulls = [\"\", {word:?}]"), "date_format = \"%d.%m.%Y\""]);
         has(&policy, &[&format!("Geburtsdatum = {{ role = \"quasi\", {PERIODS} }}")]);
-        has(&flowing, &["`nulls` lists those that mean \"missing\"", "`;` stands between the cells"]);
+        has(&flowing, &["`nulls` lists those that mean \"missing\"", "are separated by `;`"]);
     }
     // Among words it may be a value: only the errors of spreadsheets are none.
     let rows: String =

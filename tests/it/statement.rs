@@ -74,12 +74,12 @@ fn the_record_states_what_the_policy_promises() {
     place.run("verify out --input in.parquet").exit(0);
     let page = place.run("explain out").exit(0).out;
     for part in [
-        "At most 10 % of the rows were left out",
+        "at most 10 % of the rows are left out",
         "asserts that each row is another person",
         "all rows of a group may share one value of `diagnosis`",
         "1 column with the role identifier\n",
         "1 column without a role\n",
-        "with a risk above r, r = 0.2",
+        "with a risk above r (r = 0.2)",
     ] {
         assert!(page.contains(part), "no `{part}` in {page}");
     }
@@ -201,7 +201,7 @@ fn the_policy_of_a_release_is_found_by_its_record() {
     place.write("broken.toml", "k = ");
     let found = place.run("verify out --input in.parquet").exit(0).out;
     assert!(
-        found.contains("policy    p.toml, which fits the public record; there is no private one"),
+        found.contains("policy    p.toml, which fits the public record; there is no private record"),
         "{found}"
     );
     place.write("twin.toml", POLICY);
@@ -282,6 +282,26 @@ fn columns_in_another_order_are_told() {
             "auto" => _ = again("whole.csv").exit(0),
             _ => _ = again("whole.csv").exit(2).says("columns.age: the column has the type Int64"),
         }
+    }
+}
+
+/// Days since another date are counted again; the type that is compared is that of the days.
+#[test]
+fn days_since_a_date_are_found_again() {
+    let place = Place::new();
+    let days = |of: &dyn Fn(i32) -> i32| Arc::new(Date32Array::from_iter_values((0..60).map(of))) as ArrayRef;
+    place.parquet(
+        "in.parquet",
+        &table([("came", days(&|row| 19_000 + row % 3)), ("left", days(&|row| 19_005 + row % 3))]),
+    );
+    for method in ["auto", "mondrian"] {
+        place.write("p.toml", format!(
+            "k = 3\nmethod = \"{method}\"\nrows_are_individuals = true\n[columns]\ncame = {{ role = \"identifier\" }}\n\
+             left = {{ role = \"quasi\", relative_to = \"came\", hierarchy = {{ range = [10] }} }}\n"
+        ));
+        place.run("release in.parquet --policy p.toml --to out --overwrite").exit(0);
+        place.run("release in.parquet --recoding out.private.json --to again --overwrite").exit(0);
+        place.run("verify again --input in.parquet").exit(0);
     }
 }
 

@@ -145,14 +145,14 @@ fn another_form_is_told_with_its_key() {
         "",
         line,
         "120 rows do not hold a date (such as 2020-12-31 or 2020-12-31T23:59:59); 120 are written in another form: under \
-        [input] of a policy, set date_format = \"%d.%m.%Y\"",
+        [input] of the policy, set date_format = \"%d.%m.%Y\"",
     );
     let dates = "date_format = \"%d.%m.%Y\"\n";
     refused(
         dates,
         line,
         "column `Gewicht`: 120 rows do not hold a number (such as 1234.5); 120 are written in another form: under \
-        [input] of a policy, set decimal = \",\"",
+        [input] of the policy, set decimal = \",\"",
     );
     refused(
         &format!("{dates}decimal = \",\"\n"),

@@ -16,11 +16,11 @@ impl PolicyText {
         if let Some(delimiter) = csv.delimiter {
             let mark =
                 if delimiter == b'\t' { "a tab".to_owned() } else { format!("`{}`", char::from(delimiter)) };
-            self.comment(&format!("In the first lines {mark} stands between the cells."));
+            self.comment(&format!("The cells of the first lines are separated by {mark}."));
         }
         if let Some(encoding) = csv.encoding {
             self.comment(&format!(
-                "The input is not in UTF-8, but most likely in {}; check a few letters with accents in the release.",
+                "The input is not in UTF-8, but most likely in {}; check accented letters in the release.",
                 encoding.name()
             ));
         }

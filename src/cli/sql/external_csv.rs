@@ -4,7 +4,8 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::{CreateExternalTable, Statement};
 
 /// Returns the statement that makes the table a view of the file as every command reads it: with the delimiter that is found and the
-/// keys of `kanon.csv`. `None` for other statements, and for those that name columns or options or a store elsewhere.
+/// keys of `kanon.csv`. `None` for other statements, and for those that name columns or options, a folder, a store elsewhere or a file
+/// with the name of another format.
 pub(super) fn as_view(statement: &Statement) -> Option<String> {
     let Statement::CreateExternalTable(CreateExternalTable {
         name,
@@ -16,7 +17,9 @@ pub(super) fn as_view(statement: &Statement) -> Option<String> {
         options,
         constraints,
         or_replace,
-        ..
+        unbounded,
+        temporary,
+        if_not_exists: _,
     }) = statement
     else {
         return None;
@@ -26,7 +29,11 @@ pub(super) fn as_view(statement: &Statement) -> Option<String> {
         && table_partition_cols.is_empty()
         && order_exprs.is_empty()
         && options.is_empty()
-        && constraints.is_empty();
+        && constraints.is_empty()
+        && !unbounded
+        && !temporary
+        // Otherwise the name says another format.
+        && [".csv", ".tsv", ".txt"].iter().any(|end| location.to_ascii_lowercase().ends_with(end));
     (is_plain && file_type.eq_ignore_ascii_case("csv") && !location.contains("://")).then(|| {
         let or_replace = if *or_replace { "OR REPLACE " } else { "" };
         format!("CREATE {or_replace}VIEW {name} AS SELECT * FROM '{}'", location.replace('\'', "''"))

@@ -80,13 +80,15 @@ impl Statement {
             accept_homogeneity: policy.accept_homogeneity.clone(),
             allow_unique: policy.allow_unique.clone(),
             left_out,
-            risk_constants: risk_constants(),
+            risk_constants: risk_constants(|_| true),
         }
     }
 
     /// Returns whether the statement follows from this policy, whatever its day.
     pub(crate) fn follows_from(&self, policy: &Policy) -> bool {
-        *self == Self::of(policy, self.released_on.clone())
+        let statement = Self::of(policy, self.released_on.clone());
+        // The constants are those of the version that made the release, which `check` looks at.
+        *self == Self { risk_constants: self.risk_constants.clone(), ..statement }
     }
 
     /// Returns whether the statement may follow from this policy, as far as it can be told without a table.
@@ -160,7 +162,10 @@ impl Statement {
             ),
             (self.left_out.iter().all(is_left_out) && are_distinct, "the columns that were left out"),
             (individual == usize::from(record.individuals.is_some()), "the column of individuals"),
-            (self.risk_constants == risk_constants(), "the constants of the risks"),
+            (
+                self.risk_constants == risk_constants(|name| record.risk.contains_key(name)),
+                "the constants of the risks",
+            ),
         ];
         match holds.iter().find(|(holds, _)| !holds) {
             None => Ok(()),
@@ -187,9 +192,9 @@ pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
         && record.statement.as_ref().is_none_or(|statement| statement.fits(spec))
 }
 
-/// Returns the constants of all risk measures that have some.
-fn risk_constants() -> BTreeMap<String, BTreeMap<String, String>> {
-    let with_constants = RISKS.iter().filter(|row| !row.parameters.is_empty());
+/// Returns the constants of the recorded risk measures that have some.
+fn risk_constants(is_recorded: impl Fn(&str) -> bool) -> BTreeMap<String, BTreeMap<String, String>> {
+    let with_constants = RISKS.iter().filter(|row| !row.parameters.is_empty() && is_recorded(row.doc.name));
     with_constants
         .map(|row| {
             let constants = row.parameters.iter().filter_map(|parameter| {
