@@ -36,7 +36,13 @@
 //! }
 //! let tree = merge.tree(&counted)?;
 //! let rows: Vec<String> = tree.rows().iter().map(|row| row.join(" ")).collect();
-//! assert_eq!(rows, ["flu flu flu..mumps", "hives hives flu..mumps", "mumps mumps flu..mumps", "rickets rickets rickets", "other other other"]);
+//! assert_eq!(rows, [
+//!     "flu flu flu..hives",
+//!     "hives hives flu..hives",
+//!     "mumps mumps mumps..rickets",
+//!     "rickets rickets mumps..rickets",
+//!     "other other other",
+//! ]);
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
