@@ -14,6 +14,7 @@ use crate::model::MODELS;
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions, RegionsRecord, Statement,
 };
+use crate::release::publish::statement::OTHERS;
 use crate::role::Role;
 
 /// Explain what a release shows and promises, for people who decide.
@@ -93,22 +94,19 @@ fn page(out: &str, record: &PublicRecord) -> String {
             });
             page += &format!(
                 "- {value}: {}{}\n",
-                in_groups(&row.doc.summary.replace("individuals", people)),
+                in_groups(row.doc.summary, people),
                 constants.collect::<String>()
             );
         }
     }
-    let as_is: Vec<String> = record
-        .columns()
-        .filter(|column| column.role != Role::Quasi.word())
-        .map(|column| cell(&column.name))
-        .collect();
+    let as_is = record.columns().filter(|column| column.role != Role::Quasi.word());
+    let as_is = cells(as_is.map(|column| &column.name));
     if !as_is.is_empty() {
         page += &format!(
             "- {} of {} {people} are unique if the attacker also knows {}, where a missing value counts as a value{}\n",
             grouped(record.unique.count),
             grouped(record.unique.of),
-            as_is.join(", "),
+            as_is,
             match record.individuals {
                 Some(individuals) if individuals < record.unique.of =>
                     ", and a row that names nobody as a person",
@@ -143,23 +141,22 @@ const NOT_PROMISED: &str = "
 - That a law is satisfied. Somebody with legal responsibility decides that.
 ";
 
-/// Returns a summary in the words of the page.
-fn in_groups(summary: &str) -> String {
-    let words = [("classes", "groups"), ("class", "group"), ("individuals", "people")];
+/// Returns a summary in the words of the page, where individuals are `people` or rows.
+fn in_groups(summary: &str, people: &str) -> String {
+    let words = [("classes", "groups"), ("class", "group"), ("individuals", people)];
     words.iter().fold(summary.to_owned(), |text, (word, ours)| text.replace(word, ours))
 }
 
 /// Returns a model's promise as a line of a list.
 fn promise(model: &ModelRecord, people: &str) -> String {
     let summary = MODELS.iter().find(|row| row.doc.name == model.model).map_or("", |row| row.doc.summary);
-    let summary = summary.replace("individuals", people);
     let of = model.sensitive.as_ref().map(|column| format!(" of {}", cell(column))).unwrap_or_default();
     let than =
         model.compared_with.as_ref().map(|with| format!(", compared with the {with}")).unwrap_or_default();
     format!(
         "- `{}`{of}: {}. Required: {}; the worst group reaches {}{than}.\n",
         model.model,
-        in_groups(&summary),
+        in_groups(summary, people),
         reached(model.required),
         reached(model.reached)
     )
@@ -167,7 +164,6 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 
 /// Returns what the publisher asserts, as lines of a list.
 fn assertions(statement: &Statement, people: &str) -> String {
-    let columns = |names: &[String]| cells(names.iter().map(String::as_str));
     let limit = limit_text(statement);
     let mut lines = format!(
         "- The publisher allowed that at most {limit} of the {people} are left out because no group can hold them.\n"
@@ -178,13 +174,13 @@ fn assertions(statement: &Statement, people: &str) -> String {
     if !statement.accept_homogeneity.is_empty() {
         lines += &format!(
             "- The publisher accepts that all {people} of a group may share one value of {}.\n",
-            columns(&statement.accept_homogeneity)
+            cells(&statement.accept_homogeneity)
         );
     }
     if !statement.allow_unique.is_empty() {
         lines += &format!(
             "- The publisher allows that few {people} share a value of {}, because no outsider knows these values.\n",
-            columns(&statement.allow_unique)
+            cells(&statement.allow_unique)
         );
     }
     lines
@@ -204,9 +200,8 @@ fn left_out(statement: Option<&Statement>) -> String {
     };
     let mut text = String::new();
     for (role, of_role) in &statement.left_out {
-        let names =
-            of_role.names.as_ref().map(|names| format!(": {}", cells(names.iter().map(String::as_str))));
-        let role = if role == "others" { "without a role" } else { &format!("with the role {role}") };
+        let names = of_role.names.as_ref().map(|names| format!(": {}", cells(names)));
+        let role = if role == OTHERS { "without a role" } else { &format!("with the role {role}") };
         let columns = plural(of_role.columns as u64, "column", "columns");
         text += &format!("- {columns} {role}{}\n", names.unwrap_or_default());
     }
@@ -258,7 +253,7 @@ fn of_level(level: &LevelRecord) -> String {
 fn of_region(name: &str, regions: &RegionsRecord) -> String {
     let region = regions.columns.iter().find(|region| region.column == name);
     if let Some(columns) = region.and_then(|region| region.written_as.as_ref()) {
-        let columns = cells(columns.iter().map(String::as_str));
+        let columns = cells(columns);
         return format!(
             "in each group an interval of its own, in the columns {columns}; an end that is missing is open"
         );
@@ -278,6 +273,6 @@ fn cell(name: &str) -> String {
     if name.contains('`') { format!("``` {name} ```") } else { format!("`{name}`") }
 }
 
-fn cells<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    names.into_iter().map(cell).collect::<Vec<_>>().join(", ")
+fn cells(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    names.into_iter().map(|name| cell(name.as_ref())).collect::<Vec<_>>().join(", ")
 }

@@ -41,8 +41,8 @@ pub struct KnownRow {
     /// Name and documentation.
     pub doc: &'static Doc,
     /// The words in the names of columns for which `kanon init` tries it: `*` is any ending of a
-    /// word, `|` stands between words of which one is enough, and after `=` the name holds nothing
-    /// else. Without words it is never proposed.
+    /// word, `|` separates alternative words, and a word after `=` is the whole name. Without
+    /// words it is never proposed.
     pub words: &'static [&'static str],
     /// The names of the levels from level 1 on, finest first, without the top.
     pub levels: &'static [&'static str],

@@ -139,7 +139,7 @@ impl DateFormat {
     }
 }
 
-/// Dates whose years have two digits: nothing says of which century they are.
+/// Date formats with years of two digits, which do not tell the century.
 #[derive(Debug, Clone)]
 pub struct ShortYears(Vec<DateFormat>);
 

@@ -1,5 +1,5 @@
-//! Columns whose cells must be mended or explained before a role is decided: dates or numbers of which some are neither, years of two
-//! digits, marks that can be read in two ways, postal codes without their zeros.
+//! Doubts about the cells of a column, which the user settles before deciding its role: dates or numbers mixed with other cells,
+//! years of two digits, ambiguous marks, postal codes without leading zeros.
 
 use arrow::datatypes::DataType;
 

@@ -50,7 +50,7 @@ use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, 
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 
-/// The advice for an input that does not fit the policy in the private record, which nobody should edit.
+/// The advice for an input that does not fit the policy of a private record: edit the policy file, not the record.
 const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release: correct the load, or edit the policy file and make a new \
      first release with --policy";
 

@@ -27,7 +27,7 @@ pub(super) const LANGUAGES: &[Words] = &[
 /// The words of a language, by meaning, separated by `, `.
 ///
 /// - `birth country`: these words stand next to each other in the name, or are joined in one word;
-/// - `id|num patient`: `|` stands between words of which one is enough;
+/// - `id|num patient`: `|` separates alternative words;
 /// - `diagnos*`: any ending;
 /// - `=land`: the name holds nothing else; with capitals or accents (`=CP`) it is written just so.
 ///

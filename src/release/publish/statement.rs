@@ -16,7 +16,7 @@ use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, R
 use crate::role::Role;
 
 /// The role word of columns without a line in the policy.
-const OTHERS: &str = "others";
+pub(crate) const OTHERS: &str = "others";
 
 /// The publisher's statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
