@@ -188,9 +188,31 @@ pub fn ratio(a: u128, b: u128) -> f64 {
     if a == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
+/// Returns the natural logarithm of `a / b`, as exact for neighbours as for any other numbers; neither is 0.
+pub(crate) fn ln_ratio(a: u128, b: u128) -> f64 {
+    let apart = a.abs_diff(b);
+    match a < b {
+        _ if apart > b / 2 => ratio(a, b).ln(),
+        true => (-ratio(apart, b)).ln_1p(),
+        false => ratio(apart, b).ln_1p(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logarithms_of_neighbours_are_exact() {
+        assert_eq!([ln_ratio(7, 7), ln_ratio(1, 2), ln_ratio(2, 1)], [0.0, 0.5f64.ln(), 2f64.ln()]);
+        let n = 1u128 << 60;
+        let little = 2f64.powi(-60);
+        assert_eq!([ln_ratio(n + 1, n), ln_ratio(n, n + 1)], [little, -little]);
+        for (a, b) in [(3, 2), (2, 3), (149, 100), (151, 100), (49, 100), (51, 100)] {
+            let plain = ratio(a, b).ln();
+            assert!((ln_ratio(a, b) - plain).abs() <= 1e-15 * plain.abs().max(1.0), "{a} {b}");
+        }
+    }
 
     #[test]
     fn what_was_written_is_what_is_meant() {

@@ -53,3 +53,11 @@ pub const BYUN_2007: &str = "Byun et al. 2007";
 /// R. Motwani, Y. Xu: "Efficient algorithms for masking and finding quasi-identifiers", VLDB 2007
 /// workshop on secure data management (distinct and separation ratios, greedy search).
 pub const MOTWANI_XU_2007: &str = "Motwani & Xu 2007";
+/// R. Wong, J. Li, A. Fu, K. Wang: "(α, k)-anonymity: an enhanced k-anonymity model for privacy preserving data publishing",
+/// KDD 2006.
+pub const WONG_2006: &str = "Wong et al. 2006";
+/// J. Brickell, V. Shmatikov: "The cost of privacy: destruction of data-mining utility in anonymized data publishing", KDD
+/// 2008.
+pub const BRICKELL_SHMATIKOV_2008: &str = "Brickell & Shmatikov 2008";
+/// J. Cao, P. Karras: "Publishing microdata with a robust privacy guarantee", PVLDB 5(11), 2012.
+pub const CAO_KARRAS_2012: &str = "Cao & Karras 2012";

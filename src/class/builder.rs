@@ -165,8 +165,9 @@ impl ClassTableBuilder {
         let base = self.base(&packing, columns.len(), merges, holders.as_ref(), &budget)?;
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
+        let people = individuals.as_ref().map_or(0, |individuals: &Individuals| individuals.count);
         let distributions: Vec<Distribution> =
-            (0..sensitive.len()).map(|column| base.distribution(column)).collect();
+            (0..sensitive.len()).map(|column| base.distribution(column, people)).collect();
         codes_held
             .at_least(codes_of(&columns) + distributions.iter().map(Distribution::bytes).sum::<usize>())?;
         Ok(ClassTable {

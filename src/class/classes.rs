@@ -4,7 +4,7 @@ use super::Held;
 use super::histograms::Histograms;
 use super::individuals::{ClassIndividuals, IndividualsByValue, Marked};
 use super::packing::Packing;
-use crate::model::{Counted, Distribution, ValueCount};
+use crate::model::{Distribution, ValueCount};
 
 /// The classes of one node in arbitrary order, or released classes in theirs. Their memory comes out of the table's budget.
 pub struct Classes {
@@ -83,14 +83,15 @@ impl Classes {
     }
 
     /// Returns how many individuals of all classes (rows, if none are counted) have each value of a sensitive column.
-    pub(super) fn distribution(&self, column: usize) -> Distribution {
+    /// Where individuals are counted, there are so many of them.
+    pub(super) fn distribution(&self, column: usize, individuals: u64) -> Distribution {
         if let Some(members) = &self.members {
             let values = members.by_value.get(column).map_or(Vec::new(), IndividualsByValue::counts_of_all);
-            return Distribution::new(Counted::Individuals, values);
+            return Distribution::of_individuals(values, individuals);
         }
         let all = vec![0u32; self.len()];
         let values = self.sensitive.get(column).map_or(Vec::new(), |rows| rows.regrouped(&all, 1).counts);
-        Distribution::new(Counted::Rows, values)
+        Distribution::of_rows(values)
     }
 
     /// Returns how many rows of a class have each value of a sensitive column, ordered by value,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
-use super::numbers::{grouped, percent, plural, reached, rows};
+use super::numbers::{grouped, percent, plural, reached, recorded_text, rows};
 use super::release::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -158,7 +158,7 @@ fn promise(model: &ModelRecord, people: &str) -> String {
         model.model,
         in_groups(summary, people),
         reached(model.required),
-        reached(model.reached)
+        recorded_text(model)
     )
 }
 

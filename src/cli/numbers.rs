@@ -11,16 +11,24 @@ use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
 
 /// Formats the value that a table reached: whole numbers plainly, others with six decimals unless
-/// they would look whole.
+/// they would look whole; infinity as `inf`, a broken condition as `no value`.
 pub(crate) fn reached(value: f64) -> String {
+    if value.is_nan() {
+        return "no value".to_owned();
+    }
     let rounded = format!("{value:.6}");
     if rounded.ends_with(".000000") { value.to_string() } else { rounded }
+}
+
+/// Formats the value that a model reached in a record.
+pub(crate) fn recorded_text(model: &ModelRecord) -> String {
+    model.reached.map_or("no finite value".to_owned(), reached)
 }
 
 /// Formats a model of a record with its required and its reached value. `in_input` is what it reached when it compared
 /// classes with the whole input, if that is known.
 pub(crate) fn model_text(model: &ModelRecord, in_input: Option<f64>) -> String {
-    let reached_now = reached(model.reached);
+    let reached_now = recorded_text(model);
     let values = match (&model.compared_with, in_input) {
         (None, _) => format!("{reached_now} reached"),
         (Some(_), None) => format!("{reached_now} reached among the released rows"),

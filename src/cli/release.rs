@@ -135,9 +135,10 @@ impl Release {
             .iter()
             .map(|model| {
                 let is_it = |other: &&ModelRecord| {
-                    (&other.model, &other.sensitive) == (&model.model, &model.sensitive)
+                    (&other.model, &other.parameters, &other.sensitive)
+                        == (&model.model, &model.parameters, &model.sensitive)
                 };
-                let in_input = private.compared_with_input.iter().find(is_it).map(|other| other.reached);
+                let in_input = private.compared_with_input.iter().find(is_it).and_then(|other| other.reached);
                 model_text(model, in_input)
             })
             .collect();

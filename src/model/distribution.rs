@@ -10,17 +10,27 @@ pub struct Distribution {
     /// Each value once, in the order of their numbers, NULL first.
     values: Vec<ValueCount>,
     total: u64,
+    size: u64,
 }
 
 impl Distribution {
     /// The distribution of no input, for models that look at nothing but the class.
-    pub const NONE: &'static Self = &Self { counted: Counted::Rows, values: Vec::new(), total: 0 };
+    pub const NONE: &'static Self = &Self { counted: Counted::Rows, values: Vec::new(), total: 0, size: 0 };
 
-    /// Creates the distribution of an input with these values, each once: the rows with each, or the distinct individuals.
-    pub fn new(counted: Counted, mut values: Vec<ValueCount>) -> Self {
+    /// Creates the distribution of an input with so many rows of each value, each value once.
+    pub fn of_rows(values: Vec<ValueCount>) -> Self {
+        let rows = total(&values);
+        Self::new(Counted::Rows, values, rows)
+    }
+
+    /// Creates the distribution of an input of `individuals` people, so many of whom have each value, each value once.
+    pub fn of_individuals(values: Vec<ValueCount>, individuals: u64) -> Self {
+        Self::new(Counted::Individuals, values, individuals)
+    }
+
+    fn new(counted: Counted, mut values: Vec<ValueCount>, size: u64) -> Self {
         values.sort_unstable_by_key(|count| count.value);
-        let total = values.iter().map(|count| count.count).sum();
-        Self { counted, values, total }
+        Self { counted, total: total(&values), values, size }
     }
 
     /// Returns the unit of the counts.
@@ -44,10 +54,19 @@ impl Distribution {
         self.total
     }
 
+    /// Returns the individuals of the input; its rows where rows are counted.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Returns the bytes that the values take.
     pub fn bytes(&self) -> usize {
         self.values.capacity() * size_of::<ValueCount>()
     }
+}
+
+fn total(values: &[ValueCount]) -> u64 {
+    values.iter().map(|count| count.count).sum()
 }
 
 #[cfg(test)]
@@ -57,9 +76,11 @@ mod tests {
     #[test]
     fn values_are_found_by_their_numbers() {
         let of = |value, count| ValueCount { value, count };
-        let input = Distribution::new(Counted::Rows, vec![of(Some(7), 3), of(None, 2), of(Some(0), 5)]);
+        let input = Distribution::of_rows(vec![of(Some(7), 3), of(None, 2), of(Some(0), 5)]);
         assert_eq!([None, Some(0), Some(3), Some(7)].map(|value| input.of(value)), [2, 5, 0, 3]);
-        assert_eq!((input.total(), Distribution::NONE.total()), (10, 0));
+        assert_eq!((input.total(), input.size(), Distribution::NONE.total()), (10, 10, 0));
+        let people = Distribution::of_individuals(vec![of(Some(7), 3), of(None, 2)], 4);
+        assert_eq!((people.total(), people.size(), people.counted()), (5, 4, Counted::Individuals));
         assert_eq!(input.values(), [of(None, 2), of(Some(0), 5), of(Some(7), 3)]);
     }
 }

@@ -36,8 +36,8 @@
 //! ```
 
 use super::l_diversity::LDiversity;
-use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
-use crate::decimal::{Decimal, ratio};
+use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, TOLERANCE, Worst};
+use crate::decimal::{Decimal, ln_ratio, ratio};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::papers;
@@ -47,6 +47,7 @@ use crate::parameter::{Absent, Kind, Parameter};
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
     parameters: &[L],
+    constants: &[],
     make: |settings| Ok(Box::new(EntropyLDiversity::new(settings.number("l")?)?)),
 };
 
@@ -64,9 +65,6 @@ const DOC: &Doc = &Doc {
     example: "entropy_l_diversity(diagnosis, age, sex, zip)",
     paper: Some(papers::MACHANAVAJJHALA_2006),
 };
-
-/// The relative rounding error of a computed entropy that must not decide a tie.
-const TOLERANCE: f64 = 1e-12;
 
 /// The model that the [module](self) describes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,8 +122,11 @@ impl ClassModel for EntropyLDiversity {
             return Quantity::Real(even.min(others));
         }
         let all: u128 = counts.iter().map(|count| u128::from(*count)).sum();
-        let shares = counts.iter().map(|count| ratio(u128::from(*count), all));
-        let entropy: f64 = shares.map(|share| -share * share.ln()).sum();
+        let terms = counts.iter().map(|count| {
+            let count = u128::from(*count);
+            -ratio(count, all) * ln_ratio(count, all)
+        });
+        let entropy: f64 = terms.sum();
         Quantity::Real(entropy.exp().min(even).min(others))
     }
 

@@ -29,6 +29,7 @@ use crate::parameter::{Absent, Kind, Parameter};
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
     parameters: &[K],
+    constants: &[],
     make: |settings| Ok(Box::new(KAnonymity::new(settings.count("k")?)?)),
 };
 

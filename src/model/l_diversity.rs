@@ -38,6 +38,7 @@ use crate::parameter::{Absent, Kind, Parameter};
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
     parameters: &[L],
+    constants: &[],
     make: |settings| Ok(Box::new(LDiversity::new(settings.count("l")?)?)),
 };
 

@@ -11,7 +11,10 @@ pub mod k_anonymity;
 pub mod l_diversity;
 pub mod t_closeness;
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
+
+use arrow::datatypes::i256;
 
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
@@ -134,19 +137,51 @@ pub enum Quantity {
     Ratio(u128, u128),
     /// A real number, for models that use logarithms.
     Real(f64),
+    /// No number: a condition beside the bound is broken, which is worse than every number.
+    Broken,
 }
 
 impl Quantity {
-    /// Returns the number for a report.
+    /// Returns the number for a report; NaN for [`Broken`](Self::Broken).
     #[expect(clippy::cast_precision_loss, reason = "only shown")]
     pub fn to_f64(self) -> f64 {
         match self {
             Quantity::Count(n) => n as f64,
             Quantity::Ratio(a, b) => a as f64 / b as f64,
             Quantity::Real(x) => x,
+            Quantity::Broken => f64::NAN,
         }
     }
+
+    /// Compares the number with `times` a bound: counts and ratios exactly. `None` for [`Broken`](Self::Broken) and NaN.
+    pub fn compare(self, times: u8, bound: Decimal) -> Option<Ordering> {
+        let product = |a: u128, b: i128| i256::from_parts(a, 0).wrapping_mul(i256::from_i128(b));
+        // Numerator and denominator are below 2^60, so that no product overflows.
+        let exactly = |a: u128, b: u128| {
+            let times = product(b, bound.numerator() * i128::from(times));
+            Some(product(a, bound.denominator()).cmp(&times))
+        };
+        match self {
+            Quantity::Count(n) => exactly(n.into(), 1),
+            Quantity::Ratio(a, b) => exactly(a, b),
+            Quantity::Real(x) => x.partial_cmp(&(bound.to_f64() * f64::from(times))),
+            Quantity::Broken => None,
+        }
+    }
+
+    /// Returns whether the number is at most a bound.
+    pub fn is_at_most(self, bound: Decimal) -> bool {
+        self.compare(1, bound).is_some_and(Ordering::is_le)
+    }
+
+    /// Returns the number for a record; `None` if it is not finite.
+    pub fn finite(self) -> Option<f64> {
+        Some(self.to_f64()).filter(|number| number.is_finite())
+    }
 }
+
+/// The relative rounding error of a number that a logarithm made: it decides no tie.
+const TOLERANCE: f64 = 1e-12;
 
 /// A promise that each class holds or fails by itself.
 pub trait ClassModel: Debug + Send + Sync {
@@ -198,6 +233,8 @@ pub struct ModelRow {
     pub doc: &'static Doc,
     /// Its parameters, in the order of a call's arguments.
     pub parameters: &'static [Parameter],
+    /// Those of them on which the quantity depends: a SQL call takes them as constants. The others bound the quantity.
+    pub constants: &'static [Parameter],
     /// Makes the model.
     pub make: fn(&Settings) -> Result<Box<dyn ClassModel>>,
 }
@@ -249,7 +286,25 @@ mod tests {
             |sizes: &[u64]| model.reached(&mut sizes.iter().map(|size| model.value(&Class::of_size(*size))));
         assert_eq!(reached(&[7, 3, 9]), Some(Quantity::Count(3)));
         assert_eq!(reached(&[]), None);
+        assert!(Quantity::Broken.to_f64().is_nan() && Quantity::Broken.finite().is_none());
+        let greatest = make("t_closeness", &[("t".into(), Decimal::integer(1).into())]).unwrap();
+        let worst = greatest.reached(&mut [Quantity::Broken, Quantity::Real(f64::INFINITY)].into_iter());
+        assert_eq!(worst, Some(Quantity::Broken));
         assert_eq!([Quantity::Ratio(1, 4).to_f64(), Quantity::Real(0.5).to_f64()], [0.25, 0.5]);
+    }
+
+    #[test]
+    fn quantities_are_compared_exactly() {
+        let third = Decimal::parse("0.333333333333333333").unwrap();
+        assert_eq!(Quantity::Ratio(1, 3).compare(1, third), Some(Ordering::Greater));
+        assert_eq!(Quantity::Ratio(2, 3).compare(2, third), Some(Ordering::Greater));
+        let half = Decimal::parse("0.5").unwrap();
+        let huge = u128::from(u64::MAX) * u128::from(u64::MAX);
+        assert_eq!(Quantity::Ratio(huge / 2, huge).compare(1, half), Some(Ordering::Less));
+        assert_eq!(Quantity::Ratio(huge / 2 + 1, huge).compare(1, half), Some(Ordering::Greater));
+        assert_eq!(Quantity::Count(1).compare(2, half), Some(Ordering::Equal));
+        assert!(Quantity::Real(0.5).is_at_most(half) && !Quantity::Real(f64::NAN).is_at_most(half));
+        assert!(!Quantity::Broken.is_at_most(Decimal::integer(i64::MAX)));
     }
 
     #[test]

@@ -21,10 +21,10 @@
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
 //! use datafusion_kanon::model::{
-//!     Class, ClassModel, Counted, Distribution, ValueCount, t_closeness::TCloseness,
+//!     Class, ClassModel, Distribution, ValueCount, t_closeness::TCloseness,
 //! };
 //! let counts = |counts: [u64; 2]| [0, 1].map(|j| ValueCount { value: Some(j), count: counts[j as usize] });
-//! let input = Distribution::new(Counted::Rows, counts([50, 50]).to_vec());
+//! let input = Distribution::of_rows(counts([50, 50]).to_vec());
 //! let model = TCloseness::new(Decimal::parse("0.2")?)?;
 //! let class = |of_values: [u64; 2]| {
 //!     let size = of_values.iter().sum();
@@ -35,7 +35,7 @@
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use arrow::datatypes::i256;
+use std::cmp::Ordering;
 
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
@@ -48,6 +48,7 @@ use crate::parameter::{Absent, Kind, Parameter};
 pub const ROW: ModelRow = ModelRow {
     doc: DOC,
     parameters: &[T],
+    constants: &[],
     make: |settings| Ok(Box::new(TCloseness::new(settings.number("t")?)?)),
 };
 
@@ -80,20 +81,6 @@ impl TCloseness {
     pub fn new(t: Decimal) -> Result<Self> {
         T.check_number(t)?;
         Ok(Self { t })
-    }
-
-    /// Returns whether a distance is at most `times` t.
-    fn is_within(self, value: Quantity, times: u8) -> bool {
-        match value {
-            Quantity::Ratio(above, all) => {
-                let wide = |number: u128| i256::from_parts(number, 0);
-                let numerator = i256::from_i128(self.t.numerator() * i128::from(times));
-                // A numerator is below 2^61, so that no product overflows.
-                wide(above).wrapping_mul(i256::from_i128(self.t.denominator()))
-                    <= wide(all).wrapping_mul(numerator)
-            }
-            other => other.to_f64() <= self.t.to_f64() * f64::from(times),
-        }
     }
 }
 
@@ -142,7 +129,7 @@ impl ClassModel for TCloseness {
     }
 
     fn holds(&self, value: Quantity) -> bool {
-        self.is_within(value, 1)
+        value.is_at_most(self.t)
     }
 
     fn may_reach_among_released(&self, value: Quantity, counted: Counted) -> bool {
@@ -150,7 +137,7 @@ impl ClassModel for TCloseness {
         is_distance
             && match counted {
                 // The released rows are a mixture of classes that are at most t away from the input, and so are they.
-                Counted::Rows => self.is_within(value, 2),
+                Counted::Rows => value.compare(2, self.t).is_some_and(Ordering::is_le),
                 Counted::Individuals => true,
             }
     }
@@ -184,8 +171,7 @@ mod tests {
 
     #[test]
     fn the_distance_by_hand() {
-        let input =
-            Distribution::new(Counted::Rows, counts(&[(None, 2), (Some(0), 2), (Some(1), 4), (Some(5), 2)]));
+        let input = Distribution::of_rows(counts(&[(None, 2), (Some(0), 2), (Some(1), 4), (Some(5), 2)]));
         // |0.5 - 0.2| + |0.5 - 0.2| + 0.4 + 0.2, halved.
         let class = [(None, 1), (Some(0), 1)];
         assert!(holds("0.6", &input, 2, &class) && !holds("0.599999999999999999", &input, 2, &class));
@@ -198,8 +184,7 @@ mod tests {
 
     #[test]
     fn a_value_that_all_individuals_share_is_refused() {
-        let of_individuals =
-            |values: &[(Option<u32>, u64)]| Distribution::new(Counted::Individuals, counts(values));
+        let of_individuals = |values: &[(Option<u32>, u64)]| Distribution::of_individuals(counts(values), 18);
         let input = of_individuals(&[(Some(0), 9), (Some(1), 9)]);
         // Two people who both have both values; each has one; one is alone.
         assert!(!holds("1", &input, 2, &[(Some(0), 2), (Some(1), 2)]));
@@ -211,14 +196,13 @@ mod tests {
     #[test]
     fn large_counts_do_not_overflow() {
         let n = 1u64 << 40;
-        let input = Distribution::new(Counted::Rows, counts(&[(Some(0), n), (Some(1), 3 * n)]));
+        let input = Distribution::of_rows(counts(&[(Some(0), n), (Some(1), 3 * n)]));
         let class = [(Some(0), n / 2), (Some(1), n / 2)];
         assert!(holds("0.25", &input, n, &class));
         assert!(!holds("0.249999999999999999", &input, n, &class));
         let class = [(Some(0), n / 2 + 1), (Some(1), n / 2 - 1)];
         assert!(!holds("0.25", &input, n, &class));
-        let most =
-            Distribution::new(Counted::Rows, counts(&[(Some(0), u64::MAX / 2), (Some(1), u64::MAX / 2)]));
+        let most = Distribution::of_rows(counts(&[(Some(0), u64::MAX / 2), (Some(1), u64::MAX / 2)]));
         assert!(holds("0.5", &most, u64::MAX / 2, &[(Some(1), u64::MAX / 2)]));
         assert!(!holds("0.499999999999999999", &most, u64::MAX / 2, &[(Some(1), u64::MAX / 2)]));
     }

@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::shows_regions;
-use crate::model::{Class, Counted, Distribution, Needs, Requirement, ValueCount};
+use crate::model::{Class, Distribution, Needs, Requirement, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
 
@@ -24,7 +24,7 @@ const SHOWN: usize = 10;
 pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
     let [shared, other] =
         [(0, 1_000), (1, u64::from(u32::MAX))].map(|(value, count)| ValueCount { value: Some(value), count });
-    let input = Distribution::new(Counted::Rows, vec![shared, other]);
+    let input = Distribution::of_rows(vec![shared, other]);
     let shared = Class { size: 1_000, sensitive: &[shared], input: &input };
     let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
     requirements.iter().filter(refuses).any(|r| r.sensitive.as_deref() == Some(column))

@@ -361,19 +361,20 @@ fn is_reached(
 ) -> bool {
     let model = &requirement.model;
     if model.needs() == Needs::Distribution {
-        return least >= model.min_size()
-            && model.may_reach_among_released(Quantity::Real(record.reached), Counted::Individuals);
+        let reached = record.reached.map_or(Quantity::Broken, Quantity::Real);
+        return least >= model.min_size() && model.may_reach_among_released(reached, Counted::Individuals);
     }
-    let count: Option<u64> = format!("{}", record.reached).parse().ok();
-    let reached = count.map_or(Quantity::Real(record.reached), Quantity::Count);
+    let Some(reached) = record.reached else { return false };
+    let count: Option<u64> = format!("{reached}").parse().ok();
     // A required number of many digits is met by the record's rounding of it.
-    let is_met = record.reached == recorded(model.required().to_f64());
+    let is_met = reached == recorded(model.required().to_f64());
+    let reached = count.map_or(Quantity::Real(reached), Quantity::Count);
     if !(model.holds(reached) || is_met) || least < model.min_size() {
         return false;
     }
     if model.needs() == Needs::Size {
         // As records show numbers, because a ratio of sizes is one there.
-        return recorded(model.value(&Class::of_size(least)).to_f64()) == recorded(record.reached);
+        return recorded(model.value(&Class::of_size(least)).to_f64()) == recorded(reached.to_f64());
     }
     if model.worst() == Worst::Greatest {
         return true;
@@ -393,11 +394,12 @@ fn is_reached(
 fn rules_out_sharing(record: &ModelRecord, size: u64) -> Result<bool> {
     let model = record.requirement()?.model;
     let shared = [ValueCount { value: Some(0), count: size }];
-    let input = Distribution::new(Counted::Individuals, shared.to_vec());
+    let input = Distribution::of_individuals(shared.to_vec(), size);
     let value = model.value(&Class { size, sensitive: &shared, input: &input }).to_f64();
+    let Some(reached) = record.reached else { return Ok(false) };
     Ok(match model.worst() {
-        Worst::Least => value < record.reached,
-        Worst::Greatest => value > record.reached,
+        Worst::Least => value < reached,
+        Worst::Greatest => value > reached,
     })
 }
 

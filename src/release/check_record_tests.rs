@@ -137,7 +137,7 @@ fn reached(reached: f64) -> ModelRecord {
         parameters: [("l".to_owned(), "3".to_owned())].into(),
         sensitive: Some("diagnosis".into()),
         required: 3.0,
-        reached,
+        reached: Some(reached),
         compared_with: None,
     }
 }

@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::method::shows_regions;
-use crate::model::{Needs, Requirement};
+use crate::model::{Needs, Quantity, Requirement};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
@@ -124,8 +124,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
         return Err(refused("individuals, risks or homogeneous classes differ from the record"));
     }
     for (model, reached) in public.models.iter().zip(verified.recorded()) {
-        if reached.map(|reached| record::recorded(reached.to_f64())) != Some(record::recorded(model.reached))
-        {
+        if reached.and_then(Quantity::finite).map(record::recorded) != model.reached.map(record::recorded) {
             return Err(refused(format!("{} reaches another value than the recorded one", model.model)));
         }
     }

@@ -130,7 +130,15 @@ impl ClassCounts {
             };
             ValueCount { value: same.first().and_then(|(value, ..)| *value), count }
         });
-        Distribution::new(counted, of_value.collect())
+        match counted {
+            Counted::Rows => Distribution::of_rows(of_value.collect()),
+            Counted::Individuals => {
+                let of_value = of_value.collect();
+                pairs.sort_unstable_by_key(|(_, individual, _)| *individual);
+                let individuals = pairs.chunk_by(|(_, a, _), (_, b, _)| a == b).count() as u64;
+                Distribution::of_individuals(of_value, individuals)
+            }
+        }
     }
 
     fn for_each_class_of(

@@ -15,7 +15,7 @@ use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::engine::into_engine;
 use crate::measure::{RiskMeasure, RiskRow};
-use crate::model::{Class, ClassModel, Counted, Distribution, ModelRow, Needs, Quantity, ValueCount, Worst};
+use crate::model::{Class, ClassModel, Distribution, ModelRow, Needs, Quantity, ValueCount, Worst};
 use crate::parameter::{Parameter, Setting};
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS).
@@ -33,18 +33,18 @@ impl Row {
         }
     }
 
-    /// Returns the constants before the columns. A model has none: the value it reaches needs no
-    /// bound.
+    /// Returns the constants before the columns. Of a model these are the parameters on which the value that it reaches
+    /// depends: it needs no bound.
     pub(super) fn constants(self) -> &'static [Parameter] {
         match self {
-            Row::Model(_) => &[],
+            Row::Model(row) => row.constants,
             Row::Risk(row) => row.parameters,
         }
     }
 
     fn make(self, constants: &[(String, Setting)]) -> crate::error::Result<Number> {
         match self {
-            Row::Model(row) => reached_by(row).map(Number::Reached),
+            Row::Model(row) => reached_by(row, constants).map(Number::Reached),
             Row::Risk(row) => row.with(constants).map(Number::Risk),
         }
     }
@@ -55,7 +55,7 @@ impl Row {
     /// When the model cannot be made with every parameter 1.
     pub(super) fn needs(self) -> crate::error::Result<Needs> {
         match self {
-            Row::Model(row) => Ok(reached_by(row)?.needs()),
+            Row::Model(row) => Ok(reached_by(row, &[])?.needs()),
             Row::Risk(_) => Ok(Needs::Size),
         }
     }
@@ -85,7 +85,7 @@ impl Row {
     /// For a row whose result is not an end of per-class values.
     pub(super) fn worst(self) -> Result<Worst> {
         match self {
-            Row::Model(row) => Ok(reached_by(row).map_err(into_engine)?.worst()),
+            Row::Model(row) => Ok(reached_by(row, &[]).map_err(into_engine)?.worst()),
             Row::Risk(_) => Err(DataFusionError::Internal("a risk has no worst class".into())),
         }
     }
@@ -96,21 +96,24 @@ impl Row {
     /// As [`needs`](Self::needs).
     pub(super) fn returns(self) -> crate::error::Result<DataType> {
         let Row::Model(row) = self else { return Ok(DataType::Float64) };
-        let model = reached_by(row)?;
+        let model = reached_by(row, &[])?;
         let value = [ValueCount { value: Some(0), count: 1 }];
-        let input = Distribution::new(Counted::Rows, value.to_vec());
+        let input = Distribution::of_rows(value.to_vec());
         Ok(match model.value(&Class { size: 1, sensitive: &value, input: &input }) {
             Quantity::Count(_) => DataType::Int64,
-            Quantity::Ratio(..) | Quantity::Real(_) => DataType::Float64,
+            Quantity::Ratio(..) | Quantity::Real(_) | Quantity::Broken => DataType::Float64,
         })
     }
 }
 
-/// Creates the model with every parameter 1: its `value` and its worst end do not depend on the
-/// requirement.
-fn reached_by(row: &ModelRow) -> crate::error::Result<Box<dyn ClassModel>> {
-    let ones = row.parameters.iter().map(|parameter| (parameter.name.to_owned(), Decimal::integer(1).into()));
-    row.with(&ones.collect::<Vec<_>>())
+/// Creates the model with these constants and every other parameter 1: its `value` and its worst end do not depend on the
+/// bound.
+fn reached_by(row: &ModelRow, constants: &[(String, Setting)]) -> crate::error::Result<Box<dyn ClassModel>> {
+    let given = row.parameters.iter().map(|parameter| {
+        let constant = constants.iter().find(|(name, _)| name == parameter.name).cloned();
+        constant.unwrap_or_else(|| (parameter.name.to_owned(), Decimal::integer(1).into()))
+    });
+    row.with(&given.collect::<Vec<_>>())
 }
 
 /// The number that is computed from classes.
@@ -196,7 +199,9 @@ impl Number {
                 known.smallest.values().for_each(|size| known.sizes.add_individual(*size));
                 risk.value(&known.sizes)
             }
-            (_, Answer::Reached(known)) => known.map(Quantity::to_f64),
+            (_, Answer::Reached(known)) => {
+                known.filter(|value| *value != Quantity::Broken).map(Quantity::to_f64)
+            }
             _ => None,
         };
         Ok(Arc::new(answers.into_iter().map(number).collect::<Float64Array>()))

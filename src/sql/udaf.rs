@@ -219,9 +219,10 @@ fn documented(
     looks: CountedColumns,
     over: AggregateInput,
 ) -> Documentation {
-    let before = if row.constants().is_empty() { "" } else { doc.parameters };
+    let before: Vec<&str> = row.constants().iter().map(|parameter| parameter.name).collect();
+    let before = before.join(", ");
     let columns = [
-        (!before.is_empty(), before),
+        (!before.is_empty(), before.as_str()),
         (looks.individual, "individual"),
         (looks.sensitive, "sensitive"),
         (true, if over == AggregateInput::Quasi { "quasi-identifiers..." } else { "rows" }),

@@ -9,10 +9,11 @@ use super::per_class::{INDIVIDUAL, PerClass};
 use crate::engine::functions::counted;
 use crate::engine::{Context, column};
 use crate::error::Result;
-use crate::model::{Counted, Distribution, ValueCount};
+use crate::model::{Distribution, ValueCount};
 use crate::progress::CancelToken;
 
 const VALUE: &str = "kanon_value";
+const DOING: &str = "counting sensitive values";
 
 /// Counts the `values` of each sensitive column of `fold` over a table, under the numbers that `fold` gives them: the
 /// rows with each value, or the distinct individuals where their two hash columns are given. A column without an
@@ -27,15 +28,16 @@ pub(crate) async fn distributions(
     fold: &mut PerClass,
     stop: &CancelToken,
 ) -> Result<Vec<Distribution>> {
-    let doing = "counting sensitive values";
-    let unit = if individual.is_empty() { Counted::Rows } else { Counted::Individuals };
+    let doing = DOING;
+    let is_asked = !individual.is_empty() && values.iter().any(Option::is_some);
+    let individuals = if is_asked { individuals_of(table, individual, stop).await? } else { 0 };
     let mut all = Vec::with_capacity(values.len());
     for (index, value) in values.iter().enumerate() {
         let mut counts = Vec::new();
         if let Some(value) = value {
             let columns = [&[value.clone().alias(VALUE)], individual].concat();
             let mut rows = table.clone().select(columns).context(doing)?;
-            if unit == Counted::Individuals {
+            if !individual.is_empty() {
                 let owned = rows.filter(column(INDIVIDUAL[0]).is_not_null()).context(doing)?;
                 rows = owned.distinct().context(doing)?;
             }
@@ -50,7 +52,25 @@ pub(crate) async fn distributions(
                     .extend(numbers.into_iter().zip(rows).map(|(value, count)| ValueCount { value, count }));
             }
         }
-        all.push(Distribution::new(unit, counts));
+        all.push(match individual.is_empty() {
+            true => Distribution::of_rows(counts),
+            false => Distribution::of_individuals(counts, individuals),
+        });
     }
     Ok(all)
+}
+
+/// Counts the distinct individuals of a table.
+async fn individuals_of(table: &DataFrame, individual: &[Expr], stop: &CancelToken) -> Result<u64> {
+    let people = table.clone().select(individual.to_vec()).context(DOING)?;
+    let people = people.filter(column(INDIVIDUAL[0]).is_not_null()).context(DOING)?;
+    let people = people.distinct().context(DOING)?;
+    let counting = people.aggregate(Vec::new(), vec![count(lit(1i64))]).context(DOING)?;
+    let mut stream = counting.execute_stream().await.context(DOING)?;
+    let mut individuals = 0;
+    while let Some(batch) = stream.next().await {
+        stop.check()?;
+        individuals += counted(batch.context(DOING)?.column(0))?.iter().sum::<u64>();
+    }
+    Ok(individuals)
 }

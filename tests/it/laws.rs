@@ -168,7 +168,7 @@ proptest! {
         let merged = both(a.clone(), &b);
         let all = both(merged.clone(), &others);
         let input = all.iter().map(|(value, count)| ValueCount { value: *value, count: *count });
-        let input = Distribution::new(Counted::Rows, input.collect());
+        let input = Distribution::of_rows(input.collect());
         for row in MODELS {
             // A whole number, or a share where only that is a parameter.
             let with = |number: Decimal| {

@@ -39,6 +39,7 @@ mod loaded_hierarchies;
 mod memory;
 mod merged;
 mod metamorphic;
+mod model_laws;
 mod mutants;
 mod mutants_individuals;
 mod mutants_sensitive;

@@ -610,7 +610,7 @@ fn files_that_came_or_went() {
         let sizes = (0..=26).map(|class| 2 * sizes.iter().filter(|c| **c == class).count() as u64);
         let sizes = sizes.filter(|size| *size > 0).collect();
         record.risk = datafusion_kanon::release::risks(&sizes).unwrap();
-        record.models[0].reached = 10.0;
+        record.models[0].reached = Some(10.0);
     });
     verify(lab, "one file listed twice", numbers, numbers);
     lab.restore(&honest);
@@ -686,7 +686,7 @@ fn resealed_records() {
         ("no risk", |r| r.risk.clear(), COUNTED, COUNTED),
         (
             "reached",
-            |r| r.models[0].reached = 50.0,
+            |r| r.models[0].reached = Some(50.0),
             Refuse("reaches another value"),
             Refuse("reaches another value"),
         ),

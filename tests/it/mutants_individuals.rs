@@ -52,16 +52,16 @@ fn what_cannot_be_is_refused_without_the_input() {
     verify(&lab, "before", Pass, Pass);
     type Edit = fn(&mut PublicRecord);
     let edits: &[(&str, Edit, Must)] = &[
-        ("less than required", |r| r.models[0].reached = 1.0, REACHED),
-        ("more than the risks say", |r| r.models[0].reached = 30.0, REACHED),
-        ("half an individual", |r| r.models[0].reached = 5.5, REACHED),
-        ("fewer than nobody", |r| r.models[0].reached = -5.0, REACHED),
+        ("less than required", |r| r.models[0].reached = Some(1.0), REACHED),
+        ("more than the risks say", |r| r.models[0].reached = Some(30.0), REACHED),
+        ("half an individual", |r| r.models[0].reached = Some(5.5), REACHED),
+        ("fewer than nobody", |r| r.models[0].reached = Some(-5.0), REACHED),
         (
             "more than there are rows in the smallest class",
             |r| {
                 let expected = r.risk["expected_reidentifications"];
                 r.individuals = Some(400);
-                r.models[0].reached = 11.0;
+                r.models[0].reached = Some(11.0);
                 risk(r, "prosecutor_risk_max", recorded(1.0 / 11.0));
                 risk(r, "prosecutor_risk_mean", recorded(expected / 400.0));
             },
@@ -148,7 +148,7 @@ fn what_cannot_be_is_refused_without_the_input() {
 fn what_can_be_is_told_as_recorded() {
     let lab = released();
     reseal(&lab, |r| {
-        r.models[0].reached = 6.0;
+        r.models[0].reached = Some(6.0);
         risk(r, "prosecutor_risk_max", recorded(1.0 / 6.0));
     });
     verify(

@@ -53,7 +53,7 @@ fn forge(lab: &Lab, rows: &RecordBatch, footer: &str, edit: impl FnOnce(&mut Pub
     let rows = &ordered(rows, &crate::releases::record(lab));
     write_parquet(&lab.out().join(PART), rows, properties);
     reseal(lab, |record| {
-        record.models[1].reached = diversity(rows, record, "diagnosis").into();
+        record.models[1].reached = Some(diversity(rows, record, "diagnosis").into());
         edit(record);
     });
 }
@@ -113,7 +113,7 @@ fn classes_that_lost_their_diversity() {
         forge(&rows.lab, &mutant(&rows), MODELS, |_| {});
         verify(&rows.lab, what, FAILS, DIFFER);
         // A record that claims what was required does not help.
-        forge(&rows.lab, &mutant(&rows), MODELS, |record| record.models[1].reached = 2.0);
+        forge(&rows.lab, &mutant(&rows), MODELS, |record| record.models[1].reached = Some(2.0));
         verify(&rows.lab, what, FAILS, DIFFER);
         rows.lab.restore(&honest);
     }
@@ -246,7 +246,7 @@ fn records_of_other_models() {
         ("another order", |r| r.models.reverse(), "l_diversity(2, diagnosis), k_anonymity(5)", FOOTER, Pass),
         (
             "reached more",
-            |r| r.models[1].reached = 4.0,
+            |r| r.models[1].reached = Some(4.0),
             MODELS,
             Refuse("reaches another value"),
             Refuse("reaches another value"),

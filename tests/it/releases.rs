@@ -387,7 +387,7 @@ pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
     record.tables[0].rows = sizes.individuals();
     record.classes = sizes.classes();
     record.risk = risks(&sizes).unwrap();
-    record.models[0].reached = u32::try_from(sizes.min().unwrap_or(0)).unwrap().into();
+    record.models[0].reached = Some(u32::try_from(sizes.min().unwrap_or(0)).unwrap().into());
     edit(&mut record);
     seal(lab, record);
 }

@@ -3,7 +3,8 @@
 //! `query` and `statement` run in a session of this process where everything is registered. `system` runs in
 //! bash (a pipe fails when one of its commands does) in a temporary folder of the file's own, where `data` is
 //! the repository's folder and `kanon` is found first. `KANON_SLT_UPDATE=1` writes what comes out into the
-//! files instead of comparing; a new or wrong result then shows in `git diff sql/`.
+//! files instead of comparing; a new or wrong result then shows in `git diff sql/`. `KANON_SLT_ONLY=model/` takes only the
+//! files whose paths hold that text.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -159,7 +160,10 @@ fn run(file: &Path, update: bool) -> Result<(), String> {
 #[test]
 fn slt() {
     let update = std::env::var_os("KANON_SLT_UPDATE").is_some();
-    let all = files_below(&root().join("sql"), "slt");
+    let mut all = files_below(&root().join("sql"), "slt");
+    if let Ok(only) = std::env::var("KANON_SLT_ONLY") {
+        all.retain(|file| file.to_string_lossy().contains(&only));
+    }
     assert!(!all.is_empty());
     let failed: Vec<String> = std::thread::scope(|scope| {
         let running: Vec<_> = all.iter().map(|file| scope.spawn(move || run(file, update))).collect();

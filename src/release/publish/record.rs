@@ -102,9 +102,10 @@ pub struct ModelRecord {
     /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
-    /// The worst value of all released classes.
-    #[serde(serialize_with = "plainly")]
-    pub reached: f64,
+    /// The worst value of all released classes; `null` if it is not finite, as among the released rows alone it need
+    /// not be.
+    #[serde(serialize_with = "plainly_if_any")]
+    pub reached: Option<f64>,
     /// Of a model that compares the classes with the whole input: what they were compared with to reach this value. In a
     /// public record these are the `released rows`, which anybody has, in a private one the `input`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -124,7 +125,7 @@ impl ModelRecord {
             parameters: parameters_text(&*requirement.model),
             sensitive: requirement.sensitive.clone(),
             required: requirement.model.required().to_f64(),
-            reached: reached.map_or(f64::NAN, Quantity::to_f64),
+            reached: reached.and_then(Quantity::finite),
             compared_with: compared_with(requirement).map(str::to_owned),
         }
     }
@@ -157,6 +158,13 @@ pub fn recorded(value: f64) -> f64 {
 
 fn plainly<S: serde::Serializer>(value: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     plain_number(recorded(*value)).serialize(serializer)
+}
+
+fn plainly_if_any<S: serde::Serializer>(
+    value: &Option<f64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    value.map(|value| plain_number(recorded(value))).serialize(serializer)
 }
 
 fn all_plainly<S: serde::Serializer>(
