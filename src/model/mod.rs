@@ -5,6 +5,7 @@
 //! behaviour when classes merge ([`Merge`]) tells a method which nodes it may skip; the laws in
 //! `tests/` attack that claim.
 
+pub mod alpha_k_anonymity;
 mod distribution;
 pub mod entropy_l_diversity;
 pub mod k_anonymity;
@@ -251,7 +252,7 @@ impl ModelRow {
 
 /// All models.
 pub const MODELS: &[ModelRow] =
-    &[k_anonymity::ROW, l_diversity::ROW, entropy_l_diversity::ROW, t_closeness::ROW];
+    &[k_anonymity::ROW, alpha_k_anonymity::ROW, l_diversity::ROW, entropy_l_diversity::ROW, t_closeness::ROW];
 
 /// Makes the model `name` with these parameters.
 ///
