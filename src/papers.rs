@@ -59,5 +59,10 @@ pub const WONG_2006: &str = "Wong et al. 2006";
 /// J. Brickell, V. Shmatikov: "The cost of privacy: destruction of data-mining utility in anonymized data publishing", KDD
 /// 2008.
 pub const BRICKELL_SHMATIKOV_2008: &str = "Brickell & Shmatikov 2008";
+/// M. Nergiz, M. Atzori, C. Clifton: "Hiding the presence of individuals from shared databases", SIGMOD 2007.
+pub const NERGIZ_2007: &str = "Nergiz et al. 2007";
+/// B. Gedik, L. Liu: "Protecting location privacy with personalized k-anonymity: architecture and algorithms", IEEE TMC 7(1),
+/// 2008.
+pub const GEDIK_LIU_2008: &str = "Gedik & Liu 2008";
 /// J. Cao, P. Karras: "Publishing microdata with a robust privacy guarantee", PVLDB 5(11), 2012.
 pub const CAO_KARRAS_2012: &str = "Cao & Karras 2012";

@@ -13,6 +13,8 @@ pub enum Role {
     /// Identifies the individual of a row, where individuals have several rows; never written.
     /// Sizes count its distinct values.
     Individual,
+    /// Holds the k that the individual of a row asks for; never written.
+    Preference,
     /// Free text; never written.
     Text,
     /// Neither known to an attacker nor worth learning; written as is.
@@ -21,11 +23,12 @@ pub enum Role {
 
 impl Role {
     /// All roles with the policy's word for each.
-    pub const ALL: [(Role, &str); 6] = [
+    pub const ALL: [(Role, &str); 7] = [
         (Role::Identifier, "identifier"),
         (Role::Quasi, "quasi"),
         (Role::Sensitive, "sensitive"),
         (Role::Individual, "individual"),
+        (Role::Preference, "preference"),
         (Role::Text, "text"),
         (Role::Insensitive, "insensitive"),
     ];
@@ -52,6 +55,7 @@ impl Role {
             Role::Quasi => "quasi",
             Role::Sensitive => "sensitive",
             Role::Individual => "individual",
+            Role::Preference => "preference",
             Role::Text => "text",
             Role::Insensitive => "insensitive",
         }

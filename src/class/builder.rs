@@ -16,13 +16,13 @@ use super::roll_up::{Scratch, roll_up};
 use super::{Budget, ClassTable, Held, Individuals, QuasiColumn, too_many_classes};
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
-use crate::model::{Distribution, ValueCount};
+use crate::model::{Distribution, SensitiveColumn, ValueCount};
 
 /// Builds a [`ClassTable`] from the batches of a GROUP BY over the quasi-identifiers, the counted
 /// sensitive columns and the individual column, if there is one. Batches may come in any order.
 pub struct ClassTableBuilder {
     columns: Vec<QuasiColumn>,
-    sensitive: Vec<String>,
+    sensitive: Vec<SensitiveColumn>,
     counts_individuals: bool,
     /// The encodings of the quasi-identifiers, then of the sensitive columns, then of the
     /// individual.
@@ -30,6 +30,8 @@ pub struct ClassTableBuilder {
     rows: Vec<u64>,
     held: Held,
     show_values: bool,
+    /// The distinct values of each sensitive column, in their order, once they are encoded.
+    distinct: Vec<ArrayRef>,
 }
 
 /// One column while its values are being encoded.
@@ -63,7 +65,11 @@ impl ClassTableBuilder {
     ///
     /// # Errors
     /// A policy error without a quasi-identifier.
-    pub fn new(columns: Vec<QuasiColumn>, sensitive: Vec<String>, budget: &Arc<dyn Budget>) -> Result<Self> {
+    pub fn new(
+        columns: Vec<QuasiColumn>,
+        sensitive: Vec<SensitiveColumn>,
+        budget: &Arc<dyn Budget>,
+    ) -> Result<Self> {
         if columns.is_empty() {
             return Err(Error::policy("no quasi-identifier: give at least one column the role `quasi`"));
         }
@@ -71,7 +77,16 @@ impl ClassTableBuilder {
             .map(|_| Coding { coder: Encoder::new(budget), codes: Vec::new() })
             .collect();
         let (rows, held) = (Vec::new(), Held::new(budget));
-        Ok(Self { columns, sensitive, counts_individuals: false, coding, rows, held, show_values: false })
+        Ok(Self {
+            columns,
+            sensitive,
+            counts_individuals: false,
+            coding,
+            rows,
+            held,
+            show_values: false,
+            distinct: Vec::new(),
+        })
     }
 
     /// Counts individuals instead of rows; the individual column is the last of every batch.
@@ -166,8 +181,13 @@ impl ClassTableBuilder {
         let total_rows = self.rows.iter().sum();
         let sensitive = std::mem::take(&mut self.sensitive);
         let people = individuals.as_ref().map_or(0, |individuals: &Individuals| individuals.count);
+        let distribution = |(at, column): (usize, &SensitiveColumn)| {
+            let counts = base.distribution(at, people);
+            self.distinct.get(at).map_or(Ok(counts.clone()), |values| column.add_facts(counts, values))
+        };
         let distributions: Vec<Distribution> =
-            (0..sensitive.len()).map(|column| base.distribution(column, people)).collect();
+            sensitive.iter().enumerate().map(distribution).collect::<Result<_>>()?;
+        let sensitive = sensitive.iter().map(SensitiveColumn::to_string).collect();
         codes_held
             .at_least(codes_of(&columns) + distributions.iter().map(Distribution::bytes).sum::<usize>())?;
         Ok(ClassTable {
@@ -178,6 +198,7 @@ impl ClassTableBuilder {
             total_rows,
             individuals,
             distributions,
+            population: None,
             is_part: false,
             _codes: codes_held,
         })
@@ -249,13 +270,14 @@ impl ClassTableBuilder {
                 ValueCount { value: code.checked_sub(null), count: rows }
             };
             let counts = order.iter().map(count).collect();
-            let values = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
+            let codes = u32::try_from(values.len()).map_err(|_| too_many_classes())?;
             if let (Some(members), Some(holders)) = (&mut members, holders) {
                 held.at_least(held.bytes + groups * (size_of::<(u64, u32)>() + 2 * size_of::<u64>()))?;
-                members.by_value.push(holders.by_value(&coding.codes, null, &order, values)?);
+                members.by_value.push(holders.by_value(&coding.codes, null, &order, codes)?);
             }
-            sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values });
+            sensitive.push(Histograms { starts: (0..=groups).collect(), counts, values: codes });
             coding.codes = Vec::new();
+            self.distinct.push(values);
         }
         drop(held);
         let held = Held::new(budget);

@@ -20,9 +20,14 @@ struct OfSize {
 impl ClassSizes {
     /// Counts the classes of a table by size.
     pub fn of(table: &ClassTable, classes: &Classes) -> Self {
+        Self::of_some(table, classes, |_| true)
+    }
+
+    /// Counts some of the classes of a table by size.
+    pub(super) fn of_some(table: &ClassTable, classes: &Classes, counts: impl Fn(usize) -> bool) -> Self {
         let mut all = Self::default();
         let mut smallest = vec![u64::MAX; usize::try_from(table.total_individuals()).unwrap_or(0)];
-        for (class, rows) in classes.rows().enumerate() {
+        for (class, rows) in classes.rows().enumerate().filter(|(class, _)| counts(*class)) {
             match classes.individuals(class) {
                 None => all.add(rows),
                 Some(individuals) => {

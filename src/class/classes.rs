@@ -40,6 +40,11 @@ impl Classes {
         self.entries.chunks_exact(self.words + 1).map(|entry| entry[self.words])
     }
 
+    /// Returns the key of each class.
+    pub(super) fn keys(&self) -> impl ExactSizeIterator<Item = &[u64]> + '_ {
+        self.entries.chunks_exact(self.words + 1).map(|entry| &entry[..self.words])
+    }
+
     /// Returns the number of rows of one class.
     pub fn rows_of(&self, class: usize) -> u64 {
         self.entries[class * (self.words + 1) + self.words]

@@ -1,7 +1,8 @@
 //! Classes judged by the models: which are kept, and what that implies.
 
 use super::individuals::Marked;
-use super::{ClassTable, Classes};
+use super::population::PopulationCounts;
+use super::{ClassSizes, ClassTable, Classes};
 use crate::model::{Class, Merge, Needs, Requirement, ValueCount, min_size};
 
 /// A recoding whose classes were checked against all class models.
@@ -26,6 +27,7 @@ pub struct EvaluatedClasses<'a> {
     surely_suppressed: u64,
     individuals: Suppressed,
     squares: u128,
+    tables_hold: bool,
 }
 
 /// Counts the individuals with a row in a failing class.
@@ -56,6 +58,7 @@ impl<'a> EvaluatedClasses<'a> {
         classes: &'a Classes,
         released: usize,
         requirements: &[Requirement],
+        population: Option<&PopulationCounts>,
     ) -> Self {
         let counted = table.counted();
         let least = min_size(requirements);
@@ -73,12 +76,9 @@ impl<'a> EvaluatedClasses<'a> {
         let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();
         let of_values: Vec<(&Requirement, usize)> = requirements
             .iter()
-            .filter(|r| r.model.needs() != Needs::Size)
-            .map(|r| {
-                let name = r.sensitive.as_ref();
-                let at = table.sensitive.iter().position(|column| Some(column) == name);
+            .filter_map(|r| {
                 // A column that was not counted has no values, so no class holds.
-                (r, at.unwrap_or(usize::MAX))
+                r.sensitive.as_ref().map(|column| (r, table.sensitive_index(column).unwrap_or(usize::MAX)))
             })
             .collect();
 
@@ -92,7 +92,10 @@ impl<'a> EvaluatedClasses<'a> {
             surely_suppressed: 0,
             individuals: Suppressed { here: 0, surely: 0 },
             squares: 0,
+            tables_hold: true,
         };
+        let of_population: Vec<&Requirement> =
+            requirements.iter().filter(|r| r.model.needs() == Needs::Population).collect();
         let mut marked = classes.members.as_ref().map(|_| {
             let all = table.total_individuals();
             (Marked::none(all), Marked::none(all))
@@ -101,6 +104,13 @@ impl<'a> EvaluatedClasses<'a> {
             let size = classes.size(number, rows);
             let known = usize::try_from(size).ok().and_then(|size| small.get(size));
             let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
+            let in_population = population.and_then(|counts| counts.of_class.get(number)).copied();
+            for requirement in &of_population {
+                let class = Class { population: in_population, ..Class::of_size(size) };
+                let holds = requirement.model.holds(requirement.model.value(&class));
+                verdict.holds &= holds;
+                verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
+            }
             if number >= released {
                 verdict = Verdict { holds: false, may_hold_below: false };
             }
@@ -109,7 +119,7 @@ impl<'a> EvaluatedClasses<'a> {
                     break;
                 }
                 let (sensitive, input) = (classes.by_value(number, *column), table.distribution(*column));
-                let class = Class { size, sensitive, input };
+                let class = Class { size, sensitive, input, population: None };
                 let holds = requirement.model.holds(requirement.model.value(&class));
                 verdict.holds &= holds;
                 verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
@@ -124,11 +134,29 @@ impl<'a> EvaluatedClasses<'a> {
             }
             evaluated.add(size, rows, verdict);
         }
+        evaluated.tables_hold = evaluated.table_models_hold(requirements, population);
         evaluated.individuals = match marked {
             Some((here, surely)) => Suppressed { here: here.count(), surely: surely.count() },
             None => Suppressed { here: evaluated.suppressed_rows(), surely: evaluated.surely_suppressed },
         };
         evaluated
+    }
+
+    /// Returns whether every model of the kept classes together holds.
+    fn table_models_hold(&self, requirements: &[Requirement], population: Option<&PopulationCounts>) -> bool {
+        let must_cover = requirements.iter().any(|r| r.model.releases_every_tuple());
+        let covers = || self.suppressed_rows() == 0 && population.is_some_and(|counts| !counts.has_others);
+        let mut of_table = requirements.iter().filter(|r| r.model.needs() == Needs::Table).peekable();
+        if (must_cover && !covers()) || of_table.peek().is_none() {
+            return !must_cover || covers();
+        }
+        let kept = ClassSizes::of_some(self.table, self.classes, |class| self.kept[class]);
+        of_table.all(|r| r.model.table_value(&kept).is_none_or(|value| r.model.holds(value)))
+    }
+
+    /// Returns whether at most `limit` individuals are suppressed and every table model holds.
+    pub fn is_anonymous(&self, limit: u64) -> bool {
+        self.suppressed_individuals() <= limit && self.tables_hold
     }
 
     fn add(&mut self, size: u64, rows: u64, verdict: Verdict) {

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
 use super::{ClassTable, Classes};
+use crate::error::Result;
 use crate::model::Requirement;
 
 /// A node whose classes were checked against all class models.
@@ -23,14 +24,20 @@ impl<'a> Deref for EvaluatedNode<'a> {
 
 impl<'a> EvaluatedNode<'a> {
     /// Evaluates the `classes` of the node `levels`: a class is kept iff every model holds.
+    ///
+    /// # Errors
+    /// A data error when memory runs out while a population is grouped.
     pub fn new(
         table: &'a ClassTable,
         levels: &'a [usize],
         classes: &'a Classes,
         requirements: &[Requirement],
-    ) -> Self {
-        let evaluated = EvaluatedClasses::new(table, classes, classes.len(), requirements);
-        Self { levels, classes: evaluated }
+    ) -> Result<Self> {
+        let population = table.population.as_ref();
+        let population = population.map(|all| all.counts(table, classes, levels)).transpose()?;
+        let evaluated =
+            EvaluatedClasses::new(table, classes, classes.len(), requirements, population.as_ref());
+        Ok(Self { levels, classes: evaluated })
     }
 
     /// Returns the node's levels, one per column.

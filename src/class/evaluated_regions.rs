@@ -30,7 +30,7 @@ impl<'a> EvaluatedRegions<'a> {
         merged: &'a MergedClasses,
         requirements: &[Requirement],
     ) -> Self {
-        let evaluated = EvaluatedClasses::new(table, &merged.0, released.regions().len(), requirements);
+        let evaluated = EvaluatedClasses::new(table, &merged.0, released.regions().len(), requirements, None);
         Self { released, classes: evaluated }
     }
 

@@ -19,6 +19,7 @@ mod histograms;
 mod individuals;
 mod packing;
 mod places;
+mod population;
 mod region;
 mod region_growth;
 mod released_classes;
@@ -39,6 +40,7 @@ pub use evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
 pub use evaluated_node::EvaluatedNode;
 pub use evaluated_regions::EvaluatedRegions;
 pub use growing_region::GrowingRegion;
+pub use population::Population;
 pub use region::Region;
 pub use released_classes::ReleasedClasses;
 pub use roll_up::Scratch;
@@ -48,7 +50,7 @@ pub use union::Union;
 
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
-use crate::model::{Counted, Distribution};
+use crate::model::{Counted, Distribution, SensitiveColumn};
 use packing::Packing;
 use roll_up::{Step, merge_by_number, roll_up};
 
@@ -149,6 +151,8 @@ pub struct ClassTable {
     individuals: Option<Individuals>,
     /// The values of each sensitive column in the whole table.
     distributions: Vec<Distribution>,
+    /// The population that the individuals were taken from, where a model asks for it.
+    population: Option<Arc<Population>>,
     /// Whether it is a part of another table, so that other rows may be kept besides its own.
     is_part: bool,
     /// The memory that the codes take.
@@ -172,14 +176,27 @@ impl std::fmt::Debug for ClassTable {
 }
 
 impl ClassTable {
+    /// Adds the population that the individuals were taken from.
+    #[must_use]
+    pub fn with_population(mut self, population: Population) -> Self {
+        self.population = Some(Arc::new(population));
+        self
+    }
+
     /// Returns the encoded quasi-identifiers in policy order.
     pub fn columns(&self) -> &[EncodedColumn] {
         &self.columns
     }
 
-    /// Returns the names of the sensitive columns whose values are counted.
+    /// Returns the sensitive columns that are counted, as [`SensitiveColumn`] writes them.
     pub fn sensitive(&self) -> &[String] {
         &self.sensitive
+    }
+
+    /// Returns the position of a sensitive column among the counted ones.
+    pub fn sensitive_index(&self, column: &SensitiveColumn) -> Option<usize> {
+        let text = column.to_string();
+        self.sensitive.iter().position(|counted| *counted == text)
     }
 
     /// Returns the classes at level 0 of every column.

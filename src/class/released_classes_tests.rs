@@ -218,7 +218,7 @@ proptest! {
             let released = released(&table, &(0..table.base().len()).map(shown).collect::<Vec<_>>());
             let (rolled, merged) =
                 (table.roll_up(table.base(), &[0, 0], &levels).unwrap(), table.merge(&released).unwrap());
-            let node = EvaluatedNode::new(&table, &levels, &rolled, &requirements);
+            let node = EvaluatedNode::new(&table, &levels, &rolled, &requirements).unwrap();
             let regions = EvaluatedRegions::new(&table, &released, &merged, &requirements);
             let facts = |c: &EvaluatedClasses<'_>| {
                 (c.kept_rows(), c.suppressed_individuals(), c.kept_classes(), c.min_class(), c.squares())

@@ -31,6 +31,7 @@ impl ClassTable {
             individuals: self.individuals.clone(),
             distributions: self.distributions.clone(),
             base: classes,
+            population: self.population.clone(),
             is_part: true,
             _codes: codes,
         })

@@ -3,7 +3,7 @@
 use super::individuals::IndividualsByValue;
 use super::{ClassTable, Held};
 use crate::error::Result;
-use crate::model::{Class, Counted, Requirement, ValueCount, min_size};
+use crate::model::{Class, Counted, Requirement, SensitiveColumn, ValueCount, min_size};
 
 /// Counts the rows, individuals and sensitive values of sets of base classes, in memory that it reuses.
 pub struct Union<'a> {
@@ -32,8 +32,7 @@ impl<'a> Union<'a> {
     /// # Errors
     /// A data error when memory runs out.
     pub fn new(table: &'a ClassTable, requirements: &'a [Requirement]) -> Result<Self> {
-        let column =
-            |name: &String| table.sensitive.iter().position(|column| column == name).unwrap_or(usize::MAX);
+        let column = |column: &SensitiveColumn| table.sensitive_index(column).unwrap_or(usize::MAX);
         let looks_at = requirements.iter().map(|requirement| requirement.sensitive.as_ref().map(column));
         let members = table.base.members.as_ref();
         let individuals = members.map_or(0, |members| members.individuals.all());
@@ -75,6 +74,7 @@ impl<'a> Union<'a> {
                 size,
                 sensitive: self.values.get(column).map_or(&[], Vec::as_slice),
                 input: self.table.distribution(column),
+                population: None,
             });
             requirement.model.holds(requirement.model.value(&class))
         })

@@ -6,10 +6,11 @@ use serde_json::json;
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
 use super::source::{Columns, parse_requirement, quasi_of_release};
 use super::{Done, in_shell};
+use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
 use crate::input::{Input, Loaded, open};
-use crate::model::{Quantity, Requirement, is_compared, k_anonymity::KAnonymity};
+use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
 use crate::progress::Phase;
 use crate::release::profile::{SeenAll, for_every_class};
 use crate::release::publish::record::plain_number;
@@ -57,20 +58,30 @@ impl Check {
         run.progress.begin(Phase::Profile, 0);
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
+        for model in &mut models {
+            complete(model, &loaded)?;
+        }
         let models = if models.is_empty() { &loaded.policy.requirements } else { &models };
-        let sensitive = looked_at(models, &loaded, &names)?;
+        if let Some(model) = models.iter().find(|model| model.model.needs() == Needs::Population) {
+            let why = "looks at a population, which kanon check does not read; use kanon search, or the SQL function of its name";
+            return Err(Error::policy(format!("{} {why}", model.text())));
+        }
+        let counted = counted(models, &loaded, &names)?;
         let individual = loaded.policy.individual();
-        let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &sensitive)).collect();
+        let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &counted)).collect();
         let (mut classes, mut all_rows) = (0, 0);
+        let (mut sizes, mut smallest) = (ClassSizes::default(), Vec::new());
         let (session, table) = (&loaded.session, &loaded.table);
         let mut see = |class: &SeenClass<'_>| {
             classes += 1;
             all_rows += class.rows;
             judged.iter_mut().for_each(|judged| judged.add(class));
+            add_sizes(&mut sizes, &mut smallest, class);
         };
-        let counted: Vec<_> = sensitive.iter().map(|name| (*name, is_compared(models, name))).collect();
         let all = for_every_class(session, table, &names, &counted, individual, run.stop, &mut see);
         let SeenAll { individuals, homogeneous } = all.await?;
+        smallest.into_iter().flatten().for_each(|size| sizes.add_individual(size));
+        judged.iter_mut().for_each(|judged| judged.judge_table(&sizes));
         if classes == 0 {
             return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
         }
@@ -119,11 +130,29 @@ impl Check {
     }
 }
 
-/// Returns the sensitive columns of the policy and those that models look at, each once.
-fn looked_at<'a>(models: &'a [Requirement], loaded: &'a Loaded, quasi: &[&str]) -> Result<Vec<&'a str>> {
-    let mut all: Vec<&str> = loaded.policy.sensitive().collect();
+/// Gives a requirement of the command line the hierarchy that its model looks at.
+fn complete(requirement: &mut Requirement, loaded: &Loaded) -> Result<()> {
+    let Some(column) = requirement.sensitive.take() else { return Ok(()) };
+    let hierarchy = loaded.policy.sensitive_hierarchies.get(column.name()).cloned();
+    let is_missing = !column.is_complete() && hierarchy.is_none();
+    let column = if column.is_complete() { column } else { column.with_hierarchy(hierarchy) };
+    requirement.sensitive = Some(column);
+    if is_missing {
+        let why = "looks at the hierarchy of its sensitive column; give --policy FILE with a `hierarchy` in the line of that column";
+        return Err(Error::policy(format!("--require {}: {why}", requirement.text())));
+    }
+    Ok(())
+}
+
+/// Returns what is counted of the sensitive columns: those of the policy as they are, then what else the models see; and
+/// whether a model reads the values of the whole table.
+fn counted(models: &[Requirement], loaded: &Loaded, quasi: &[&str]) -> Result<Vec<(SensitiveColumn, bool)>> {
     let schema = loaded.schema();
-    for name in models.iter().filter_map(|model| model.sensitive.as_deref()) {
+    let looked_at = looked_at(models.iter());
+    let of_policy = loaded.policy.sensitive().map(|name| (SensitiveColumn::from(name), false));
+    let mut all: Vec<(SensitiveColumn, bool)> = of_policy.collect();
+    for (column, _) in &looked_at {
+        let name = column.name();
         if schema.field_with_name(name).is_err() {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             let close = nearest(name, &names);
@@ -133,8 +162,14 @@ fn looked_at<'a>(models: &'a [Requirement], loaded: &'a Loaded, quasi: &[&str]) 
             let why = format!("--require: `{name}` is a quasi-identifier; each class has one value of it");
             return Err(Error::policy(why));
         }
-        if !all.contains(&name) {
-            all.push(name);
+        if !all.iter().any(|(known, _)| known.name() == name) {
+            all.push((SensitiveColumn::from(name), false));
+        }
+    }
+    for (column, reads_whole) in looked_at {
+        match all.iter_mut().find(|(known, _)| *known == column) {
+            Some(known) => *known = (column, reads_whole),
+            None => all.push((column, reads_whole)),
         }
     }
     Ok(all)
@@ -148,13 +183,28 @@ struct Judged<'a> {
     worst: Option<Quantity>,
     failing_classes: u64,
     failing_rows: u64,
+    /// Whether all classes together fail.
+    table_fails: bool,
+}
+
+/// Adds a class, and notes the smallest class of each of its individuals.
+fn add_sizes(sizes: &mut ClassSizes, smallest: &mut Vec<Option<u64>>, class: &SeenClass<'_>) {
+    let Some(individuals) = class.individuals else { return sizes.add(class.size) };
+    let size = sizes.add_class(class.size);
+    for individual in individuals {
+        let at = *individual as usize;
+        if smallest.len() <= at {
+            smallest.resize(at + 1, None);
+        }
+        smallest[at] = Some(smallest[at].map_or(size, |known| known.min(size)));
+    }
 }
 
 impl<'a> Judged<'a> {
-    fn new(requirement: &'a Requirement, sensitive: &[&str]) -> Self {
-        let name = requirement.sensitive.as_deref();
-        let column = sensitive.iter().position(|column| Some(*column) == name);
-        Self { requirement, column, worst: None, failing_classes: 0, failing_rows: 0 }
+    fn new(requirement: &'a Requirement, counted: &[(SensitiveColumn, bool)]) -> Self {
+        let of = requirement.sensitive.as_ref();
+        let column = counted.iter().position(|(column, _)| Some(column) == of);
+        Self { requirement, column, worst: None, failing_classes: 0, failing_rows: 0, table_fails: false }
     }
 
     fn add(&mut self, class: &SeenClass<'_>) {
@@ -167,8 +217,17 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// Judges all classes together, for a table model.
+    fn judge_table(&mut self, sizes: &ClassSizes) {
+        let model = &self.requirement.model;
+        if model.needs() == Needs::Table {
+            self.worst = model.table_value(sizes);
+            self.table_fails = self.worst.is_some_and(|value| !model.holds(value));
+        }
+    }
+
     fn holds(&self) -> bool {
-        self.failing_classes == 0
+        self.failing_classes == 0 && !self.table_fails
     }
 
     fn reached(&self) -> f64 {
@@ -179,7 +238,7 @@ impl<'a> Judged<'a> {
         let holds = if self.holds() { "holds   " } else { "FAILS   " };
         let mut text =
             format!("{holds}  {} required, {} reached", self.requirement.text(), reached(self.reached()));
-        if !self.holds() {
+        if self.failing_classes > 0 {
             let classes = plural(self.failing_classes, "class", "classes");
             let fail = if self.failing_classes == 1 { "fails" } else { "fail" };
             text += &format!("; {classes} with {} {fail}", rows(self.failing_rows));
@@ -197,7 +256,13 @@ impl<'a> Judged<'a> {
             "failing_rows": self.failing_rows,
         });
         if let Some(column) = &self.requirement.sensitive {
-            judged["sensitive"] = json!(column);
+            judged["sensitive"] = json!(column.name());
+            if column.level() > 0 {
+                judged["level"] = json!(column.level());
+            }
+            if let Some(values) = column.values() {
+                judged["values"] = json!(values);
+            }
         }
         judged
     }

@@ -116,7 +116,7 @@ async fn classes_as_is(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     });
     let quasi: Vec<QuasiColumn> = quasi.collect::<Result<_>>()?;
     let (table, individual) = (loaded.table.clone(), loaded.policy.individual());
-    let classes = profile(&loaded.session, table, quasi, &[], individual, run).await?;
+    let classes = profile(&loaded.session, table, quasi, Vec::new(), individual, run).await?;
     match (classes.total_rows(), classes.total_individuals()) {
         (0, _) => Err(Error::data("the input has no rows")),
         (_, 0) => Err(Error::data("the individual is NULL in every row: there are no individuals to count")),

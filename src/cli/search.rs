@@ -297,7 +297,7 @@ fn judged<T>(
     let (name, recoding, losses, figure): (_, _, Vec<(&str, f64)>, _) = match &found.recoding {
         Recoding::Levels(levels) => {
             let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-            let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
+            let judged = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
             let names = policy.quasi.iter().map(|quasi| quasi.name.clone());
             let levels: serde_json::Map<_, _> = names.zip(levels.iter().map(|level| json!(level))).collect();
             let losses = known.map(|loss| (loss.doc().name, loss.value(&judged)));

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::input::hierarchy_files::HierarchyFiles;
-use crate::model::{MODELS, Needs, Requirement};
+use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
 use crate::policy::{CsvOptions, Folder, PolicySpec};
 use crate::release::publish::record::{PublicRecord, RECORD};
@@ -144,10 +144,13 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     });
     let given = pairs.collect::<Result<Vec<_>>>().map_err(|e| e.at(place()))?;
     let model = row.with(&given).map_err(|e| e.at(place()))?;
-    let column = (model.needs() != Needs::Size).then_some("sensitive column");
+    let column = model.needs().reads_column().then_some("sensitive column");
     match (column, sensitive) {
         (None, []) => Ok(Requirement { model, sensitive: None }),
-        (Some(_), [column]) => Ok(Requirement { model, sensitive: Some((*column).to_owned()) }),
+        (Some(_), [column]) => {
+            let column = SensitiveColumn::from(*column).reading(model.needs().facts());
+            Ok(Requirement { model, sensitive: Some(column) })
+        }
         _ => {
             let takes: Vec<&str> =
                 row.parameters.iter().map(|parameter| parameter.name).chain(column).collect();

@@ -1,7 +1,7 @@
 //! Hierarchy files in CSV or Parquet.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -16,6 +16,10 @@ use crate::policy::{Files, Folder};
 pub struct HierarchyFiles(pub Folder);
 
 impl Files for HierarchyFiles {
+    fn population(&self, name: &str) -> Result<PathBuf> {
+        self.0.population(name)
+    }
+
     fn read(&self, name: &str) -> Result<String> {
         if !is_table(name) {
             return self.0.read(name);

@@ -9,6 +9,7 @@ use super::Input;
 use super::days_since::{days_since, plain_days_since};
 use super::infer_types::Typing;
 use super::merged::{self, RowsToCount};
+use super::population::PopulationTable;
 use crate::engine::Run;
 use crate::error::Result;
 use crate::policy::{Files, Policy, PolicySpec};
@@ -31,6 +32,8 @@ pub struct Loaded {
     pub table: DataFrame,
     /// The policy, resolved against the table.
     pub policy: Arc<Policy>,
+    /// The population, if a model looks at one.
+    pub population: Option<PopulationTable>,
 }
 
 impl Loaded {
@@ -66,5 +69,7 @@ pub(crate) async fn open_typed(
     };
     let counted = RowsToCount { session: &session, table: &table, rows: None };
     let policy = merged::resolve(spec, table.schema().as_arrow(), files, &counted, run.stop).await?;
-    Ok(Loaded { session, table, policy: Arc::new(policy) })
+    let of_input = (&policy, table.schema().as_arrow());
+    let population = PopulationTable::open(run, &session, spec, files, of_input, typing).await?;
+    Ok(Loaded { session, table, policy: Arc::new(policy), population })
 }

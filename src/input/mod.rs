@@ -10,6 +10,7 @@ mod loaded;
 pub(crate) mod merged;
 mod plain_form;
 mod plain_values;
+pub mod population;
 mod read_arrow;
 pub(crate) mod read_csv;
 mod read_json;

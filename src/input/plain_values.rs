@@ -393,6 +393,8 @@ mod tests {
             columns: vec![("x".into(), Some(Arc::new(AsIs { text: false })))],
             requirements: &requirements,
             sensitive: Vec::new(),
+            preferences: Vec::new(),
+            population: None,
             individual: None,
             suppression_limit: Some(Decimal::parse("0").unwrap()),
         };

@@ -103,6 +103,10 @@ impl ClassModel for AlphaKAnonymity {
         Quantity::Ratio(most.into(), class.size.max(1).into())
     }
 
+    fn judges_each_value(&self) -> bool {
+        true
+    }
+
     fn worst(&self) -> Worst {
         Worst::Greatest
     }

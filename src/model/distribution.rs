@@ -11,11 +11,22 @@ pub struct Distribution {
     values: Vec<ValueCount>,
     total: u64,
     size: u64,
+    /// For each level above 0 of the column's hierarchy the number of each value's label; empty if no model reads levels.
+    levels: Vec<Vec<u32>>,
+    /// Each value as an integer, 0 for NULL; empty if no model reads integers.
+    integers: Vec<u64>,
 }
 
 impl Distribution {
     /// The distribution of no input, for models that look at nothing but the class.
-    pub const NONE: &'static Self = &Self { counted: Counted::Rows, values: Vec::new(), total: 0, size: 0 };
+    pub const NONE: &'static Self = &Self {
+        counted: Counted::Rows,
+        values: Vec::new(),
+        total: 0,
+        size: 0,
+        levels: Vec::new(),
+        integers: Vec::new(),
+    };
 
     /// Creates the distribution of an input with so many rows of each value, each value once.
     pub fn of_rows(values: Vec<ValueCount>) -> Self {
@@ -30,7 +41,21 @@ impl Distribution {
 
     fn new(counted: Counted, mut values: Vec<ValueCount>, size: u64) -> Self {
         values.sort_unstable_by_key(|count| count.value);
-        Self { counted, total: total(&values), values, size }
+        Self { counted, total: total(&values), values, size, levels: Vec::new(), integers: Vec::new() }
+    }
+
+    /// Adds, for each level above 0 of the column's hierarchy, the number of the label of each of [`values`](Self::values).
+    #[must_use]
+    pub fn with_levels(mut self, levels: Vec<Vec<u32>>) -> Self {
+        self.levels = levels;
+        self
+    }
+
+    /// Adds each of [`values`](Self::values) as an integer, 0 for NULL.
+    #[must_use]
+    pub fn with_integers(mut self, integers: Vec<u64>) -> Self {
+        self.integers = integers;
+        self
     }
 
     /// Returns the unit of the counts.
@@ -38,15 +63,30 @@ impl Distribution {
         self.counted
     }
 
-    /// Returns all values with their counts, in the order of their numbers, NULL first.
+    /// Returns all values with their counts, in the order of their numbers, which is that of the values; NULL first.
     pub fn values(&self) -> &[ValueCount] {
         &self.values
     }
 
     /// Returns the count of a value; 0 for one that does not occur.
     pub fn of(&self, value: Option<u32>) -> u64 {
-        let at = self.values.binary_search_by_key(&value, |count| count.value);
-        at.map_or(0, |at| self.values[at].count)
+        self.place(value).map_or(0, |at| self.values[at].count)
+    }
+
+    /// Returns the place of a value among [`values`](Self::values); `None` for one that does not occur.
+    pub fn place(&self, value: Option<u32>) -> Option<usize> {
+        self.values.binary_search_by_key(&value, |count| count.value).ok()
+    }
+
+    /// Returns, for each level above 0 of the column's hierarchy, the number of the label of each of
+    /// [`values`](Self::values).
+    pub fn levels(&self) -> &[Vec<u32>] {
+        &self.levels
+    }
+
+    /// Returns each of [`values`](Self::values) as an integer, 0 for NULL.
+    pub fn integers(&self) -> &[u64] {
+        &self.integers
     }
 
     /// Returns the sum of all counts: rows, or pairs of an individual and one of its values.
@@ -61,7 +101,10 @@ impl Distribution {
 
     /// Returns the bytes that the values take.
     pub fn bytes(&self) -> usize {
+        let levels: usize = self.levels.iter().map(|level| level.capacity() * size_of::<u32>()).sum();
         self.values.capacity() * size_of::<ValueCount>()
+            + levels
+            + self.integers.capacity() * size_of::<u64>()
     }
 }
 

@@ -8,20 +8,26 @@
 pub mod alpha_k_anonymity;
 mod distribution;
 pub mod entropy_l_diversity;
+mod excess;
 pub mod k_anonymity;
 pub mod l_diversity;
+mod sensitive_column;
 pub mod t_closeness;
+mod value_facts;
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use arrow::datatypes::i256;
 
+use crate::class::ClassSizes;
 use crate::decimal::Decimal;
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
-use crate::parameter::{Parameter, Setting, Settings};
+use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 pub use distribution::Distribution;
+pub use sensitive_column::SensitiveColumn;
+pub use value_facts::ValueFacts;
 
 /// The facts of a class that a model needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +36,44 @@ pub enum Needs {
     Size,
     /// The frequency of each value of one sensitive column in the class.
     SensitiveCounts,
-    /// The same, and the frequency of each value in the whole input.
+    /// The same, and the frequency of each value in the whole input; values are numbered in their order.
     Distribution,
+    /// The same, and the order of the values means something.
+    Order,
+    /// The frequency of each value in the class and in the whole input, and the label of each value at each level of the column's hierarchy.
+    Hierarchy,
+    /// The frequency of each value in the class, and the values as integers.
+    Integers,
+    /// The individuals of a population who share the labels of the class.
+    Population,
+    /// The kept classes together: a table model, for which every class by itself holds.
+    Table,
+}
+
+impl Needs {
+    /// Returns whether a column besides the quasi-identifiers is read: the sensitive one.
+    pub fn reads_column(self) -> bool {
+        !matches!(self, Self::Size | Self::Population | Self::Table)
+    }
+
+    /// Returns whether a class is compared with the whole input.
+    pub fn compares(self) -> bool {
+        matches!(self, Self::Distribution | Self::Order | Self::Hierarchy)
+    }
+
+    /// Returns whether the values of the whole input, or facts about them, are read.
+    pub fn reads_input(self) -> bool {
+        self.compares() || self == Self::Integers
+    }
+
+    /// Returns what is read of the values besides how often they occur.
+    pub fn facts(self) -> ValueFacts {
+        match self {
+            Self::Hierarchy => ValueFacts { levels: true, integers: false },
+            Self::Integers => ValueFacts { levels: false, integers: true },
+            _ => ValueFacts::default(),
+        }
+    }
 }
 
 /// The unit of sizes, models, risks and the suppression limit.
@@ -76,6 +118,9 @@ pub struct Class<'a> {
     /// The values of that column in the whole input, under the same numbers; [`Distribution::NONE`] for a model that
     /// does not look at the input.
     pub input: &'a Distribution,
+    /// How many individuals of the population share the labels of the class; `None` for a model that does not look at a
+    /// population.
+    pub population: Option<u64>,
 }
 
 impl<'a> Class<'a> {
@@ -86,7 +131,7 @@ impl<'a> Class<'a> {
 
     /// Creates a class for models that do not look at the whole input.
     pub fn of_values(size: u64, sensitive: &'a [ValueCount]) -> Self {
-        Self { size, sensitive, input: Distribution::NONE }
+        Self { size, sensitive, input: Distribution::NONE, population: None }
     }
 }
 
@@ -104,8 +149,8 @@ pub struct ValueCount {
 pub struct Requirement {
     /// The model.
     pub model: Box<dyn ClassModel>,
-    /// The column's name; `None` for a model that only looks at sizes.
-    pub sensitive: Option<String>,
+    /// The sensitive column; `None` for a model that only looks at sizes.
+    pub sensitive: Option<SensitiveColumn>,
 }
 
 impl Requirement {
@@ -114,19 +159,42 @@ impl Requirement {
         Self { model: Box::new(model), sensitive: None }
     }
 
+    /// Returns whether everything that the model looks at is there. Without the policy, a requirement that looks at a
+    /// hierarchy cannot be judged.
+    pub fn is_complete(&self) -> bool {
+        self.sensitive.as_ref().is_none_or(SensitiveColumn::is_complete)
+    }
+
     /// Returns the model with its parameters and its column as users read it:
     /// `l_diversity(2, diagnosis)`.
     pub fn text(&self) -> String {
         let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
-        let arguments: Vec<String> = parameters.chain(self.sensitive.clone()).collect();
+        let sensitive = self.sensitive.iter().map(SensitiveColumn::to_string);
+        let arguments: Vec<String> = parameters.chain(sensitive).collect();
         format!("{}({})", self.model.doc().name, arguments.join(", "))
     }
 }
 
-/// Returns whether a model compares classes with the whole of a column.
-pub fn is_compared(requirements: &[Requirement], column: &str) -> bool {
-    let looks_at = |requirement: &&Requirement| requirement.sensitive.as_deref() == Some(column);
-    requirements.iter().filter(looks_at).any(|r| r.model.needs() == Needs::Distribution)
+/// Returns the columns that these requirements look at, each once: with the facts that any of them reads, and whether one
+/// reads the values of the whole input.
+pub fn looked_at<'a>(requirements: impl Iterator<Item = &'a Requirement>) -> Vec<(SensitiveColumn, bool)> {
+    let mut all: Vec<(SensitiveColumn, bool)> = Vec::new();
+    for requirement in requirements {
+        let (Some(column), needs) = (&requirement.sensitive, requirement.model.needs()) else { continue };
+        match all.iter_mut().find(|(known, _)| known == column) {
+            None => all.push((column.clone(), needs.reads_input())),
+            Some((known, is_read)) => {
+                *is_read |= needs.reads_input();
+                // Either has the hierarchy if it reads it.
+                let facts = known.reads().and(column.reads());
+                if !known.is_complete() || column.reads().levels {
+                    *known = column.clone();
+                }
+                *known = known.clone().reading(facts);
+            }
+        }
+    }
+    all
 }
 
 /// A number that a model computes from a class. Ratios stay exact until they are shown.
@@ -138,6 +206,8 @@ pub enum Quantity {
     Ratio(u128, u128),
     /// A real number, for models that use logarithms.
     Real(f64),
+    /// A difference of two counts.
+    Margin(i128),
     /// No number: a condition beside the bound is broken, which is worse than every number.
     Broken,
 }
@@ -149,6 +219,7 @@ impl Quantity {
         match self {
             Quantity::Count(n) => n as f64,
             Quantity::Ratio(a, b) => a as f64 / b as f64,
+            Quantity::Margin(margin) => margin as f64,
             Quantity::Real(x) => x,
             Quantity::Broken => f64::NAN,
         }
@@ -165,6 +236,10 @@ impl Quantity {
         match self {
             Quantity::Count(n) => exactly(n.into(), 1),
             Quantity::Ratio(a, b) => exactly(a, b),
+            Quantity::Margin(margin) => {
+                let margin = i256::from_i128(margin).wrapping_mul(i256::from_i128(bound.denominator()));
+                Some(margin.cmp(&i256::from_i128(bound.numerator() * i128::from(times))))
+            }
             Quantity::Real(x) => x.partial_cmp(&(bound.to_f64() * f64::from(times))),
             Quantity::Broken => None,
         }
@@ -201,6 +276,24 @@ pub trait ClassModel: Debug + Send + Sync {
     fn worst(&self) -> Worst;
     /// Returns whether a class with this quantity holds.
     fn holds(&self, value: Quantity) -> bool;
+    /// For a table model, computes the quantity of the kept classes together; `None` without a class, and for any other
+    /// model.
+    fn table_value(&self, _kept: &ClassSizes) -> Option<Quantity> {
+        None
+    }
+    /// Returns whether some individuals of every tuple of the population must be released.
+    fn releases_every_tuple(&self) -> bool {
+        false
+    }
+    /// Returns whether every individual must be one of the population.
+    fn is_of_population(&self) -> bool {
+        false
+    }
+    /// Returns whether a class holds if it does for every value by itself, a NULL never failing: then a requirement may
+    /// name the only values that count.
+    fn judges_each_value(&self) -> bool {
+        false
+    }
     /// Returns the model that bounds this one by rows alone: on the rows of a class, each counted as
     /// an individual, it holds if this model holds on the individuals, and its quantity is at least as
     /// good. Released rows do not name their individuals, so this is all that they can confirm. `None`
@@ -251,8 +344,21 @@ impl ModelRow {
 }
 
 /// All models.
-pub const MODELS: &[ModelRow] =
-    &[k_anonymity::ROW, alpha_k_anonymity::ROW, l_diversity::ROW, entropy_l_diversity::ROW, t_closeness::ROW];
+pub const MODELS: &[ModelRow] = &[
+    k_anonymity::ROW,
+    alpha_k_anonymity::ROW,
+    l_diversity::ROW,
+    entropy_l_diversity::ROW,
+    t_closeness::ROW,
+];
+
+/// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
+pub const HIERARCHY: Parameter = Parameter {
+    name: "hierarchy",
+    kind: Kind::File,
+    absent: Absent::Refused,
+    summary: "the name of a hierarchy that was loaded for the sensitive column",
+};
 
 /// Makes the model `name` with these parameters.
 ///

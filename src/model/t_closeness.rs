@@ -28,15 +28,14 @@
 //! let model = TCloseness::new(Decimal::parse("0.2")?)?;
 //! let class = |of_values: [u64; 2]| {
 //!     let size = of_values.iter().sum();
-//!     model.holds(model.value(&Class { size, sensitive: &counts(of_values), input: &input }))
+//!     model.holds(model.value(&Class { size, sensitive: &counts(of_values), input: &input, population: None }))
 //! };
 //! assert!(class([7, 3]));
 //! assert!(!class([8, 2]));
 //! # Ok::<(), datafusion_kanon::error::Error>(())
 //! ```
 
-use std::cmp::Ordering;
-
+use super::excess::{may_be_among_released, totals};
 use super::{Class, ClassModel, Counted, Merge, ModelRow, Needs, Quantity, Worst};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
@@ -106,19 +105,10 @@ impl ClassModel for TCloseness {
     }
 
     fn value(&self, class: &Class<'_>) -> Quantity {
-        let Class { size, sensitive, input } = class;
-        let of_class: u128 = sensitive.iter().map(|count| u128::from(count.count)).sum();
-        let of_input = u128::from(input.total());
-        let is_known_of_all = input.counted() == Counted::Individuals
-            && *size > 1
-            && sensitive.iter().any(|count| count.count == *size);
-        // A class with more than the input is none of its classes: nothing is known of it, so it must not hold.
-        if is_known_of_all || of_class == 0 || of_class > of_input {
-            return Quantity::Real(f64::INFINITY);
-        }
+        let Some((of_class, of_input)) = totals(class) else { return Quantity::Real(f64::INFINITY) };
         // Shares above the input's exceed it by as much as the others fall short of it.
-        let above = sensitive.iter().map(|count| {
-            let (here, all) = (u128::from(count.count), u128::from(input.of(count.value)));
+        let above = class.sensitive.iter().map(|count| {
+            let (here, all) = (u128::from(count.count), u128::from(class.input.of(count.value)));
             (here * of_input).saturating_sub(all * of_class)
         });
         Quantity::Ratio(above.sum(), of_class * of_input)
@@ -133,13 +123,7 @@ impl ClassModel for TCloseness {
     }
 
     fn may_reach_among_released(&self, value: Quantity, counted: Counted) -> bool {
-        let is_distance = (0.0..=1.0).contains(&value.to_f64());
-        is_distance
-            && match counted {
-                // The released rows are a mixture of classes that are at most t away from the input, and so are they.
-                Counted::Rows => value.compare(2, self.t).is_some_and(Ordering::is_le),
-                Counted::Individuals => true,
-            }
+        may_be_among_released(value, self.t, counted)
     }
 
     fn parameters(&self) -> Vec<(&'static str, Decimal)> {
@@ -166,7 +150,7 @@ mod tests {
 
     fn holds(t: &str, input: &Distribution, size: u64, class: &[(Option<u32>, u64)]) -> bool {
         let (model, sensitive) = (model(t).unwrap(), counts(class));
-        model.holds(model.value(&Class { size, sensitive: &sensitive, input }))
+        model.holds(model.value(&Class { size, sensitive: &sensitive, input, population: None }))
     }
 
     #[test]

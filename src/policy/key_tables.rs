@@ -37,6 +37,10 @@ pub const TOP: &[Key] = &[
         "accept_homogeneity",
         "sensitive columns in which all individuals of a class may share a value (default none)",
     ),
+    key(
+        "population",
+        "a file of the population, beside the policy, for models that look at one: a row per individual, with the quasi-identifiers",
+    ),
     key("require", "`[[require]]`: a model that must hold; all of them must"),
     key("columns", "`[columns]`: a line for each column"),
     key("input", "`[input]`: how CSV files are written"),
@@ -45,7 +49,7 @@ pub const TOP: &[Key] = &[
 
 /// The keys of a column's line.
 pub const COLUMN: &[Key] = &[
-    key("role", "`individual`, `identifier`, `quasi`, `sensitive`, `insensitive` or `text`"),
+    key("role", "`individual`, `identifier`, `quasi`, `sensitive`, `preference`, `insensitive` or `text`"),
     key("hierarchy", "the levels of a quasi-identifier (default: as it is, or suppressed)"),
     key("clip", "`[low, high]`, `{ from = low }` or `{ to = high }`: values beyond are joined at the bound"),
     key("weight", "how many times the column counts in the loss, above 0 (default 1)"),
@@ -63,6 +67,14 @@ pub const COLUMN: &[Key] = &[
 pub const REQUIRE: &[Key] = &[
     key("model", "the name of the model"),
     key("sensitive", "the sensitive column, for models that look at one"),
+    key(
+        "level",
+        "the level of the sensitive column's hierarchy whose labels are compared (default 0: the values themselves)",
+    ),
+    key(
+        "values",
+        "the only sensitive values that are bounded, for models that judge each value (default: all)",
+    ),
 ];
 
 /// The keys of `[input]`.

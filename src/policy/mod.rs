@@ -43,7 +43,7 @@ use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::MethodSpec;
 use crate::method::lattice::{Effort, Options};
-use crate::model::{Needs, Requirement};
+use crate::model::{Class, Needs, Requirement, SensitiveColumn, looked_at};
 use crate::parameter::TextTable;
 use crate::plural::plural;
 use crate::role::Role;
@@ -85,6 +85,8 @@ pub struct Policy {
     pub allow_unique: Vec<String>,
     /// The columns that hold the days since the date in another column, with that column's name.
     pub days_since: BTreeMap<String, String>,
+    /// The hierarchies of sensitive columns, by the columns' names.
+    pub sensitive_hierarchies: BTreeMap<String, Hierarchy>,
 }
 
 /// A quasi-identifier of a resolved policy.
@@ -120,7 +122,16 @@ impl Policy {
     /// Explains why a release under this policy would protect no individual: no requirement refuses
     /// a class of one. `None` for a policy that a release may follow.
     pub fn promises_nothing(&self) -> Option<String> {
-        if self.requirements.iter().any(|requirement| requirement.model.min_size() > 1) {
+        let hides = |requirement: &Requirement| match requirement.model.needs() {
+            // Among as many of the population as its own k.
+            Needs::Population => {
+                let alone = Class { population: Some(1), ..Class::of_size(1) };
+                !requirement.model.is_of_population()
+                    && !requirement.model.holds(requirement.model.value(&alone))
+            }
+            _ => requirement.model.min_size() > 1,
+        };
+        if self.requirements.iter().any(hides) {
             return None;
         }
         let required: Vec<String> = self.requirements.iter().map(Requirement::text).collect();
@@ -147,15 +158,20 @@ impl Policy {
         self.columns.iter().filter(|(_, role)| *role == Role::Sensitive).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the sensitive columns whose values a search counts, each once: the objective's
-    /// first, then those of the models.
-    pub fn counted(&self) -> Vec<&str> {
+    /// Returns the columns in which individuals ask for a k, in the table's order.
+    pub fn preferences(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|(_, role)| *role == Role::Preference).map(|(name, _)| name.as_str())
+    }
+
+    /// Returns what a search counts of the sensitive columns, each once: the objective's column first, then those of the
+    /// models.
+    pub fn counted(&self) -> Vec<SensitiveColumn> {
         let of_objective = self.sensitive().filter(|_| self.objective.needs() == Needs::SensitiveCounts);
-        let of_models = self.requirements.iter().filter_map(|r| r.sensitive.as_deref());
-        let mut counted: Vec<&str> = Vec::new();
-        for name in of_objective.chain(of_models) {
-            if !counted.contains(&name) {
-                counted.push(name);
+        let mut counted: Vec<SensitiveColumn> = of_objective.map(SensitiveColumn::from).collect();
+        for (column, _) in looked_at(self.requirements.iter()) {
+            match counted.iter_mut().find(|known| **known == column) {
+                Some(known) => *known = column,
+                None => counted.push(column),
             }
         }
         counted
@@ -220,6 +236,15 @@ pub trait Files: Sync {
     /// A policy error when it cannot be read.
     fn read(&self, name: &str) -> Result<String>;
 
+    /// Returns the path of the population that the policy calls `name`.
+    ///
+    /// # Errors
+    /// A policy error where only the hierarchy files are known.
+    fn population(&self, _name: &str) -> Result<PathBuf> {
+        let why = "the population is not known here; give the policy file, with the population beside it, with --policy";
+        Err(Error::policy(why).at("population"))
+    }
+
     /// Returns the tree that a run made of a column's values, if it is known.
     ///
     /// # Errors
@@ -242,6 +267,10 @@ impl Files for FilesAndTrees<'_> {
         self.files.read(name)
     }
 
+    fn population(&self, name: &str) -> Result<PathBuf> {
+        self.files.population(name)
+    }
+
     fn tree(&self, column: &str) -> Result<Option<TextTable>> {
         Ok(self.trees.get(column).cloned())
     }
@@ -252,6 +281,10 @@ impl Files for FilesAndTrees<'_> {
 pub struct Folder(pub PathBuf);
 
 impl Files for Folder {
+    fn population(&self, name: &str) -> Result<PathBuf> {
+        Ok(self.0.join(name))
+    }
+
     fn read(&self, name: &str) -> Result<String> {
         let path = self.0.join(name);
         let refused = |why: String| Error::policy(format!("hierarchy file {}: {why}", path.display()));

@@ -1,6 +1,6 @@
 //! Resolves a policy spec against a table: every column gets its role and its levels.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use arrow::datatypes::{DataType, Schema};
 
@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
 use crate::method::shows_regions;
-use crate::model::{Class, Distribution, Needs, Requirement, ValueCount};
+use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
 
@@ -20,14 +20,17 @@ use crate::role::Role;
 const SHOWN: usize = 10;
 
 /// Returns whether a model protects this sensitive column: it refuses a class in which all individuals share one value, while other
-/// individuals have other values.
+/// individuals have other values. A requirement that names the only values that count never does.
 pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
     let [shared, other] =
         [(0, 1_000), (1, u64::from(u32::MAX))].map(|(value, count)| ValueCount { value: Some(value), count });
     let input = Distribution::of_rows(vec![shared, other]);
-    let shared = Class { size: 1_000, sensitive: &[shared], input: &input };
+    let shared = Class { size: 1_000, sensitive: &[shared], input: &input, population: None };
     let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
-    requirements.iter().filter(refuses).any(|r| r.sensitive.as_deref() == Some(column))
+    let looks_at = |r: &Requirement| {
+        r.sensitive.as_ref().is_some_and(|looked| looked.name() == column && looked.values().is_none())
+    };
+    requirements.iter().filter(refuses).any(looks_at)
 }
 
 impl PolicySpec {
@@ -46,21 +49,13 @@ impl PolicySpec {
         for column in &self.columns {
             check_type(column, type_of(schema, column)?)?;
         }
+        let sensitive_hierarchies = self.sensitive_hierarchies(schema, files)?;
+        let requirements = self.with_hierarchies(requirements, schema, &sensitive_hierarchies)?;
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
         let shows_regions = shows_regions(&self.method.name);
         let quasi = quasi
             .map(|column| column.resolve(type_of(schema, column)?, files, shows_regions))
             .collect::<Result<Vec<_>>>()?;
-        // The hierarchies of sensitive columns have no use yet, but a wrong one is already an
-        // error.
-        let sensitive = self.columns.iter().filter(|c| c.role == Role::Sensitive && c.hierarchy.is_some());
-        for column in sensitive {
-            if column.hierarchy.as_ref().is_some_and(|hierarchy| hierarchy.merge().is_some()) {
-                let why = "`merge` is for quasi-identifiers; a sensitive column is released as it is";
-                return Err(Error::policy(why).at(join(&column.path(), "hierarchy")));
-            }
-            column.levels(type_of(schema, column)?, files)?;
-        }
         self.check_written_names(&quasi)?;
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
@@ -86,7 +81,72 @@ impl PolicySpec {
             accept_homogeneity: self.accept_homogeneity.clone(),
             allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
             days_since: self.days_since(),
+            sensitive_hierarchies,
         })
+    }
+
+    /// Returns the hierarchies of the sensitive columns that have one.
+    fn sensitive_hierarchies(
+        &self,
+        schema: &Schema,
+        files: &dyn Files,
+    ) -> Result<BTreeMap<String, Hierarchy>> {
+        let mut hierarchies = BTreeMap::new();
+        for column in self.columns.iter().filter(|column| column.role == Role::Sensitive) {
+            let Some(hierarchy) = &column.hierarchy else { continue };
+            if hierarchy.merge().is_some() {
+                let why = "`merge` is for quasi-identifiers; a sensitive column is released as it is";
+                return Err(Error::policy(why).at(join(&column.path(), "hierarchy")));
+            }
+            hierarchies.insert(column.name.clone(), column.levels(type_of(schema, column)?, files)?);
+        }
+        Ok(hierarchies)
+    }
+
+    fn type_named<'a>(&self, schema: &'a Schema, name: &str) -> Result<&'a DataType> {
+        let column = self.column(name);
+        column.map(|column| type_of(schema, column)).unwrap_or_else(|| {
+            Err(Error::internal("policy resolve: a model looks at a column that the policy lacks"))
+        })
+    }
+
+    /// Gives the requirements the hierarchies that they look at.
+    fn with_hierarchies(
+        &self,
+        requirements: Vec<Requirement>,
+        schema: &Schema,
+        hierarchies: &BTreeMap<String, Hierarchy>,
+    ) -> Result<Vec<Requirement>> {
+        let complete = |(requirement, required): (Requirement, &Required)| {
+            let Some(column) = requirement.sensitive else { return Ok(requirement) };
+            let hierarchy = hierarchies.get(column.name()).filter(|_| !column.is_complete()).cloned();
+            let column = column.with_hierarchy(hierarchy);
+            if !column.is_complete() {
+                let why = format!(
+                    "`{}` looks at the hierarchy of `{}`, which has none; give its line under [columns] `hierarchy = ...`",
+                    required.model,
+                    column.name()
+                );
+                return Err(Error::policy(why).at(required.place()));
+            }
+            let heights = hierarchies.get(column.name()).map_or(0, Hierarchy::height);
+            if column.level() > heights {
+                let why = format!("expected a level from 0 to {heights}, found {}", column.level());
+                return Err(Error::policy(why).at(join(required.place(), "level")));
+            }
+            let is_text = type_name(self.type_named(schema, column.name())?) == "text";
+            if requirement.model.needs() == Needs::Order && column.level() == 0 && is_text {
+                let why = format!(
+                    "`{}` compares values by their order, and `{}` is text, whose order is that of its letters; cast it to a \
+                     number or a date, or require t_closeness",
+                    required.model,
+                    column.name()
+                );
+                return Err(Error::policy(why).at(required.place()));
+            }
+            Ok(Requirement { sensitive: Some(column), ..requirement })
+        };
+        requirements.into_iter().zip(&self.required).map(complete).collect()
     }
 
     /// Checks that the ends of intervals, written as columns, have no name of another released column.
@@ -205,14 +265,19 @@ impl PolicySpec {
         let mut requirements: Vec<Requirement> = Vec::new();
         for required in &self.required {
             let model = required.make()?;
-            let sensitive = match model.needs() {
-                Needs::Size => None,
-                _ => Some(self.looked_at(required)?),
+            let sensitive = match model.needs().reads_column() {
+                false => None,
+                true => Some(
+                    SensitiveColumn::new(self.looked_at(required)?)
+                        .at_level(required.level.unwrap_or(0))
+                        .only(required.values.clone())
+                        .reading(model.needs().facts()),
+                ),
             };
-            let same = |other: &&Requirement| {
+            let same = |other: &Requirement| {
                 other.model.doc().name == model.doc().name && other.sensitive == sensitive
             };
-            if requirements.iter().any(|other| same(&other)) {
+            if requirements.iter().any(same) {
                 let why = format!("`{}` is required twice for the same column; keep one", required.model);
                 return Err(Error::policy(why).at(required.place()));
             }
@@ -223,24 +288,25 @@ impl PolicySpec {
 
     /// Returns the sensitive column of a model: the named one, else the only one.
     fn looked_at(&self, required: &Required) -> Result<String> {
-        let sensitive: Vec<&str> = self.with_role(Role::Sensitive).collect();
+        let role = match required.make()?.needs() {
+            Needs::Integers => Role::Preference,
+            _ => Role::Sensitive,
+        };
+        let (word, sensitive) = (role.word(), self.with_role(role).collect::<Vec<&str>>());
         let why = match (&required.sensitive, sensitive.as_slice()) {
             (None, [only]) => return Ok((*only).to_owned()),
             (Some(spec), names) if names.contains(&spec.as_str()) => return Ok(spec.clone()),
             (_, []) => {
-                format!(
-                    "`{}` needs a sensitive column, but no column has the role `sensitive`",
-                    required.model
-                )
+                format!("`{}` needs a {word} column, but no column has the role `{word}`", required.model)
             }
             (None, names) => format!(
-                "`{}` needs one sensitive column; name it: sensitive = one of {}",
+                "`{}` needs one {word} column; name it: sensitive = one of {}",
                 required.model,
                 some(names)
             ),
             (Some(spec), names) => match self.column(spec) {
-                Some(column) => format!("the role of `{spec}` is `{}`, not `sensitive`", column.role.word()),
-                None => format!("unknown sensitive column `{spec}`; {}", nearest(spec, names)),
+                Some(column) => format!("the role of `{spec}` is `{}`, not `{word}`", column.role.word()),
+                None => format!("unknown {word} column `{spec}`; {}", nearest(spec, names)),
             },
         };
         let place = if required.sensitive.is_some() {
@@ -356,6 +422,13 @@ fn type_of<'a>(schema: &'a Schema, column: &ColumnSpec) -> Result<&'a DataType> 
 /// Checks that released columns are flat; columns that are not released may have any type.
 fn check_type(column: &ColumnSpec, data_type: &DataType) -> Result<()> {
     let role = column.role.word();
+    if column.role == Role::Preference && !data_type.is_integer() {
+        let why = format!(
+            "expected integers for the role `{role}`, found {}; cast the column",
+            type_name(data_type)
+        );
+        return Err(Error::policy(why).at(column.path()));
+    }
     if column.role == Role::Individual && nested(data_type).is_some() {
         let why = "only a flat column can identify individuals: its values are compared as they are";
         return Err(Error::policy(why).at(column.path()));

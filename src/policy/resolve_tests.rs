@@ -228,7 +228,7 @@ fn an_objective_may_look_at_the_one_sensitive_column() {
         );
         let sensitive = |name: &str| format!("{} = {{ role = \"sensitive\" }}\n", name.trim_matches('"'));
         let columns: String = columns.split_terminator(',').map(sensitive).collect();
-        let counted = |policy: Policy| policy.counted().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let counted = |policy: Policy| policy.counted().iter().map(ToString::to_string).collect::<Vec<_>>();
         resolve(&(text + &columns)).map(counted).map_err(|error| error.to_string())
     };
     assert_eq!(counted("\"diagnosis\"").unwrap(), ["diagnosis"]);

@@ -11,7 +11,7 @@ use super::csv_options::{CsvOptions, CsvType};
 use super::key_tables::{COLUMN, TOP, names};
 use super::keys::{
     Keys, boolean, clip, expected, global, join, level, not_too_deep, objective, others, relative_to, role,
-    share, syntax, table_of, tables, weight, words,
+    share, string, syntax, table_of, tables, weight, words,
 };
 use super::method::{Output, effort, method};
 use super::required::{Required, k_of, short_k};
@@ -21,9 +21,9 @@ use crate::generalize::clip::Clip;
 use crate::generalize::merge::{self, Merge};
 use crate::generalize::{GENERALIZERS, Generalizer};
 use crate::measure::{LossRow, granularity::Granularity};
-use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
-use crate::model::k_anonymity;
+use crate::method::{MethodSpec, shows_regions};
+use crate::model::{Needs, k_anonymity};
 use crate::parameter::{Kind, Setting, TextTable};
 use crate::role::Role;
 
@@ -56,6 +56,8 @@ pub struct PolicySpec {
     pub(super) rows_are_individuals: bool,
     pub(super) accept_homogeneity: Vec<String>,
     pub(super) columns: Vec<ColumnSpec>,
+    /// The file of the population, if a model looks at one.
+    pub(super) population: Option<String>,
     /// `[input]`, or its defaults.
     pub(super) csv: CsvOptions,
     /// The columns of the earlier release whose recoding is applied.
@@ -160,10 +162,12 @@ impl PolicySpec {
                 .into_iter()
                 .map(|(name, value)| ColumnSpec::read(name, value))
                 .collect::<Result<_>>()?,
+            population: keys.take("population", string)?,
             csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
             earlier: Vec::new(),
         };
         spec.check_required()?;
+        spec.check_population()?;
         spec.check_individuals()?;
         spec.check_method(effort.is_some())?;
         Ok(spec)
@@ -215,6 +219,7 @@ impl PolicySpec {
             rows_are_individuals: false,
             accept_homogeneity: Vec::new(),
             columns,
+            population: None,
             csv: CsvOptions::default(),
             earlier: Vec::new(),
         };
@@ -248,6 +253,9 @@ impl PolicySpec {
     pub fn csv_type(&self, name: &str) -> CsvType {
         if self.counts_days_of(name) {
             return CsvType::Date;
+        }
+        if self.is_read_as_number(name) {
+            return CsvType::Number;
         }
         let hierarchy = self.column(name).and_then(|column| column.hierarchy.as_ref());
         match hierarchy.map(|hierarchy| &hierarchy.levels) {
@@ -313,12 +321,88 @@ impl PolicySpec {
         Ok(())
     }
 
+    /// Returns whether a model reads the numbers of this column.
+    fn is_read_as_number(&self, name: &str) -> bool {
+        let Some(column) = self.column(name) else { return false };
+        let mut sensitive = self.columns.iter().filter(|column| column.role == Role::Sensitive);
+        let is_only = sensitive.next().is_some_and(|first| first.name == name) && sensitive.next().is_none();
+        let looks_at = |required: &Required| match &required.sensitive {
+            Some(sensitive) => sensitive == name,
+            None => is_only,
+        };
+        let reads_order =
+            |required: &Required| required.make().is_ok_and(|model| model.needs() == Needs::Order);
+        column.role == Role::Preference
+            || (column.hierarchy.is_none() && self.required.iter().any(|r| looks_at(r) && reads_order(r)))
+    }
+
+    fn check_population(&self) -> Result<()> {
+        let reads =
+            |required: &&Required| required.make().is_ok_and(|model| model.needs() == Needs::Population);
+        match (self.required.iter().find(reads), &self.population) {
+            (Some(required), None) => Err(Error::policy(format!(
+                "`{}` compares with a population, but the policy names none; add the line `population = \"census.parquet\"` \
+                 above `[columns]`",
+                required.model
+            ))
+            .at(required.place())),
+            (None, Some(_)) => {
+                let why = "no required model looks at a population; remove the line, or require k_map or delta_presence";
+                Err(Error::policy(why).at("population"))
+            }
+            (Some(required), Some(_)) => {
+                if shows_regions(&self.method.name) {
+                    let why = format!(
+                        "`{}` needs labels that do not overlap, and the classes of this method show regions that may; use a method \
+                         that chooses levels, such as \"auto\"",
+                        required.model
+                    );
+                    return Err(Error::policy(why).at("method"));
+                }
+                let is_made = |column: &&ColumnSpec| {
+                    column.relative_to.is_some() || column.hierarchy.as_ref().is_some_and(|h| h.merge().is_some())
+                };
+                let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
+                match quasi.into_iter().find(is_made) {
+                    Some(column) => {
+                        let why = "a population cannot be grouped by `merge` or `relative_to`, whose values follow from the input";
+                        Err(Error::policy(why).at(column.path()))
+                    }
+                    None => Ok(()),
+                }
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Returns the file of the population, if a model looks at one.
+    pub fn population(&self) -> Option<&str> {
+        self.population.as_deref()
+    }
+
+    /// Returns the policy by which the population is read: its quasi-identifiers, and its individuals where it names them.
+    pub(crate) fn of_population(&self, names_individuals: bool) -> Self {
+        let is_read = |column: &&ColumnSpec| {
+            column.role == Role::Quasi || (names_individuals && column.role == Role::Individual)
+        };
+        let k = Decimal::integer(1);
+        Self {
+            required: vec![Required::of_k(k)],
+            columns: self.columns.iter().filter(is_read).cloned().collect(),
+            others_are_dropped: true,
+            accept_homogeneity: Vec::new(),
+            population: None,
+            objective: &Granularity,
+            earlier: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     fn check_required(&self) -> Result<()> {
         let k_anonymity = k_anonymity::ROW.doc.name;
         for (at, one) in self.required.iter().enumerate() {
             let Some(path) = one.path.as_deref() else { continue };
-            let same = |other: &&Required| other.model == one.model && other.sensitive == one.sensitive;
-            if let Some(other) = self.required[..at].iter().find(same) {
+            if let Some(other) = self.required[..at].iter().find(|other| other.is_like(one)) {
                 let first = other.path.as_deref().unwrap_or("k");
                 return Err(Error::policy(format!(
                     "`{}` is required by `{first}` too; keep one of them",

@@ -353,14 +353,22 @@ const MOST_VALUES: u32 = 1 << 16;
 /// Returns whether a model can have reached the recorded value: it satisfies the bound, and is no
 /// better than the value that the rows reach (if rows bound the model), nor than that of the best class
 /// of the smallest size.
-fn is_reached(
+pub(super) fn is_reached(
     record: &ModelRecord,
     requirement: &Requirement,
     by_rows: Option<Quantity>,
     least: u64,
 ) -> bool {
     let model = &requirement.model;
-    if model.needs() == Needs::Distribution {
+    if matches!(model.needs(), Needs::Population | Needs::Integers | Needs::Table) {
+        let as_counted = |reached: f64| match model.needs() {
+            Needs::Integers => Quantity::Margin(format!("{reached}").parse().unwrap_or(-1)),
+            _ => format!("{reached}").parse().map_or(Quantity::Real(reached), Quantity::Count),
+        };
+        let is_met = record.reached == Some(recorded(model.required().to_f64()));
+        return is_met || record.reached.is_some_and(|reached| model.holds(as_counted(reached)));
+    }
+    if model.needs().compares() {
         let reached = record.reached.map_or(Quantity::Broken, Quantity::Real);
         return least >= model.min_size() && model.may_reach_among_released(reached, Counted::Individuals);
     }
@@ -395,7 +403,7 @@ fn rules_out_sharing(record: &ModelRecord, size: u64) -> Result<bool> {
     let model = record.requirement()?.model;
     let shared = [ValueCount { value: Some(0), count: size }];
     let input = Distribution::of_individuals(shared.to_vec(), size);
-    let value = model.value(&Class { size, sensitive: &shared, input: &input }).to_f64();
+    let value = model.value(&Class { size, sensitive: &shared, input: &input, population: None }).to_f64();
     let Some(reached) = record.reached else { return Ok(false) };
     Ok(match model.worst() {
         Worst::Least => value < reached,
@@ -411,8 +419,10 @@ fn check_homogeneous(public: &PublicRecord, individuals: u64, least: u64, verifi
         return Err(refused("the homogeneous classes of the record do not match its sensitive columns"));
     }
     for (recorded, by_rows) in public.homogeneous.iter().zip(&verified.homogeneous) {
-        let of_column =
-            public.models.iter().filter(|model| model.sensitive.as_ref() == Some(&recorded.column));
+        let of_column = public
+            .models
+            .iter()
+            .filter(|model| model.sensitive.as_ref() == Some(&recorded.column) && model.values.is_none());
         let is_ruled_out =
             of_column.map(|model| rules_out_sharing(model, least)).collect::<Result<Vec<_>>>()?;
         let right = match recorded.classes {

@@ -135,6 +135,8 @@ fn reached(reached: f64) -> ModelRecord {
     ModelRecord {
         model: "l_diversity".into(),
         parameters: [("l".to_owned(), "3".to_owned())].into(),
+        level: None,
+        values: None,
         sensitive: Some("diagnosis".into()),
         required: 3.0,
         reached: Some(reached),

@@ -44,7 +44,7 @@ pub(super) fn concrete(
                 ));
             }
             let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-            let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
+            let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
             check_not_empty(policy, &node)?;
             let (chosen, kept) = choose(policy, schema, &node)?;
             let utility = is_recorded.then(|| Utility::of_node(&node)).transpose()?;
@@ -120,6 +120,8 @@ pub(super) fn expected<'a>(
         assignment,
         requirements: &policy.requirements,
         sensitive: policy.sensitive().map(str::to_owned).collect(),
+        preferences: policy.preferences().map(str::to_owned).collect(),
+        population: None,
         individual: policy.individual().map(str::to_owned),
         suppression_limit: Some(policy.suppression_limit),
     })

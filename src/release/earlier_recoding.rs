@@ -84,8 +84,8 @@ fn apply_levels(policy: &Policy, classes: &ClassTable, levels: &[usize]) -> Resu
         return Err(no_recoding());
     }
     let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], levels)?;
-    let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements);
-    let holds = node.kept_classes() > 0 && node.suppressed_individuals() <= limit(policy, classes);
+    let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
+    let holds = node.kept_classes() > 0 && node.is_anonymous(limit(policy, classes));
     Ok(holds.then(|| Found::new(&node, policy.objective).into()))
 }
 

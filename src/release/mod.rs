@@ -38,6 +38,7 @@ use crate::class::ClassSizes;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result};
 use crate::input::infer_types::Typing;
+use crate::input::population::PopulationTable;
 use crate::input::{Input, PolicySource, open, open_typed};
 use crate::model::least_holders;
 use crate::policy::{FilesAndTrees, PolicySpec};
@@ -166,6 +167,7 @@ async fn release_by(
     let Passed { chosen, costs, utility, verified, findings } =
         recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;
     input.still_the_same()?;
+    loaded.population.as_ref().map_or(Ok(()), PopulationTable::still_the_same)?;
 
     let public =
         public_record(policy, &chosen, &verified, findings.unique, files.parts(), &staging.release())?;

@@ -7,6 +7,7 @@ use crate::class::{Budget, ClassTable};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::Result;
 use crate::input::Loaded;
+use crate::input::population::PopulationTable;
 use crate::measure::utility::Utility;
 use crate::method::Outcome;
 use crate::progress::Phase;
@@ -73,7 +74,8 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     same_types(loaded.schema(), again.schema())?;
     merged_trees::check_holders(&again.session, &again.table, &again.policy, run.stop).await?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "assignment"));
-    let expected = expected(policy, &again.policy, &chosen.shown, &budget)?;
+    let mut expected = expected(policy, &again.policy, &chosen.shown, &budget)?;
+    expected.population = again.population.as_ref().map(PopulationTable::for_verification);
     let (session, input) = (&again.session, || again.table.clone());
     let output = as_texts(sink.taken(session, &chosen)?, &policy.interval_columns())?;
     let mut verified = verify(session, output.clone(), Some(input()), &expected, run.stop).await?;

@@ -13,9 +13,10 @@ use crate::engine::class_key::keyed;
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
+use crate::model::SensitiveColumn;
 use crate::policy::Policy;
 use crate::progress::CancelToken;
-use crate::verify::each_class::{InClasses, ROWS, SeenClass, each_class, grouped, key};
+use crate::verify::each_class::{CountedColumn, InClasses, ROWS, SeenClass, each_class, grouped, key};
 use crate::verify::homogeneous::{Counting, Homogeneous};
 use crate::verify::per_class;
 
@@ -28,21 +29,25 @@ pub async fn profile(
     session: &SessionContext,
     table: DataFrame,
     quasi: Vec<QuasiColumn>,
-    sensitive: &[&str],
+    sensitive: Vec<SensitiveColumn>,
     individual: Option<&str>,
     run: &Run<'_>,
 ) -> Result<ClassTable> {
     let doing = "grouping the input by its quasi-identifiers";
-    let others = sensitive.iter().copied().chain(individual).map(str::to_owned);
-    let names: Vec<String> = quasi.iter().map(|q| q.name.clone()).chain(others).collect();
+    let names = quasi.iter().map(|q| q.name.clone()).chain(sensitive.iter().map(|s| s.name().to_owned()));
+    let names: Vec<String> = names.chain(individual.map(str::to_owned)).collect();
+    let mut seen: Vec<Option<SensitiveColumn>> = vec![None; quasi.len()];
+    seen.extend(sensitive.iter().map(|column| Some(column.clone()).filter(|column| !column.is_as_it_is())));
+    seen.resize(names.len(), None);
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
-    let sensitive = sensitive.iter().map(|name| (*name).to_owned()).collect();
     let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
     if individual.is_some() {
         builder = builder.counting_individuals();
     }
-    let keys = names.iter().zip(builder.coders());
-    let keys = keys.map(|(name, coder)| of_values(Arc::new(Code(coder)), name, column(name)));
+    let keys = names.iter().zip(seen).zip(builder.coders()).enumerate();
+    let keys = keys.map(|(at, ((of, seen), coder))| {
+        of_values(Arc::new(Code { name: format!("kanon_code_{at}"), coder, seen }), of, column(of))
+    });
     let mut stream = grouped(table, keys, doing)?.execute_stream().await.context(doing)?;
     while let Some(batch) = stream.next().await {
         run.stop.check()?;
@@ -61,11 +66,17 @@ pub async fn profile(
 }
 
 /// A function that returns the class table's codes of values, so that small integers are grouped.
-struct Code(Encoder);
+struct Code {
+    /// Two codes of one column in one plan need two names: the engine merges calls that print alike.
+    name: String,
+    coder: Encoder,
+    /// What is counted, where it is not the values themselves.
+    seen: Option<SensitiveColumn>,
+}
 
 impl OfValues for Code {
-    fn name(&self) -> &'static str {
-        "kanon_code"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn of_type(&self, _values: &DataType) -> Result<DataType> {
@@ -73,7 +84,8 @@ impl OfValues for Code {
     }
 
     fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        Ok(Arc::new(UInt32Array::from(self.0.code(values)?)))
+        let seen = self.seen.as_ref().map(|column| column.see(values)).transpose()?;
+        Ok(Arc::new(UInt32Array::from(self.coder.code(seen.as_ref().unwrap_or(values))?)))
     }
 }
 
@@ -86,9 +98,20 @@ pub(crate) fn by_values(table: DataFrame, policy: &Policy) -> Result<DataFrame> 
     grouped(table, grouped_columns(policy).into_iter().map(column), "planning the classes")
 }
 
-fn grouped_columns(policy: &Policy) -> Vec<&str> {
-    let quasi = policy.quasi.iter().map(|quasi| quasi.name.as_str());
-    quasi.chain(policy.counted()).chain(policy.individual()).collect()
+fn grouped_columns(policy: &Policy) -> Vec<String> {
+    let quasi = policy.quasi.iter().map(|quasi| quasi.name.clone());
+    quasi.chain(counted_names(policy)).chain(policy.individual().map(str::to_owned)).collect()
+}
+
+/// Returns the names of the sensitive columns that are counted, each once.
+fn counted_names(policy: &Policy) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for column in policy.counted() {
+        if !names.iter().any(|name| name == column.name()) {
+            names.push(column.name().to_owned());
+        }
+    }
+    names
 }
 
 /// The name of the rows of each group in [`with_names`].
@@ -118,11 +141,13 @@ pub(crate) async fn of_values_grouped(
     let doing = "grouping the input by its quasi-identifiers";
     let quasi = policy.quasi.iter().map(crate::policy::Quasi::for_class_table).collect();
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "classes"));
-    let sensitive = policy.counted().into_iter().map(str::to_owned).collect();
-    let mut builder = ClassTableBuilder::new(quasi, sensitive, &budget)?.showing_values(run.show_values);
+    let (names, counted_columns) = (counted_names(policy), policy.counted());
+    let mut builder =
+        ClassTableBuilder::new(quasi, counted_columns.clone(), &budget)?.showing_values(run.show_values);
     if policy.individual().is_some() {
         builder = builder.counting_individuals();
     }
+    let wrong = || Error::internal("profile: a sensitive column is not grouped");
     while let Some(batch) = groups.next().await {
         run.stop.check()?;
         let batch = batch.context(doing)?;
@@ -130,7 +155,14 @@ pub(crate) async fn of_values_grouped(
             .columns()
             .split_last()
             .ok_or_else(|| Error::internal("profile: a GROUP BY has no count"))?;
-        builder.add(values, &counted(counts)?)?;
+        let (quasi, others) = values.split_at_checked(policy.quasi.len()).ok_or_else(wrong)?;
+        let (sensitive, individual) = others.split_at_checked(names.len()).ok_or_else(wrong)?;
+        let seen = counted_columns.iter().map(|column| {
+            let at = names.iter().position(|name| name == column.name()).ok_or_else(wrong)?;
+            column.see(&sensitive[at])
+        });
+        let seen: Vec<ArrayRef> = seen.collect::<Result<_>>()?;
+        builder.add(&[quasi, &seen, individual].concat(), &counted(counts)?)?;
     }
     finished(builder).await
 }
@@ -173,8 +205,8 @@ pub struct SeenAll {
 }
 
 /// Calls `see` for every class of `table`, grouped by some of its unrecoded columns; sizes count
-/// the distinct values of the individual column if there is one. Each sensitive column says whether a model compares
-/// classes with the whole column.
+/// the distinct values of the individual column if there is one. Each sensitive column says whether a model reads the
+/// values of the whole column. Those that are counted as they are, which are judged for homogeneity, come first.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.
@@ -182,13 +214,14 @@ pub async fn for_every_class(
     session: &SessionContext,
     table: &DataFrame,
     names: &[&str],
-    sensitive: &[(&str, bool)],
+    sensitive: &[(SensitiveColumn, bool)],
     individual: Option<&str>,
     stop: &CancelToken,
     see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
 ) -> Result<SeenAll> {
     let doing = "grouping the input by its quasi-identifiers";
-    let mut homogeneous = Counting::new(sensitive.iter().map(|(name, _)| *name));
+    let as_they_are = sensitive.iter().take_while(|(column, _)| column.is_as_it_is());
+    let mut homogeneous = Counting::new(as_they_are.map(|(column, _)| column.name()));
     if sensitive.is_empty() && individual.is_none() {
         let sizes = class_sizes(table, names, stop, doing).await?;
         for (size, classes, _) in sizes.histogram() {
@@ -200,7 +233,10 @@ pub async fn for_every_class(
     let in_classes = InClasses {
         table,
         labels: names.iter().map(|name| column(*name)).collect(),
-        sensitive: sensitive.iter().map(|(name, is_compared)| (column(*name), *is_compared)).collect(),
+        sensitive: sensitive
+            .iter()
+            .map(|(of, reads_input)| CountedColumn::of(of, column(of.name()), *reads_input))
+            .collect(),
         individual: match individual {
             Some(name) => per_class::individual(column(name), random_keys(doing)?)?,
             None => Vec::new(),

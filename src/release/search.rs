@@ -1,6 +1,6 @@
 //! From an opened input to the best nodes: profile, check that the policy can be satisfied, search.
 
-use crate::class::ClassTable;
+use crate::class::{ClassTable, Population};
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
 use crate::input::Loaded;
@@ -25,9 +25,16 @@ pub async fn load(run: &Run<'_>, loaded: &Loaded) -> Result<ClassTable> {
     let quasi = loaded.policy.quasi.iter().map(Quasi::for_class_table).collect();
     let (table, counted) = (loaded.table.clone(), loaded.policy.counted());
     let individual = loaded.policy.individual();
-    let classes = profile::profile(&loaded.session, table, quasi, &counted, individual, run).await?;
+    let classes = profile::profile(&loaded.session, table, quasi, counted, individual, run).await?;
     can_be_searched(&loaded.policy, &classes)?;
-    Ok(classes)
+    let Some(population) = &loaded.population else { return Ok(classes) };
+    population.check_members(&loaded.policy.requirements, &loaded.table).await?;
+    let quasi = population.policy.quasi.iter().map(Quasi::for_class_table).collect();
+    let (table, individual) = (population.table.clone(), population.policy.individual());
+    let grouped = profile::profile(&loaded.session, table, quasi, Vec::new(), individual, run).await;
+    let grouped = grouped.map_err(|error| error.at("population"))?;
+    let population = Population::new(classes.columns(), grouped)?;
+    Ok(classes.with_population(population))
 }
 
 /// Refuses a table without rows or individuals, and requirements that no recoding can satisfy.
@@ -58,8 +65,7 @@ fn can_be_met(policy: &Policy, classes: &ClassTable) -> Result<()> {
             };
             return Err(Error::unmet(format!("{}the input has only {found}", text())));
         }
-        let name = requirement.sensitive.as_ref();
-        let column = classes.sensitive().iter().position(|column| Some(column) == name);
+        let column = requirement.sensitive.as_ref().and_then(|column| classes.sensitive_index(column));
         if let (Merge::Any, Some(column)) = (model.merge(Counted::Rows), column) {
             let mut values = classes.distribution(column).values().to_vec();
             if counted == Counted::Individuals {

@@ -71,7 +71,8 @@ pub(crate) async fn anonymize(
     .map_err(|_| Error::internal("verified_rows: the thread of the search failed"))?;
     let (_, outcome) = outcome?;
     let session = loaded.session.clone();
-    let again = ready(Ok(Loaded { session, table: plain_table, policy: Arc::clone(policy) }));
+    let again =
+        ready(Ok(Loaded { session, table: plain_table, policy: Arc::clone(policy), population: None }));
     let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, rows: None };
     recode_and_verify(run, loaded, classes, &outcome, again, &mut spill).await?;
     spill.rows.ok_or_else(not_taken)

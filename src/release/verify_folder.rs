@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::method::shows_regions;
-use crate::model::{Needs, Quantity, Requirement};
+use crate::model::{Needs, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
@@ -103,7 +103,7 @@ pub async fn check_release(
     }
     // The rows alone do not name their individuals.
     if input.is_some() || public.individuals.is_none() {
-        check_counts(&public, &verified)?;
+        check_counts(&public, &verified, input.is_some())?;
         if public.unique != unique {
             return Err(refused("the unique share on all columns differs from the record"));
         }
@@ -115,7 +115,7 @@ pub async fn check_release(
 }
 
 /// Checks the record's sizes against the counts.
-fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
+fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) -> Result<()> {
     let counted_individuals = verified.sizes.individuals();
     if public.individuals.is_some_and(|individuals| individuals != counted_individuals)
         || !check_record::has_risks_of(public, &verified.sizes)?
@@ -124,6 +124,13 @@ fn check_counts(public: &PublicRecord, verified: &Verified) -> Result<()> {
         return Err(refused("individuals, risks or homogeneous classes differ from the record"));
     }
     for (model, reached) in public.models.iter().zip(verified.recorded()) {
+        let requirement = model.requirement()?;
+        if !with_input && !can_be_judged_alone(&requirement, public) {
+            if !check_record::is_reached(model, &requirement, None, verified.sizes.min().unwrap_or(0)) {
+                return Err(refused(format!("the record states a value of {} that cannot be", model.text())));
+            }
+            continue;
+        }
         if reached.and_then(Quantity::finite).map(record::recorded) != model.reached.map(record::recorded) {
             return Err(refused(format!("{} reaches another value than the recorded one", model.model)));
         }
@@ -150,7 +157,7 @@ async fn alone(
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
         let model = match public.individuals {
-            _ if requirement.model.needs() == Needs::Distribution => None,
+            _ if requirement.model.needs().compares() || !can_be_judged_alone(&requirement, public) => None,
             None => Some(requirement.model),
             Some(_) => requirement.model.bounded_by_rows(),
         };
@@ -165,6 +172,8 @@ async fn alone(
         assignment: None,
         requirements: &models,
         sensitive: sensitive.map(|column| column.name.clone()).collect(),
+        preferences: Vec::new(),
+        population: None,
         individual: None,
         suppression_limit: None,
     };
@@ -181,6 +190,17 @@ async fn alone(
     let unique = rows.unique_together().await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
     Ok((verified, unique, with_bytes))
+}
+
+/// Returns whether the released rows have everything that a requirement looks at: not a hierarchy, a column that is not
+/// released or a population.
+fn can_be_judged_alone(requirement: &Requirement, public: &PublicRecord) -> bool {
+    let needs = requirement.model.needs();
+    let is_released =
+        |column: &SensitiveColumn| public.columns().any(|released| released.name == column.name());
+    needs != Needs::Population
+        && requirement.is_complete()
+        && requirement.sensitive.as_ref().is_none_or(is_released)
 }
 
 /// Judges rows against the input's rows.
@@ -219,7 +239,11 @@ async fn against(
         return Err(refused("the record counts another unit than the policy"));
     }
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
-    let expected = expected(policy, policy, &shown, &memory)?;
+    let mut expected = expected(policy, policy, &shown, &memory)?;
+    if let Some(population) = &loaded.population {
+        population.check_members(&policy.requirements, &loaded.table).await?;
+        expected.population = Some(population.for_verification());
+    }
     let (session, table) = (&loaded.session, || Some(loaded.table.clone()));
     let mut verified = verify(session, output.clone(), table(), &expected, run.stop).await?;
     let rows = ReleasedRows::new(session, output, table(), &expected, &verified, run.stop).await?;
@@ -293,7 +317,7 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
         let model = &requirement.model;
         let agrees = record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
             && parameters_text(&**model) == recorded.parameters
-            && (model.needs() == Needs::Size) == recorded.sensitive.is_none()
+            && model.needs().reads_column() == recorded.sensitive.is_some()
             && recorded.compared_with.as_deref() == compared_with(&requirement);
         if !agrees {
             return Err(refused(format!("the record contradicts itself on {}", recorded.model)));

@@ -13,7 +13,8 @@ use datafusion::logical_expr::EmitTo;
 use hashbrown::HashMap;
 
 use super::interned::{Interned, NULL, passes};
-use crate::model::{Class, Counted, Distribution, ValueCount};
+use crate::engine::into_engine;
+use crate::model::{Class, Counted, Distribution, SensitiveColumn, ValueCount, ValueFacts};
 
 /// The columns that are counted besides the quasi-identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(super) struct CountedColumns {
     pub(super) individual: bool,
     /// Whether a sensitive column is counted.
     pub(super) sensitive: bool,
-    /// Whether a model compares the values of a class with those of its whole group.
+    /// Whether a model reads the values of its whole group.
     pub(super) compared: bool,
 }
 
@@ -99,19 +100,41 @@ impl ClassCounts {
     }
 
     /// Calls `see` for each counted class, in the order of groups: with its group, the numbers of
-    /// its individuals where they are counted, and the class as a model sees it.
-    pub(super) fn for_each_class(&self, emit: EmitTo, see: &mut dyn FnMut(usize, &[u32], &Class<'_>)) {
+    /// its individuals where they are counted, and the class as a model sees it. A model reads these facts of `column`.
+    pub(super) fn for_each_class(
+        &self,
+        emit: EmitTo,
+        column: &SensitiveColumn,
+        see: &mut dyn FnMut(usize, &[u32], &Class<'_>),
+    ) -> Result<()> {
         if self.looks.columns() == 0 {
             for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry)) {
                 see(entry.group, &[], &Class::of_size(*rows));
             }
-            return;
+            return Ok(());
         }
-        let entries = self.sorted(emit);
+        let mut entries = self.sorted(emit);
+        if !self.looks.compared {
+            for group in entries.chunk_by(|(a, _), (b, _)| a.group == b.group) {
+                self.for_each_class_of(group, Distribution::NONE, see);
+            }
+            return Ok(());
+        }
+        // A distribution numbers values in their order.
+        let ranks = self.values.ranks();
+        let rank = |value: u32| ranks.get(value as usize).copied().unwrap_or(NULL);
+        entries.iter_mut().for_each(|(entry, _)| entry.value = rank(entry.value));
+        entries.sort_unstable();
+        let reads_facts = column.reads() != ValueFacts::default();
+        let values = if reads_facts { self.values.ordered_values()? } else { None };
         for group in entries.chunk_by(|(a, _), (b, _)| a.group == b.group) {
-            let input = self.looks.compared.then(|| self.distribution(group));
-            self.for_each_class_of(group, input.as_ref().unwrap_or(Distribution::NONE), see);
+            let mut input = self.distribution(group);
+            if let Some(values) = &values {
+                input = column.add_facts(input, values).map_err(into_engine)?;
+            }
+            self.for_each_class_of(group, &input, see);
         }
+        Ok(())
     }
 
     /// Counts the values of a group: the rows with each, or the distinct individuals.
@@ -173,7 +196,11 @@ impl ClassCounts {
             };
             if let Some((entry, _)) = class.first() {
                 let individuals = if self.looks.individual { individuals.as_slice() } else { &[] };
-                see(entry.group, individuals, &Class { size, sensitive: &sensitive, input });
+                see(
+                    entry.group,
+                    individuals,
+                    &Class { size, sensitive: &sensitive, input, population: None },
+                );
             }
         }
     }
@@ -341,11 +368,12 @@ mod tests {
     /// Returns the group, the size and the value counts of each class.
     fn seen(counts: &ClassCounts, emit: EmitTo) -> Vec<(usize, u64, Vec<u64>)> {
         let mut all = Vec::new();
-        counts.for_each_class(emit, &mut |group, _, class| {
+        let mut see = |group: usize, _: &[u32], class: &Class<'_>| {
             let mut of_values: Vec<u64> = class.sensitive.iter().map(|value| value.count).collect();
             of_values.sort_unstable();
             all.push((group, class.size, of_values));
-        });
+        };
+        counts.for_each_class(emit, &"value".into(), &mut see).unwrap();
         all.sort();
         all
     }

@@ -2,7 +2,8 @@
 
 use std::hash::BuildHasher;
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use arrow::row::{Row, RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
@@ -111,6 +112,27 @@ impl Interned {
     /// Returns the number of distinct tuples.
     pub(super) fn len(&self) -> usize {
         self.tuples.ends.len()
+    }
+
+    /// Returns the place of each tuple in the order of the columns' values.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..).take(self.len()).collect();
+        order.sort_unstable_by_key(|number| self.tuple(*number));
+        let mut ranks = vec![0; order.len()];
+        (0..).zip(order).for_each(|(rank, number)| ranks[number as usize] = rank);
+        ranks
+    }
+
+    /// Returns the values of the only column in their order, after a NULL.
+    pub(super) fn ordered_values(&self) -> Result<Option<ArrayRef>> {
+        let (Some(converter), [of]) = (&self.converter, self.types.as_slice()) else { return Ok(None) };
+        let mut tuples: Vec<&[u8]> = (0..).take(self.len()).filter_map(|number| self.tuple(number)).collect();
+        tuples.sort_unstable();
+        let parser = converter.parser();
+        let rows = tuples.into_iter().map(|tuple| parser.parse(tuple));
+        let values = converter.convert_rows(rows)?.pop();
+        let null = new_null_array(of, 1);
+        values.map(|values| Ok(concat(&[&null, &values])?)).transpose()
     }
 
     /// Removes and returns all tuples.

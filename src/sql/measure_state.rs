@@ -44,7 +44,10 @@ impl Row {
 
     fn make(self, constants: &[(String, Setting)]) -> crate::error::Result<Number> {
         match self {
-            Row::Model(row) => reached_by(row, constants).map(Number::Reached),
+            Row::Model(row) => reached_by(row, constants).map(|model| match model.needs() {
+                Needs::Table => Number::Table(model),
+                _ => Number::Reached(model),
+            }),
             Row::Risk(row) => row.with(constants).map(Number::Risk),
         }
     }
@@ -99,8 +102,8 @@ impl Row {
         let model = reached_by(row, &[])?;
         let value = [ValueCount { value: Some(0), count: 1 }];
         let input = Distribution::of_rows(value.to_vec());
-        Ok(match model.value(&Class { size: 1, sensitive: &value, input: &input }) {
-            Quantity::Count(_) => DataType::Int64,
+        Ok(match model.value(&Class { size: 1, sensitive: &value, input: &input, population: None }) {
+            Quantity::Count(_) | Quantity::Margin(_) => DataType::Int64,
             Quantity::Ratio(..) | Quantity::Real(_) | Quantity::Broken => DataType::Float64,
         })
     }
@@ -108,7 +111,10 @@ impl Row {
 
 /// Creates the model with these constants and every other parameter 1: its `value` and its worst end do not depend on the
 /// bound.
-fn reached_by(row: &ModelRow, constants: &[(String, Setting)]) -> crate::error::Result<Box<dyn ClassModel>> {
+pub(super) fn reached_by(
+    row: &ModelRow,
+    constants: &[(String, Setting)],
+) -> crate::error::Result<Box<dyn ClassModel>> {
     let given = row.parameters.iter().map(|parameter| {
         let constant = constants.iter().find(|(name, _)| name == parameter.name).cloned();
         constant.unwrap_or_else(|| (parameter.name.to_owned(), Decimal::integer(1).into()))
@@ -119,6 +125,7 @@ fn reached_by(row: &ModelRow, constants: &[(String, Setting)]) -> crate::error::
 /// The number that is computed from classes.
 pub(super) enum Number {
     Reached(Box<dyn ClassModel>),
+    Table(Box<dyn ClassModel>),
     Risk(Box<dyn RiskMeasure>),
 }
 
@@ -140,7 +147,7 @@ impl Number {
     pub(super) fn begin(&self) -> Answer {
         match self {
             Number::Reached(_) => Answer::Reached(None),
-            Number::Risk(_) => Answer::Risk(Box::default()),
+            Number::Risk(_) | Number::Table(_) => Answer::Risk(Box::default()),
         }
     }
 
@@ -151,7 +158,7 @@ impl Number {
                 let value = model.value(class);
                 *known = model.reached(&mut known.iter().copied().chain([value]));
             }
-            (Number::Risk(_), Answer::Risk(known)) => match individuals {
+            (Number::Risk(_) | Number::Table(_), Answer::Risk(known)) => match individuals {
                 None => known.sizes.add(class.size),
                 Some(individuals) => {
                     let size = known.sizes.add_class(class.size);
@@ -190,6 +197,9 @@ impl Number {
                 Answer::Reached(Some(Quantity::Count(count))) => {
                     i64::try_from(count).map(Some).map_err(|e| DataFusionError::External(Box::new(e)))
                 }
+                Answer::Reached(Some(Quantity::Margin(margin))) => {
+                    i64::try_from(margin).map(Some).map_err(|e| DataFusionError::External(Box::new(e)))
+                }
                 _ => Ok(None),
             };
             return Ok(Arc::new(answers.into_iter().map(count).collect::<Result<Int64Array>>()?));
@@ -198,6 +208,10 @@ impl Number {
             (Number::Risk(risk), Answer::Risk(mut known)) => {
                 known.smallest.values().for_each(|size| known.sizes.add_individual(*size));
                 risk.value(&known.sizes)
+            }
+            (Number::Table(model), Answer::Risk(mut known)) => {
+                known.smallest.values().for_each(|size| known.sizes.add_individual(*size));
+                model.table_value(&known.sizes).map(Quantity::to_f64)
             }
             (_, Answer::Reached(known)) => {
                 known.filter(|value| *value != Quantity::Broken).map(Quantity::to_f64)

@@ -52,6 +52,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::engine::class_key::class_key_function;
 use crate::engine::functions::canonical_float_function;
 use crate::generalize::GENERALIZERS;
+#[cfg(test)]
+use hierarchies::Hierarchies;
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
 use k_anonymity_to_group_by::sort_class_sizes::{self, SortClassSizes};
 pub use load_hierarchies::{load_hierarchy, load_hierarchy_file};
@@ -83,8 +85,8 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
         registry.register_udf(Arc::new(function))?;
     }
     let loaded = generalize::hierarchies(&*registry).unwrap_or_default();
-    registry.register_udf(Arc::new(generalize::GeneralizeLoaded::new(loaded).into()))?;
-    let (aggregates, of_sizes) = aggregates()?;
+    registry.register_udf(Arc::new(generalize::GeneralizeLoaded::new(loaded.clone()).into()))?;
+    let (aggregates, of_sizes) = aggregates(&loaded)?;
     for function in aggregates {
         registry.register_udaf(Arc::new(function.into()))?;
     }
@@ -268,7 +270,7 @@ mod tests {
         let before = names(&session).len();
         register_all(&session).unwrap();
         let once = names(&session);
-        let (aggregates, of_sizes) = aggregates().unwrap();
+        let (aggregates, of_sizes) = aggregates(&Hierarchies::default()).unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
         // Two functions that only this crate's plans call.
         let scalar = GENERALIZERS.len() + 2;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
@@ -31,8 +31,9 @@ use datafusion::logical_expr::{
 };
 
 use super::class_counts::{ClassCounts, CountedColumns};
-use super::constants::literals;
+use super::constants::{Constant, literals};
 use super::documentation;
+use super::hierarchies::Hierarchies;
 use super::measure_state::{Answer, Number, Row};
 use super::one_group::{Groups, OneGroup};
 use super::size_aggregate::OfSizes;
@@ -40,13 +41,17 @@ use crate::doc::Doc;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
-use crate::model::{Counted, MODELS, Needs};
+use crate::model::{Counted, HIERARCHY, MODELS, Needs, SensitiveColumn, ValueFacts};
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
     row: Row,
     looks: CountedColumns,
     over: AggregateInput,
+    /// The hierarchies that a call may name.
+    hierarchies: Hierarchies,
+    /// What the measure reads of the values of the sensitive column.
+    facts: ValueFacts,
     name: String,
     returns: DataType,
     signature: Signature,
@@ -64,22 +69,27 @@ pub(super) enum AggregateInput {
 }
 
 /// Returns all aggregates: one over rows and one over individuals per table row, and those that the
-/// optimizer rule needs.
+/// optimizer rule needs. Calls may name these hierarchies.
 ///
 /// # Errors
 /// When a model cannot be made with every parameter 1.
-pub(super) fn aggregates() -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
+pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregate>, Vec<OfSizes>)> {
     let (mut all, mut of_sizes) = (Vec::new(), Vec::new());
     for row in MODELS.iter().map(Row::Model).chain(RISKS.iter().map(Row::Risk)) {
         let needs = row.needs().map_err(into_engine)?;
+        // A population is a table of its own: such models have table functions.
+        if needs == Needs::Population {
+            continue;
+        }
         let returns = row.returns().map_err(into_engine)?;
         for individual in [false, true] {
             let looks = CountedColumns {
                 individual,
-                sensitive: needs != Needs::Size,
-                compared: needs == Needs::Distribution,
+                sensitive: needs.reads_column(),
+                compared: needs.reads_input() || needs == Needs::Table,
             };
-            all.push(ClassAggregate::new(row, looks, AggregateInput::Quasi, &returns));
+            let of_quasi = ClassAggregate::new(row, looks, AggregateInput::Quasi, &returns);
+            all.push(ClassAggregate { hierarchies: hierarchies.clone(), facts: needs.facts(), ..of_quasi });
             // One class does not tell the distribution of them all.
             if looks.columns() > 0 && matches!(row, Row::Model(_)) && !looks.compared {
                 all.push(ClassAggregate::new(row, looks, AggregateInput::OneClass, &returns));
@@ -119,7 +129,17 @@ impl ClassAggregate {
         };
         let documentation = documented(&name, &mut doc, row, looks, over);
         let signature = Signature::user_defined(Volatility::Immutable);
-        Self { row, looks, over, name, returns: returns.clone(), signature, documentation }
+        Self {
+            row,
+            looks,
+            over,
+            hierarchies: Hierarchies::default(),
+            facts: ValueFacts::default(),
+            name,
+            returns: returns.clone(),
+            signature,
+            documentation,
+        }
     }
 
     /// Returns whether this is its name in SQL.
@@ -131,7 +151,7 @@ impl ClassAggregate {
         self.row
     }
 
-    /// Returns whether the measure of a class depends on all classes of its group.
+    /// Returns whether the measure depends on all classes of its group together.
     pub(super) fn compares(&self) -> bool {
         self.looks.compared
     }
@@ -192,6 +212,18 @@ impl ClassAggregate {
         DataFusionError::Plan(format!("{}: {why}", self.name))
     }
 
+    /// Returns the sensitive column with what the measure reads of it; the first constant names a hierarchy if it reads
+    /// levels.
+    fn column(&self, constant: Option<&ScalarValue>) -> Result<SensitiveColumn> {
+        let column = SensitiveColumn::from("sensitive").reading(self.facts);
+        if !self.facts.levels {
+            return Ok(column);
+        }
+        let place = Constant { function: &self.name, position: 1, name: HIERARCHY.name };
+        let loaded = self.hierarchies.get(&place.word(constant)?).map_err(|error| place.refused(&error))?;
+        Ok(column.with_hierarchy(Some(loaded.hierarchy.clone())))
+    }
+
     fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ClassGroups> {
         self.no_distinct(arguments.is_distinct)?;
         let constants = self.row.constants().len();
@@ -202,6 +234,7 @@ impl ClassAggregate {
         }
         Ok(ClassGroups {
             number: self.row.number(&self.name, literals(arguments))?,
+            column: self.column(literals(arguments).next().flatten())?,
             constants,
             over: self.over,
             looks: self.looks,
@@ -348,6 +381,9 @@ impl AggregateUDFImpl for ClassAggregate {
                     _ => None,
                 });
                 this.row.number(&this.name, literals)?;
+                if let (true, Some(Expr::Literal(value, _))) = (this.facts.levels, call.params.args.first()) {
+                    this.column(Some(value))?;
+                }
             }
             Ok(Expr::AggregateFunction(call))
         }))
@@ -387,6 +423,7 @@ impl AggregateUDFImpl for ClassAggregate {
 /// The classes of every group.
 struct ClassGroups {
     number: Number,
+    column: SensitiveColumn,
     constants: usize,
     over: AggregateInput,
     looks: CountedColumns,
@@ -420,11 +457,11 @@ impl ClassGroups {
 impl Groups for ClassGroups {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
         let mut answers: Vec<Answer> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
-        self.classes.for_each_class(emit, &mut |group, individuals, class| {
+        self.classes.for_each_class(emit, &self.column, &mut |group, individuals, class| {
             if let Some(answer) = answers.get_mut(group) {
                 self.number.add(answer, self.looks.individual.then_some(individuals), class);
             }
-        });
+        })?;
         self.number.answers(answers, &self.returns)
     }
 }

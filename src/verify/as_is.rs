@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::counting::{column_name, number_of, numbered, numbered_input};
-use super::each_class::{InClasses, SeenClass, each_class};
+use super::each_class::{CountedColumn, InClasses, SeenClass, each_class};
 use super::expected::Expected;
 use super::holders::{HolderCounter, Holders, QUESTIONS, Question, VALUE, exploded, integers, question_of};
 use super::judge::Verified;
@@ -38,8 +38,8 @@ use crate::engine::spilled_rows::spilled;
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer};
+use crate::model::Quantity;
 use crate::model::least_holders;
-use crate::model::{Needs, Quantity};
 use crate::progress::CancelToken;
 
 /// One in `FEW_IN` of the individuals may hold a value that fewer than q hold.
@@ -249,18 +249,21 @@ impl<'a> ReleasedRows<'a> {
         let mut reached: Vec<Option<Quantity>> = vec![None; requirements.len()];
         let looks_at = self.expected.looks_at()?;
         let comparing: Vec<usize> = (0..requirements.len())
-            .filter(|at| requirements[*at].model.needs() == Needs::Distribution)
+            .filter(|at| requirements[*at].model.needs().compares() && requirements[*at].is_complete())
             .collect();
         if comparing.is_empty() {
             return Ok(reached);
         }
-        let of_values = |index: usize| {
-            (column(column_name(index)), self.expected.is_compared(&self.expected.columns[index].0))
-        };
+        let counted = self.expected.counted()?;
+        let sensitive = counted.iter().map(|(of, reads_whole)| {
+            let index = self.expected.columns.iter().position(|(name, _)| name == of.name());
+            let values = column(column_name(index.unwrap_or(usize::MAX)));
+            CountedColumn::of(of, values, *reads_whole)
+        });
         let in_classes = InClasses {
             table: self.counter.table(),
             labels: vec![column(CLASS)],
-            sensitive: self.expected.sensitive().into_iter().map(of_values).collect(),
+            sensitive: sensitive.collect(),
             individual: if self.counter.counts_individuals() { individual_columns() } else { Vec::new() },
         };
         let mut see = |class: &SeenClass<'_>| {

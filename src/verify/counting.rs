@@ -7,19 +7,22 @@ use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::sum;
-use datafusion::logical_expr::{Expr, lit};
+use datafusion::logical_expr::{Expr, cast, lit};
 use datafusion::prelude::DataFrame;
+use datafusion::scalar::ScalarValue;
 
 use super::Expected;
 use super::assigner::Assigner;
 use super::assignment::SUPPRESSED;
+use super::each_class::seen;
 use super::labels::Labels;
 use super::per_class::{by_class, individual, individual_columns, no_individual};
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, of_values, random_keys, row_hash};
 use crate::engine::{Context, column};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Value};
+use crate::model::SensitiveColumn;
 
 /// The columns of the counting plan after the quasi-identifiers.
 const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
@@ -30,21 +33,23 @@ pub(crate) fn counting_plan(
     output: DataFrame,
     input: Option<DataFrame>,
     expected: &Expected<'_>,
+    counted: &[(SensitiveColumn, bool)],
     assigner: Option<&Arc<Assigner>>,
     labels: &[Option<Arc<Labels>>],
 ) -> Result<DataFrame> {
     let doing = "planning the verification";
     let keys = random_keys(doing)?;
     let (positions, individual_keys) = (random_keys(doing)?, random_keys(doing)?);
-    let mut rows = side(output, expected, None, None, labels, keys)?;
+    let types = types_of_preferences(input.as_ref(), expected, counted)?;
+    let counted: Vec<_> = counted.iter().map(|(column, _)| column.clone()).zip(types).collect();
+    let side =
+        |table, from_input, assigner| side(table, expected, &counted, from_input, assigner, labels, keys);
+    let mut rows = side(output, None, None)?;
     if let Some(input) = input {
-        rows = rows
-            .union(side(input, expected, Some(individual_keys), assigner, labels, keys)?)
-            .context(doing)?;
+        rows = rows.union(side(input, Some(individual_keys), assigner)?).context(doing)?;
     }
     let labels: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
-    let mut values: Vec<Expr> =
-        expected.sensitive().into_iter().map(|index| column(column_name(index))).collect();
+    let mut values: Vec<Expr> = (0..counted.len()).map(|at| column(counted_name(at))).collect();
     if expected.individual.is_some() {
         values.extend(individual_columns());
     }
@@ -180,6 +185,7 @@ pub(crate) fn number_of(
 fn side(
     table: DataFrame,
     expected: &Expected<'_>,
+    counted: &[(SensitiveColumn, Option<DataType>)],
     from_input: Option<[[u64; 2]; 2]>,
     assigner: Option<&Arc<Assigner>>,
     labels: &[Option<Arc<Labels>>],
@@ -191,9 +197,17 @@ fn side(
         (Some(name), Some(keys)) => individual(column(name), keys)?,
         (Some(_), None) => no_individual(),
     };
+    let seen = counted.iter().enumerate().map(|(at, (of, unreleased))| {
+        let value = match (unreleased, from_input) {
+            (Some(of_type), None) => cast(lit(ScalarValue::Null), of_type.clone()),
+            _ => seen(of, column(of.name())),
+        };
+        value.alias(counted_name(at))
+    });
+    let others = seen.chain(individual).collect();
     let rows = match from_input {
-        Some(_) => numbered_input(table, expected, assigner, labels, individual)?,
-        None => numbered(table, expected, labels, individual)?,
+        Some(_) => numbered_input(table, expected, assigner, labels, others)?,
+        None => numbered(table, expected, labels, others)?,
     };
     // The labels of a class are equal, so only the other columns are hashed.
     let others = (0..expected.columns.len()).filter(|index| expected.columns[*index].1.is_none());
@@ -204,13 +218,31 @@ fn side(
         Some(_) => [lit(1u64), nothing(), hash(keys[0]), hash(keys[1]), nothing(), nothing()],
         None => [nothing(), lit(1u64), nothing(), nothing(), hash(keys[0]), hash(keys[1])],
     };
-    let grouped = expected.quasi().chain(expected.sensitive());
-    let mut columns: Vec<Expr> = grouped.map(|index| column(column_name(index))).collect();
+    let mut columns: Vec<Expr> = expected.quasi().map(|index| column(column_name(index))).collect();
+    columns.extend((0..counted.len()).map(|at| column(counted_name(at))));
     if expected.individual.is_some() {
         columns.extend(individual_columns());
     }
     columns.extend(counts.into_iter().zip(COUNTS).map(|(value, name)| value.alias(name)));
     rows.select(columns).context(doing)
+}
+
+/// Returns the types of those counted columns that the output does not have.
+fn types_of_preferences(
+    input: Option<&DataFrame>,
+    expected: &Expected<'_>,
+    counted: &[(SensitiveColumn, bool)],
+) -> Result<Vec<Option<DataType>>> {
+    let type_of = |(column, _): &(SensitiveColumn, bool)| {
+        if !expected.is_preference(column.name()) {
+            return Ok(None);
+        }
+        let schema = input.map(|input| input.schema().as_arrow());
+        let field = schema.and_then(|schema| schema.field_with_name(column.name()).ok());
+        let missing = || Error::internal("counting: a preference is read without the input");
+        field.map(|field| Some(field.data_type().clone())).ok_or_else(missing)
+    };
+    counted.iter().map(type_of).collect()
 }
 
 /// Numbers the labels of a quasi-identifier, so that integers are grouped instead of texts. The
@@ -244,6 +276,11 @@ impl OfValues for Number {
         let labels = (0..values.len()).map(recode).collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(UInt32Array::from(self.labels.number(labels)?)))
     }
+}
+
+/// Returns the counting plan's name for what is counted of a sensitive column.
+pub(crate) fn counted_name(at: usize) -> String {
+    format!("kanon_counted_{at}")
 }
 
 /// Returns the counting plan's name for the released column at `index`.

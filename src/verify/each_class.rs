@@ -1,7 +1,11 @@
 //! The classes of a table, one after the other, with the counts that models look at.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::DataFrame;
@@ -10,10 +14,12 @@ use futures::StreamExt;
 use super::distributions::distributions;
 use super::per_class::{ClassSummary, PerClass, Position, by_class};
 use crate::class::Budget;
-use crate::engine::functions::{counted, random_keys};
+use crate::engine::distinct::{self, Distinct};
+use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::model::{Class, Distribution, ValueCount};
+use crate::generalize::Value;
+use crate::model::{Class, Distribution, SensitiveColumn, ValueCount};
 use crate::progress::CancelToken;
 
 /// A table in classes.
@@ -21,10 +27,64 @@ pub(crate) struct InClasses<'a> {
     pub(crate) table: &'a DataFrame,
     /// The columns whose values form the classes.
     pub(crate) labels: Vec<Expr>,
-    /// The sensitive columns, and whether a model compares a class with the whole column.
-    pub(crate) sensitive: Vec<(Expr, bool)>,
+    /// The sensitive columns.
+    pub(crate) sensitive: Vec<CountedColumn>,
     /// The two hash columns of the [individual](super::per_class::individual); none where rows are counted.
     pub(crate) individual: Vec<Expr>,
+}
+
+/// A sensitive column whose values are counted.
+#[derive(Debug, Clone)]
+pub(crate) struct CountedColumn {
+    /// What is counted.
+    pub(crate) seen: Expr,
+    /// The column, if a model reads its values in the whole table.
+    pub(crate) read_whole: Option<SensitiveColumn>,
+}
+
+impl CountedColumn {
+    /// Counts what a requirement sees of a column's `values`; says whether a model reads the values of the whole table.
+    pub(crate) fn of(column: &SensitiveColumn, values: Expr, reads_whole: bool) -> Self {
+        Self { seen: seen(column, values), read_whole: reads_whole.then(|| column.clone()) }
+    }
+}
+
+/// Returns the expression of what a requirement sees of a column's `values`.
+pub(crate) fn seen(of: &SensitiveColumn, values: Expr) -> Expr {
+    if of.is_as_it_is() {
+        return values;
+    }
+    let mut hasher = DefaultHasher::new();
+    of.to_string().hash(&mut hasher);
+    let see = See { name: format!("kanon_seen_{:016x}", hasher.finish()), of: of.clone() };
+    of_values(Arc::new(see), of.name(), values)
+}
+
+/// What a requirement sees of each value of a column, one value at a time.
+struct See {
+    /// What two requirements see of one column needs two names in a plan: the engine merges calls that print alike.
+    name: String,
+    of: SensitiveColumn,
+}
+
+impl OfValues for See {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn of_type(&self, values: &DataType) -> Result<DataType> {
+        self.of.output_type(values)
+    }
+
+    fn distinct(&self, values: &ArrayRef) -> std::result::Result<Distinct, ArrowError> {
+        distinct::of_batch_plainly(values)
+    }
+
+    fn of(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let seen = (0..values.len()).map(|row| self.of.see_value(&Value::read(values, row)?));
+        let seen: Vec<Value> = seen.collect::<Result<_>>()?;
+        Value::build(&seen, &self.of.output_type(values.data_type())?)
+    }
 }
 
 /// A class as [`each_class`] shows it.
@@ -59,6 +119,7 @@ impl<'a> SeenClass<'a> {
             size: self.size,
             sensitive: self.values.get(column).map_or(&[], Vec::as_slice),
             input: self.inputs.get(column).unwrap_or(Distribution::NONE),
+            population: None,
         })
     }
 }
@@ -99,12 +160,11 @@ pub(crate) async fn each_class(
 ) -> Result<Option<u64>> {
     let InClasses { table, labels, sensitive, individual } = of;
     let mut fold = PerClass::new(sensitive.len(), !individual.is_empty(), budget);
-    let compared: Vec<_> =
-        sensitive.iter().map(|(column, is_compared)| is_compared.then(|| column.clone())).collect();
-    let inputs = distributions(table, &compared, &individual, &mut fold, stop).await?;
+    let inputs = distributions(table, &sensitive, &individual, &mut fold, stop).await?;
     let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
     let (of_labels, of_values) = (labels.len(), sensitive.len() + individual.len());
-    let columns = labels.into_iter().chain(sensitive.into_iter().map(|(column, _)| column)).chain(individual);
+    let columns =
+        labels.into_iter().chain(sensitive.into_iter().map(|counted| counted.seen)).chain(individual);
     let groups = grouped(table.clone(), columns, doing)?;
     let (labels, values) = (keys(0..of_labels), keys(of_labels..of_labels + of_values));
     let sorted = by_class(groups, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;

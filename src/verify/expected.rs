@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use datafusion::prelude::DataFrame;
+
 use super::assigner::Assigner;
 use super::assignment::Assignment;
 use super::labels::Labels;
@@ -9,7 +11,7 @@ use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
-use crate::model::{Requirement, is_compared};
+use crate::model::{Requirement, SensitiveColumn, looked_at};
 
 /// The properties that a verification expects of a release.
 pub struct Expected<'a> {
@@ -23,6 +25,10 @@ pub struct Expected<'a> {
     pub requirements: &'a [Requirement],
     /// The sensitive columns, which are released as they are.
     pub sensitive: Vec<String>,
+    /// The columns of the input that models read although they are not released.
+    pub preferences: Vec<String>,
+    /// The population, with its individual column if there is one, where a model looks at it.
+    pub population: Option<(DataFrame, Option<String>)>,
     /// The individual column of the input, where individuals are counted.
     pub individual: Option<String>,
     /// The share of the input that may be suppressed; `None` when only the output is judged.
@@ -49,28 +55,47 @@ impl Expected<'_> {
         self.assignment.as_ref().map(|assignment| Assigner::new(assignment, budget)).transpose()
     }
 
-    /// Returns for each requirement the index of its column among the sensitive ones; `None` if it looks at none.
+    /// Returns what is counted of the sensitive columns: each released one as it is, then what else the requirements see
+    /// of one. Each says whether a model reads the values of the whole table. A requirement that lacks its hierarchy
+    /// sees nothing.
     ///
     /// # Errors
-    /// An unmet error for a column that is not one of them.
-    pub(super) fn looks_at(&self) -> Result<Vec<Option<usize>>> {
-        let sensitive = self.sensitive();
-        let of_requirement = |requirement: &Requirement| {
-            let Some(name) = &requirement.sensitive else { return Ok(None) };
-            let at = sensitive.iter().position(|index| self.columns[*index].0 == *name);
-            let why = || {
-                Error::unmet(format!(
-                    "verification refused: `{name}` is not a sensitive column of the release"
-                ))
-            };
-            at.map(Some).ok_or_else(why)
-        };
-        self.requirements.iter().map(of_requirement).collect()
+    /// An unmet error for a requirement of a column that is no sensitive column of the release.
+    pub(crate) fn counted(&self) -> Result<Vec<(SensitiveColumn, bool)>> {
+        let as_they_are = self.sensitive().into_iter().map(|index| self.columns[index].0.as_str());
+        let mut counted: Vec<_> = as_they_are.map(|name| (SensitiveColumn::from(name), false)).collect();
+        let released = counted.len();
+        let complete = self.requirements.iter().filter(|requirement| requirement.is_complete());
+        for (column, reads_whole) in looked_at(complete) {
+            let is_released = counted[..released].iter().any(|(known, _)| known.name() == column.name());
+            if !is_released && !self.is_preference(column.name()) {
+                return Err(Error::unmet(format!(
+                    "verification refused: `{}` is not a sensitive column of the release",
+                    column.name()
+                )));
+            }
+            match counted.iter_mut().find(|(known, _)| *known == column) {
+                Some(known) => *known = (column, reads_whole),
+                None => counted.push((column, reads_whole)),
+            }
+        }
+        Ok(counted)
     }
 
-    /// Returns whether a model compares classes with the whole of a column.
-    pub(super) fn is_compared(&self, name: &str) -> bool {
-        is_compared(self.requirements, name)
+    /// Returns whether a column is read from the input and not released.
+    pub(crate) fn is_preference(&self, name: &str) -> bool {
+        self.preferences.iter().any(|preference| preference == name)
+    }
+
+    /// Returns for each requirement the index of its column among the [counted](Self::counted) ones; `None` if it looks at
+    /// none.
+    ///
+    /// # Errors
+    /// As [`counted`](Self::counted).
+    pub(super) fn looks_at(&self) -> Result<Vec<Option<usize>>> {
+        let counted = self.counted()?;
+        let at = |column: &SensitiveColumn| counted.iter().position(|(known, _)| known == column);
+        Ok(self.requirements.iter().map(|r| r.sensitive.as_ref().and_then(at)).collect())
     }
 
     /// Returns the indices of the columns released as they are.

@@ -9,9 +9,10 @@ use super::Expected;
 use super::each_class::SeenClass;
 use super::homogeneous::{Counting, Homogeneous};
 use super::per_class::ClassSummary;
+use super::population::LabelledPopulation;
 use crate::class::{Budget, ClassSizes, Held};
 use crate::error::{Error, Result};
-use crate::model::{Distribution, Quantity, Requirement};
+use crate::model::{Class, Distribution, Needs, Quantity, Requirement};
 use crate::plural::plural;
 
 /// The counts of a release that passed.
@@ -108,6 +109,8 @@ pub(crate) struct Counts {
     pub(crate) no_label: bool,
     /// Whether an assignment suppresses the rows.
     pub(crate) is_suppressed: bool,
+    /// The numbers of the labels, of a class.
+    pub(crate) labels: Vec<u32>,
 }
 
 impl Counts {
@@ -121,6 +124,7 @@ impl Counts {
             out_hash: [count(4), count(5)],
             no_label: false,
             is_suppressed: false,
+            labels: Vec::new(),
         }
     }
 
@@ -144,6 +148,9 @@ pub(crate) struct Judge<'a> {
     looks_at: Vec<Option<usize>>,
     /// The distribution of each sensitive column over the input, for the models that need it.
     inputs: Vec<Distribution>,
+    population: Option<LabelledPopulation>,
+    /// The released classes whose labels somebody of the population has.
+    released_tuples: u64,
     with_input: bool,
     /// Whether an assignment says which rows are suppressed; else those of failing classes are.
     is_assigned: bool,
@@ -172,6 +179,7 @@ impl<'a> Judge<'a> {
     pub(crate) fn new(
         expected: &'a Expected<'a>,
         inputs: Vec<Distribution>,
+        population: Option<LabelledPopulation>,
         with_input: bool,
         budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
@@ -181,6 +189,8 @@ impl<'a> Judge<'a> {
             requirements,
             looks_at: expected.looks_at()?,
             inputs,
+            population,
+            released_tuples: 0,
             with_input,
             is_assigned: with_input && expected.assignment.is_some(),
             wrong: Violations::default(),
@@ -205,8 +215,11 @@ impl<'a> Judge<'a> {
         let truth = if self.with_input { in_rows } else { out_rows };
         let seen = SeenClass::new(truth, ended, &self.inputs);
         let size = seen.size;
+        let population = self.population.as_ref().map(|population| population.of(&class.labels));
         let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
-            .map(|(requirement, looks_at)| requirement.model.value(&seen.of_column(*looks_at)))
+            .map(|(requirement, looks_at)| {
+                requirement.model.value(&Class { population, ..seen.of_column(*looks_at) })
+            })
             .collect();
         let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
         if class.no_label {
@@ -223,6 +236,7 @@ impl<'a> Judge<'a> {
             _ if self.with_input && class.in_hash != class.out_hash => self.wrong.rows_altered += 1,
             _ => {
                 self.kept_rows += out_rows;
+                self.released_tuples += u64::from(population.is_some_and(|individuals| individuals > 0));
                 self.unowned_rows += ended.unowned_rows;
                 if ended.individuals.is_some() {
                     self.sizes.add_class(size);
@@ -260,7 +274,7 @@ impl<'a> Judge<'a> {
         individuals: Option<(u64, u64)>,
     ) -> Result<Verified> {
         self.reduce();
-        self.wrong.into_result()?;
+        std::mem::take(&mut self.wrong).into_result()?;
         if self.kept_rows == 0 {
             return Err(Error::unmet("verification refused: the release has no rows"));
         }
@@ -283,6 +297,7 @@ impl<'a> Judge<'a> {
         }
         let smallest = self.individuals.iter().filter_map(|person| person.smallest);
         smallest.for_each(|size| self.sizes.add_individual(size));
+        self.judge_table()?;
         Ok(Verified {
             rows: self.kept_rows,
             sizes: self.sizes,
@@ -297,6 +312,29 @@ impl<'a> Judge<'a> {
             reached: self.values.into_iter().map(|all| all.first().copied()).collect(),
             reached_among_released: Vec::new(),
         })
+    }
+
+    /// Judges the released classes together.
+    fn judge_table(&mut self) -> Result<()> {
+        for (requirement, values) in self.requirements.iter().zip(&mut self.values) {
+            let model = &requirement.model;
+            let refused = |why: &str| {
+                Err(Error::unmet(format!("verification refused: {} {}", requirement.text(), why)))
+            };
+            if model.needs() == Needs::Table {
+                *values = model.table_value(&self.sizes).into_iter().collect();
+                if !values.iter().all(|value| model.holds(*value)) {
+                    return refused("does not hold for the released classes together");
+                }
+            }
+            let tuples = self.population.as_ref().map_or(0, LabelledPopulation::tuples);
+            if model.releases_every_tuple() && self.released_tuples != tuples {
+                return refused(
+                    "does not hold: individuals of the population have labels that no released row has",
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Keeps only the worst value of each model.
@@ -323,10 +361,12 @@ mod tests {
             assignment: None,
             requirements: &[],
             sensitive: Vec::new(),
+            preferences: Vec::new(),
+            population: None,
             individual: Some("who".into()),
             suppression_limit: None,
         };
-        let mut judge = Judge::new(&expected, Vec::new(), true, &budget).unwrap();
+        let mut judge = Judge::new(&expected, Vec::new(), None, true, &budget).unwrap();
         // A class of 1000 people with a row each.
         let mut class = PerClass::new(0, true, &budget).take();
         class.individuals = Some((0..1_000).collect());

@@ -34,12 +34,13 @@ mod members;
 mod memory_tests;
 pub(crate) mod merged_values;
 pub(crate) mod per_class;
+mod population;
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Schema, UInt32Type};
-use datafusion::logical_expr::{Expr, cast};
+use datafusion::logical_expr::cast;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
@@ -47,16 +48,18 @@ use crate::class::Budget;
 use crate::engine::functions::random_keys;
 use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
-use crate::model::Distribution;
+use crate::model::{Distribution, SensitiveColumn};
 use crate::progress::CancelToken;
 use crate::verify::assignment::SUPPRESSED;
-use crate::verify::counting::{column_name, counting_plan};
+use crate::verify::counting::{counted_name, counting_plan};
 use crate::verify::distributions::distributions;
+use crate::verify::each_class::CountedColumn;
 pub use crate::verify::expected::Expected;
 use crate::verify::judge::{Counts, Judge};
 pub use crate::verify::judge::{IndividualCounts, Verified};
 use crate::verify::labels::Labels;
 use crate::verify::per_class::{PerClass, Position, individual};
+use crate::verify::population::LabelledPopulation;
 
 /// Judges the rows of `output`: against the rows of `input` if it is given, otherwise by
 /// themselves.
@@ -76,14 +79,19 @@ pub async fn verify(
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
     let labels = expected.labels(&budget);
     let assigner = expected.assigner(&budget)?.filter(|_| with_input);
-    let plan = counting_plan(output, input.clone(), expected, assigner.as_ref(), &labels)?;
-    let mut fold = PerClass::new(expected.sensitive().len(), expected.individual.is_some(), &budget);
+    let counted = expected.counted()?;
+    let plan = counting_plan(output, input.clone(), expected, &counted, assigner.as_ref(), &labels)?;
+    let mut fold = PerClass::new(counted.len(), expected.individual.is_some(), &budget);
     let inputs = match &input {
-        Some(input) => distributions_of(input, &plan, expected, &mut fold, stop).await?,
+        Some(input) => distributions_of(input, &plan, expected, &counted, &mut fold, stop).await?,
         None => Vec::new(),
     };
+    let population = match &expected.population {
+        Some(table) => Some(LabelledPopulation::count(table, expected, &labels, &budget, stop).await?),
+        None => None,
+    };
     let mut stream = plan.execute_stream().await.context(doing)?;
-    let mut judge = Judge::new(expected, inputs, with_input, &budget)?;
+    let mut judge = Judge::new(expected, inputs, population, with_input, &budget)?;
     let mut class = Counts::default();
     while let Some(batch) = stream.next().await {
         stop.check()?;
@@ -105,6 +113,9 @@ pub async fn verify(
                 judge.judge(&std::mem::take(&mut class), &fold.take())?;
             }
             let group = Counts::read(counts, row);
+            if begins {
+                class.labels = labels_at(numbers, row);
+            }
             class.no_label |= group.out_rows > 0 && wrong;
             class.is_suppressed |= suppressed;
             fold.add(row, &values, if with_input { group.in_rows } else { group.out_rows })?;
@@ -121,27 +132,33 @@ pub async fn verify(
     judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
 }
 
-/// Returns the distributions of the sensitive columns over the input, for the models that compare classes with them. The
-/// values have the types that they have in the counting plan.
+/// Returns the numbers of the labels in a row.
+fn labels_at(numbers: &[ArrayRef], row: usize) -> Vec<u32> {
+    numbers.iter().map(|numbers| numbers.as_primitive::<UInt32Type>().value(row)).collect()
+}
+
+/// Returns the distributions of the sensitive columns over the input, for the models that read them. The values have the
+/// types that they have in the counting plan.
 async fn distributions_of(
     input: &DataFrame,
     plan: &DataFrame,
     expected: &Expected<'_>,
+    counted: &[(SensitiveColumn, bool)],
     fold: &mut PerClass,
     stop: &CancelToken,
 ) -> Result<Vec<Distribution>> {
-    let value = |index: usize| {
-        let (name, planned) = (&expected.columns[index].0, column_name(index));
-        let field =
-            plan.schema().field_with_unqualified_name(&planned).context("planning the verification")?;
-        Ok(expected.is_compared(name).then(|| cast(column(name), field.data_type().clone())))
+    let doing = "planning the verification";
+    let of_column = |(at, (of, reads_whole)): (usize, &(SensitiveColumn, bool))| {
+        let field = plan.schema().field_with_unqualified_name(&counted_name(at)).context(doing)?;
+        let CountedColumn { seen, read_whole } = CountedColumn::of(of, column(of.name()), *reads_whole);
+        Ok(CountedColumn { seen: cast(seen, field.data_type().clone()), read_whole })
     };
-    let values: Vec<Option<Expr>> = expected.sensitive().into_iter().map(value).collect::<Result<_>>()?;
+    let columns: Vec<CountedColumn> = counted.iter().enumerate().map(of_column).collect::<Result<_>>()?;
     let individual = match &expected.individual {
-        Some(name) => individual(column(name), random_keys("planning the verification")?)?,
+        Some(name) => individual(column(name), random_keys(doing)?)?,
         None => Vec::new(),
     };
-    distributions(input, &values, &individual, fold, stop).await
+    distributions(input, &columns, &individual, fold, stop).await
 }
 
 /// Checks that a release and its verification read each input column as the same type.
@@ -228,6 +245,8 @@ mod tests {
             assignment: None,
             requirements: &requirements,
             sensitive: Vec::new(),
+            preferences: Vec::new(),
+            population: None,
             individual: None,
             suppression_limit: Some(Decimal::parse(limit).unwrap()),
         };
@@ -302,6 +321,8 @@ mod tests {
             assignment: None,
             requirements: &requirements,
             sensitive: vec!["note".into()],
+            preferences: Vec::new(),
+            population: None,
             individual: individual.then(|| "id".into()),
             suppression_limit: Some(Decimal::integer(1)),
         };
@@ -349,11 +370,13 @@ mod tests {
             assignment: None,
             requirements: &requirements,
             sensitive: Vec::new(),
+            preferences: Vec::new(),
+            population: None,
             individual: None,
             suppression_limit: None,
         };
         let budget: Arc<dyn Budget> = Arc::new(crate::class::Unlimited);
-        let plan = counting_plan(rows(), Some(rows()), &expected, None, &expected.labels(&budget))
+        let plan = counting_plan(rows(), Some(rows()), &expected, &[], None, &expected.labels(&budget))
             .unwrap()
             .create_physical_plan()
             .await

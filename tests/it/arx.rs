@@ -159,7 +159,7 @@ impl Asked {
         let model = self.model.map(|(model, number)| {
             let parameters = [(parameter(model).to_owned(), Decimal::parse(number).unwrap().into())];
             let model = make(model, &parameters).unwrap();
-            Requirement { model, sensitive: Some(SENSITIVE.to_owned()) }
+            Requirement { model, sensitive: Some(SENSITIVE.into()) }
         });
         k.into_iter().chain(model).collect()
     }
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
 
     fn judge(&mut self, classes: &Classes) {
         for (requirements, lattice) in self.demands.iter().zip(&mut self.lattices) {
-            let node = EvaluatedNode::new(self.table, &self.levels, classes, requirements);
+            let node = EvaluatedNode::new(self.table, &self.levels, classes, requirements).unwrap();
             let before = lattice.insert(self.levels.clone(), Row::new(&node));
             assert!(before.is_none(), "{:?} was visited twice", self.levels);
         }

@@ -640,7 +640,10 @@ fn debug_shows_no_cell() {
         shown(&outcome, "Outcome");
         let levels = classes.heights();
         let rolled = classes.roll_up(classes.base(), &vec![0; levels.len()], &levels).unwrap();
-        shown(&EvaluatedNode::new(&classes, &levels, &rolled, &loaded.policy.requirements), "EvaluatedNode");
+        shown(
+            &EvaluatedNode::new(&classes, &levels, &rolled, &loaded.policy.requirements).unwrap(),
+            "EvaluatedNode",
+        );
         shown(&Unlimited, "Unlimited");
         let source = PolicySource { spec: &said, text: POLICY, files: &folder };
         let released = release(&run, &input, &source, &place.path("out"), false).await.unwrap();

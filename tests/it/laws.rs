@@ -169,6 +169,11 @@ proptest! {
         let all = both(merged.clone(), &others);
         let input = all.iter().map(|(value, count)| ValueCount { value: *value, count: *count });
         let input = Distribution::of_rows(input.collect());
+        // Values lie in a hierarchy of three levels and ask for as many as their number.
+        let numbers = || input.values().iter().map(|count| count.value.map_or(0, |number| number + 1));
+        let levels = [3u32, 9, 100].map(|width| numbers().map(|number| number / width).collect()).to_vec();
+        let integers = numbers().map(u64::from).collect();
+        let input = input.clone().with_levels(levels).with_integers(integers);
         for row in MODELS {
             // A whole number, or a share where only that is a parameter.
             let with = |number: Decimal| {
@@ -180,8 +185,8 @@ proptest! {
             let name = row.doc.name;
             let holds = |histogram: &BTreeMap<Option<u32>, u64>| {
                 let counts = histogram.iter().map(|(value, count)| ValueCount { value: *value, count: *count });
-                let sensitive: Vec<ValueCount> = counts.filter(|_| model.needs() != Needs::Size).collect();
-                model.holds(model.value(&Class { size: histogram.values().sum(), sensitive: &sensitive, input: &input }))
+                let sensitive: Vec<ValueCount> = counts.filter(|_| model.needs().reads_column()).collect();
+                model.holds(model.value(&Class { size: histogram.values().sum(), sensitive: &sensitive, input: &input, population: None }))
             };
             let (a_holds, b_holds) = (holds(&a), holds(&b));
             match model.merge(Counted::Rows) {

@@ -918,7 +918,7 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
         released_recoding::choose(
             policy,
             loaded.schema(),
-            &EvaluatedNode::new(&table, &levels, &rolled, models),
+            &EvaluatedNode::new(&table, &levels, &rolled, models).unwrap(),
         )
         .unwrap()
     };
@@ -1023,6 +1023,8 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
             assignment: None,
             requirements: &policy.requirements,
             sensitive: policy.sensitive().map(str::to_owned).collect(),
+            preferences: Vec::new(),
+            population: None,
             individual: policy.individual().map(str::to_owned),
             suppression_limit: Some(policy.suppression_limit),
         };

@@ -172,7 +172,7 @@ fn class_table(rows: &Rows, counts_sensitive: bool) -> ClassTable {
         hierarchy: column(*kind, &[]).hierarchy,
         weight: *weight,
     });
-    let sensitive = counts_sensitive.then(|| "value".to_owned());
+    let sensitive = counts_sensitive.then(|| "value".into());
     let budget: Arc<dyn Budget> = Arc::new(Unlimited);
     let mut builder =
         ClassTableBuilder::new(quasi.collect(), sensitive.into_iter().collect(), &budget).unwrap();

@@ -73,7 +73,7 @@ impl Rule {
             }
             other => Box::new(TestModel(other)),
         };
-        let sensitive = (model.needs() != Needs::Size).then(|| "value".to_owned());
+        let sensitive = (model.needs() != Needs::Size).then(|| "value".into());
         Requirement { model, sensitive }
     }
 

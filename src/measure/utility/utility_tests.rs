@@ -200,7 +200,7 @@ proptest! {
                 Recoding::Levels(levels) => {
                     // The same, said as classes.
                     let rolled = table.roll_up(table.base(), &vec![0; levels.len()], levels).unwrap();
-                    let of_levels = Utility::of_node(&EvaluatedNode::new(&table, levels, &rolled, &requirements)).unwrap();
+                    let of_levels = Utility::of_node(&EvaluatedNode::new(&table, levels, &rolled, &requirements).unwrap()).unwrap();
                     let released = best::as_regions(&Problem { ends: Ends::Cuts, ..problem }, levels, &[]).unwrap();
                     let merged = table.merge(&released).unwrap();
                     let evaluated = EvaluatedRegions::new(&table, &released, &merged, &requirements);
@@ -230,7 +230,8 @@ fn the_values_themselves_lose_nothing() {
     let requirements = requirements(1, 1);
     let levels = vec![0; table.columns().len()];
     let rolled = table.roll_up(table.base(), &levels, &levels).unwrap();
-    let utility = Utility::of_node(&EvaluatedNode::new(&table, &levels, &rolled, &requirements)).unwrap();
+    let utility =
+        Utility::of_node(&EvaluatedNode::new(&table, &levels, &rolled, &requirements).unwrap()).unwrap();
     for column in &utility.columns {
         assert_eq!((column.information_kept, column.total_variation), (1.0, 0.0), "{column:?}");
         assert!(column.mean_change.is_none_or(|change| change == 0.0), "{column:?}");

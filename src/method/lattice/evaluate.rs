@@ -194,7 +194,7 @@ impl<'a> Evaluator<'a> {
         let table = self.problem.table;
         let (from, source) = self.finer.at(source, table);
         if from == levels {
-            let node = EvaluatedNode::new(table, levels, source, self.problem.requirements);
+            let node = EvaluatedNode::new(table, levels, source, self.problem.requirements)?;
             return Ok(Some((self.facts(&node), None)));
         }
         let most = usize::try_from(self.most_classes).unwrap_or(usize::MAX);
@@ -207,15 +207,15 @@ impl<'a> Evaluator<'a> {
         let Some(classes) = table.roll_up_at_most(source, &from, levels, enough, scratch)? else {
             return Ok((enough >= most).then_some((NodeFacts::TOO_FINE, None)));
         };
-        let node = EvaluatedNode::new(table, levels, &classes, self.problem.requirements);
+        let node = EvaluatedNode::new(table, levels, &classes, self.problem.requirements)?;
         let facts = self.facts(&node);
         Ok(Some((facts, Some(classes))))
     }
 
     fn facts(&self, node: &EvaluatedNode<'_>) -> NodeFacts {
-        let (limit, suppressed) = (self.problem.limit, node.suppressed_individuals());
+        let (limit, is_anonymous) = (self.problem.limit, node.is_anonymous(self.problem.limit));
         let objective = self.problem.objective;
-        let anonymous = (suppressed <= limit).then(|| Found::new(node, objective));
+        let anonymous = is_anonymous.then(|| Found::new(node, objective));
         let loss_grows = match objective.grows() {
             Grows::Always => true,
             // If nothing is suppressed here and classes that hold keep holding, nothing is
@@ -225,8 +225,8 @@ impl<'a> Evaluator<'a> {
             }
             Grows::No => false,
         };
-        let refuses_below = node.surely_suppressed_individuals() > limit
-            || (self.may_refuse_by_suppression && suppressed > limit);
+        let refuses_below =
+            node.surely_suppressed_individuals() > limit || (self.may_refuse_by_suppression && !is_anonymous);
         NodeFacts {
             least_above: anonymous.as_ref().filter(|_| loss_grows).map(|found| found.loss),
             anonymous,

@@ -51,7 +51,7 @@ impl Method for Exhaustive {
                 let mut ranges: Vec<RangeInclusive<usize>> = options.ranges.clone();
                 ranges[0] = level..=level;
                 walk(problem, &ranges, &mut |node| {
-                    if node.suppressed_individuals() <= problem.limit {
+                    if node.is_anonymous(problem.limit) {
                         best.offer(Found::new(node, problem.objective));
                     }
                     let seen = seen.fetch_add(1, Ordering::Relaxed) + 1;
@@ -116,7 +116,7 @@ impl Walk<'_> {
                 &self.levels,
                 classes,
                 self.problem.requirements,
-            ));
+            )?);
             return Ok(());
         };
         self.column(column + 1, classes)?;

@@ -46,7 +46,7 @@ fn by_visiting(lattice: Lattice<'_>) -> Result<(Vec<Found>, u64)> {
     let evaluated = for_every_node(lattice, &mut |node| {
         seen += 1;
         problem.progress.done(seen);
-        if node.suppressed_individuals() <= problem.limit {
+        if node.is_anonymous(problem.limit) {
             offer(&mut found, Found::new(node, problem.objective));
         }
     })?;

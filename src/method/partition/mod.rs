@@ -50,7 +50,8 @@ impl Row {
     }
 }
 
-/// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows.
+/// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows, or a table
+/// model fails.
 pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) -> Result<Option<Candidate>> {
     let Some(loss) = problem.objective.for_any_recoding() else {
         let name = problem.objective.doc().name;
@@ -61,7 +62,7 @@ pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) ->
     loop {
         let merged = problem.table.merge(&released)?;
         let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements);
-        if evaluated.suppressed_individuals() > problem.limit {
+        if !evaluated.is_anonymous(problem.limit) {
             return Ok(None);
         }
         let mut is_kept = vec![false; released.regions().len()];

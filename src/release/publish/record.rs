@@ -14,7 +14,7 @@ use crate::decimal::Decimal;
 use crate::engine::Context;
 use crate::error::{Error, Result, of_file};
 use crate::measure::utility::Utility;
-use crate::model::{ClassModel, Needs, Quantity, Requirement, make};
+use crate::model::{ClassModel, Quantity, Requirement, SensitiveColumn, make};
 use crate::release::publish::digest;
 use crate::release::publish::entry_kind::kind_of;
 pub use crate::release::publish::input_records::{InputColumn, InputRecord};
@@ -99,6 +99,12 @@ pub struct ModelRecord {
     /// The sensitive column that the model looks at, if it needs one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sensitive: Option<String>,
+    /// The level of the column's hierarchy whose labels are compared, if it is not the values themselves.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub level: Option<usize>,
+    /// The only values that the model bounds, if it does not bound all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub values: Option<Vec<String>>,
     /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
@@ -114,7 +120,7 @@ pub struct ModelRecord {
 
 /// Returns what a public record compares the classes of a model with, if the model compares them.
 pub(crate) fn compared_with(requirement: &Requirement) -> Option<&'static str> {
-    (requirement.model.needs() == Needs::Distribution).then_some("released rows")
+    requirement.model.needs().compares().then_some("released rows")
 }
 
 impl ModelRecord {
@@ -123,7 +129,9 @@ impl ModelRecord {
         Self {
             model: requirement.model.doc().name.to_owned(),
             parameters: parameters_text(&*requirement.model),
-            sensitive: requirement.sensitive.clone(),
+            sensitive: requirement.sensitive.as_ref().map(|column| column.name().to_owned()),
+            level: requirement.sensitive.as_ref().map(SensitiveColumn::level).filter(|level| *level > 0),
+            values: requirement.sensitive.as_ref().and_then(|column| Some(column.values()?.to_vec())),
             required: requirement.model.required().to_f64(),
             reached: reached.and_then(Quantity::finite),
             compared_with: compared_with(requirement).map(str::to_owned),
@@ -132,10 +140,16 @@ impl ModelRecord {
 
     /// Returns the model and its column in words: `l_diversity of diagnosis`.
     pub fn text(&self) -> String {
-        match &self.sensitive {
+        match self.column() {
             Some(column) => format!("{} of {column}", self.model),
             None => self.model.clone(),
         }
+    }
+
+    /// Returns the sensitive column as the model looks at it, without its hierarchy.
+    pub fn column(&self) -> Option<SensitiveColumn> {
+        let column = SensitiveColumn::from(self.sensitive.as_deref()?);
+        Some(column.at_level(self.level.unwrap_or(0)).only(self.values.clone()))
     }
 
     /// Makes the model.
@@ -146,7 +160,8 @@ impl ModelRecord {
         let parameters =
             self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?.into())));
         let model = make(&self.model, &parameters.collect::<Result<Vec<_>>>()?)?;
-        Ok(Requirement { model, sensitive: self.sensitive.clone() })
+        let sensitive = self.column().map(|column| column.reading(model.needs().facts()));
+        Ok(Requirement { model, sensitive })
     }
 }
 

@@ -61,6 +61,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::hierarchies::Hierarchies;
 use super::measure_state::Row;
 use super::options::KanonOptions;
 use super::repeatable::{is_plain, is_repeatable};
@@ -89,7 +90,7 @@ impl KAnonymityToGroupBy {
     /// # Errors
     /// When a model cannot be made with every parameter 1.
     pub fn new() -> Result<Self> {
-        let (aggregates, of_sizes) = aggregates()?;
+        let (aggregates, of_sizes) = aggregates(&Hierarchies::default())?;
         let of_class = aggregates.into_iter().filter(|function| function.over() == AggregateInput::OneClass);
         let all = of_class.map(AggregateUDF::from).chain(of_sizes.into_iter().map(AggregateUDF::from));
         let functions = all.map(|function| (function.name().to_owned(), Arc::new(function))).collect();

@@ -80,7 +80,7 @@ impl Task for Anonymize {
         };
         let table = table_of_plan(&session, Arc::clone(table), Arc::clone(&inputs.context))?;
         let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
-        let loaded = Loaded { session, table, policy };
+        let loaded = Loaded { session, table, policy, population: None };
         let runtime = inputs.context.runtime_env();
         let verified = verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
         let mut batches = verified.read()?;

@@ -24,7 +24,7 @@ use crate::policy::{CsvOptions, CsvType};
 
 /// The arguments of a call that is being planned.
 pub(super) struct Arguments<'a> {
-    doc: &'static Doc,
+    doc: Doc,
     positional: VecDeque<SqlExpr>,
     named: Vec<(String, SqlExpr)>,
     functions: &'a TableFunctions,
@@ -33,7 +33,7 @@ pub(super) struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     pub(super) fn new(
-        doc: &'static Doc,
+        doc: Doc,
         arguments: Vec<FunctionArg>,
         functions: &'a TableFunctions,
         context: &'a mut dyn RelationPlannerContext,

@@ -128,7 +128,8 @@ impl Task for Lattice {
         if let Some(identifiers) = inputs.plans.get(1) {
             let table = table_of_plan(&session, Arc::clone(identifiers), Arc::clone(&inputs.context))?;
             let policy = Arc::clone(&self.followed.policy);
-            each_counts_once(&run, &Loaded { session: session.clone(), table, policy }).await?;
+            each_counts_once(&run, &Loaded { session: session.clone(), table, policy, population: None })
+                .await?;
         }
         let (policy, classes) = self.followed.classes(inputs, &session, &run).await?;
 

@@ -39,7 +39,7 @@ const DOC: &Doc = &Doc {
 };
 
 /// Adds to an error which of the two tables it is about.
-fn in_table(error: DataFusionError, table: &str) -> DataFusionError {
+pub(super) fn in_table(error: DataFusionError, table: &str) -> DataFusionError {
     match error {
         DataFusionError::Plan(why) => DataFusionError::Plan(format!("{why} (table {table})")),
         other => other,

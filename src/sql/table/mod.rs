@@ -9,6 +9,7 @@
 
 mod arguments;
 mod distinct_counts;
+mod of_population;
 mod policy;
 mod task;
 
@@ -30,7 +31,9 @@ use datafusion::logical_expr::planner::{
 use datafusion::sql::sqlparser::ast::TableFactor;
 
 use super::hierarchies::Hierarchies;
+use super::measure_state::reached_by;
 use crate::doc::Doc;
+use crate::model::{MODELS, ModelRow, Needs};
 use arguments::Arguments;
 pub(super) use task::is_task;
 
@@ -45,6 +48,17 @@ pub struct TableFunctionRow {
 /// All table functions.
 pub const TABLE_FUNCTIONS: &[TableFunctionRow] =
     &[anonymize::ROW, classes::ROW, lattice::ROW, link::ROW, load_hierarchy::ROW, risk::ROW];
+
+/// Returns the models that look at a population, each with the documentation of its table function.
+pub(crate) fn models_of_population() -> impl Iterator<Item = (&'static ModelRow, Doc)> {
+    let looks = |row: &&ModelRow| {
+        let made = reached_by(row, &[]);
+        made.is_ok_and(|model| model.needs() == Needs::Population)
+    };
+    let documented =
+        |row: &'static ModelRow| (row, Doc { parameters: of_population::PARAMETERS, ..*row.doc });
+    MODELS.iter().filter(looks).map(documented)
+}
 
 /// The planner's name in a session's list.
 const SHOWN: &str = "kanon::TableFunctions";
@@ -83,15 +97,20 @@ impl RelationPlanner for TableFunctions {
             [one] => one.as_ident().map(|ident| context.normalize_ident(ident.clone())),
             _ => None,
         };
-        let Some(row) = TABLE_FUNCTIONS.iter().find(|row| Some(row.doc.name) == argument.as_deref()) else {
+        let is_called = |doc: &Doc| Some(doc.name) == argument.as_deref();
+        let function = TABLE_FUNCTIONS.iter().find(|row| is_called(row.doc));
+        let model = models_of_population().find(|(row, _)| is_called(row.doc));
+        let doc = function.map(|row| *row.doc).or_else(|| model.as_ref().map(|(_, doc)| *doc));
+        let Some(doc) = doc.filter(|doc| !(self.is_taken)(doc.name)) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        if (self.is_taken)(row.doc.name) {
-            return Ok(RelationPlanning::Original(Box::new(relation)));
-        }
         let (alias, arguments) = (alias.clone(), arguments.args.clone());
-        let call = Arguments::new(row.doc, arguments, self, context)?;
-        let plan = (row.plan)(call)?;
+        let call = Arguments::new(doc, arguments, self, context)?;
+        let plan = match (function, model) {
+            (Some(row), _) => (row.plan)(call)?,
+            (None, Some((row, _))) => of_population::plan(call, row)?,
+            (None, None) => return Ok(RelationPlanning::Original(Box::new(relation))),
+        };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }
 }

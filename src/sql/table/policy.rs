@@ -120,6 +120,11 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
     let (text, folder) = read(call)?;
     let refused = |error: Error| call.refused(error);
     let spec = PolicySpec::parse(&text).map_err(|error| refused(error.at("policy")))?;
+    if spec.population().is_some() {
+        return Err(call.refused(
+            "the policy compares with a population, which only the command line reads; use kanon release",
+        ));
+    }
     let allowed = call.options().allow_files;
     let files = KnownFiles {
         hierarchies: call.hierarchies().clone(),

@@ -17,6 +17,7 @@ use crate::doc::Doc;
 use crate::measure::RISKS;
 use crate::model::k_anonymity;
 use crate::parameter::Setting;
+use crate::sql::hierarchies::Hierarchies;
 use crate::sql::udaf::aggregates;
 
 /// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
@@ -37,7 +38,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     call.finish(&["individual"])?;
 
     let end = if individual.is_some() { "_individuals" } else { "" };
-    let (mut functions, _) = aggregates()?;
+    let (mut functions, _) = aggregates(&Hierarchies::default())?;
     let mut measure = |name: &str, constants: Vec<Expr>| {
         let function = functions.iter().position(|function| function.is_named(&format!("{name}{end}")));
         let function = function.map(|at| AggregateUDF::from(functions.swap_remove(at)));
