@@ -11,6 +11,7 @@ pub mod entropy_l_diversity;
 mod excess;
 pub mod k_anonymity;
 pub mod l_diversity;
+pub mod recursive_l_diversity;
 mod sensitive_column;
 pub mod t_closeness;
 mod value_facts;
@@ -349,6 +350,7 @@ pub const MODELS: &[ModelRow] = &[
     alpha_k_anonymity::ROW,
     l_diversity::ROW,
     entropy_l_diversity::ROW,
+    recursive_l_diversity::ROW,
     t_closeness::ROW,
 ];
 
