@@ -6,6 +6,7 @@
 //! `tests/` attack that claim.
 
 pub mod alpha_k_anonymity;
+pub mod basic_beta_likeness;
 mod distribution;
 pub mod entropy_l_diversity;
 mod excess;
@@ -352,6 +353,7 @@ pub const MODELS: &[ModelRow] = &[
     entropy_l_diversity::ROW,
     recursive_l_diversity::ROW,
     t_closeness::ROW,
+    basic_beta_likeness::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
