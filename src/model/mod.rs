@@ -8,6 +8,7 @@
 pub mod alpha_k_anonymity;
 pub mod basic_beta_likeness;
 mod distribution;
+pub mod enhanced_beta_likeness;
 pub mod entropy_l_diversity;
 mod excess;
 pub mod k_anonymity;
@@ -354,6 +355,7 @@ pub const MODELS: &[ModelRow] = &[
     recursive_l_diversity::ROW,
     t_closeness::ROW,
     basic_beta_likeness::ROW,
+    enhanced_beta_likeness::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
