@@ -7,6 +7,7 @@
 
 pub mod alpha_k_anonymity;
 pub mod basic_beta_likeness;
+pub mod delta_disclosure;
 mod distribution;
 pub mod enhanced_beta_likeness;
 pub mod entropy_l_diversity;
@@ -356,6 +357,7 @@ pub const MODELS: &[ModelRow] = &[
     t_closeness::ROW,
     basic_beta_likeness::ROW,
     enhanced_beta_likeness::ROW,
+    delta_disclosure::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
