@@ -116,7 +116,7 @@ const INIT: &[JsonField] = &[
     field(
         "rows_are_individuals",
         "true or false",
-        "Whether a column of personal numbers shows that each row is another person.",
+        "Whether a column of personal numbers shows that each row is another individual.",
     ),
     field("columns", "list of tables", "The columns in their order."),
     field("columns[].name", "text", "The column's name."),
@@ -373,40 +373,45 @@ const LINK: &[JsonField] = &[
     field("not_used", "list of tables", "The quasi-identifiers of a release that are not linked."),
     field("not_used[].column", "text", "The column's name."),
     field("not_used[].why", "text", "The reason."),
-    field("people", "number", "The number of people in A."),
-    field("matched", "number", "The number of people with a match."),
-    field("unmatched", "number", "The number of people without a match."),
+    field("read_as_texts", "list of texts", "The linked columns whose labels are read as texts."),
+    field("individuals", "number", "The number of individuals in A."),
+    field("matched", "number", "The number of individuals with a match."),
+    field("unmatched", "number", "The number of individuals without a match."),
     field(
         "unique",
         "number",
-        "The number of people with exactly one match: they are re-identified if they are in B at all.",
+        "The number of individuals with exactly one match: they are re-identified if they are in B at all.",
     ),
     field(
         "least_matches",
         "number or null",
-        "The least number of matches of a person with a match; `null` if none has one.",
+        "The least number of matches of an individual with a match; `null` if none has one.",
     ),
-    field("histogram", "list of tables", "The people with a match by their number of matches, least first."),
+    field(
+        "histogram",
+        "list of tables",
+        "The individuals with a match by their number of matches, least first.",
+    ),
     field(
         "histogram[].matches",
         "number",
         "The number of matches: rows of B, or its individuals with --individual-of-b.",
     ),
-    field("histogram[].people", "number", "The number of people with so many matches."),
+    field("histogram[].individuals", "number", "The number of individuals with so many matches."),
     field("homogeneous", "list of tables", "The sensitive columns."),
     field("homogeneous[].column", "text", "The column's name."),
-    field(
-        "homogeneous[].people",
-        "number",
-        "The number of people whose value is learnt: all their matches hold it.",
-    ),
-    field("homogeneous[].share", "number", "Their share of the people in A."),
+    field("homogeneous[].individuals", "number", "Those all of whose matches hold the same value."),
+    field("homogeneous[].share", "number", "Their share of the individuals in A."),
     field(
         "uncovered",
         "number",
         "The number of rows of A with a value that no hierarchy file of B covers; they match nothing.",
     ),
-    field("rows_of_nobody", "number", "The number of rows of A that name no person; they are skipped."),
+    field(
+        "rows_without_individual",
+        "number",
+        "The number of rows of A without an individual; they are skipped.",
+    ),
     field(
         "suppressed_rows",
         "number or null",
@@ -415,7 +420,7 @@ const LINK: &[JsonField] = &[
     field(
         "by_assignment",
         "true or false",
-        "Whether people match the classes that the private record assigns to their values, rather than all whose regions hold them.",
+        "Whether individuals match the classes that the private record assigns to their values, rather than all whose regions hold them.",
     ),
 ];
 

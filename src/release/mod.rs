@@ -51,8 +51,8 @@ use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 
 /// The advice for an input that does not fit the policy of a private record: edit the policy file, not the record.
-const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release: correct the load, or edit the policy file and make a new \
-     first release with --policy";
+const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release, whose input it fitted, so the load has changed: correct \
+     the load, or edit the policy file and make a new first release with --policy";
 
 /// A published release.
 #[derive(Debug)]
@@ -140,7 +140,11 @@ async fn release_by(
     };
     let policy = &loaded.policy;
     role_checks::check(run, &loaded).await?;
-    let classes = load(run, &loaded).await?;
+    let classes = load(run, &loaded).await;
+    let classes = match earlier {
+        None => classes?,
+        Some(_) => classes.map_err(|error| error.advised(POLICY_OF_EARLIER))?,
+    };
     let duplicates = role_checks::duplicates(run, &loaded, &classes).await?;
     role_checks::check_as_is(run, &loaded, &classes).await?;
     let before = Before {
