@@ -387,11 +387,7 @@ const LINK: &[JsonField] = &[
         "number or null",
         "The least number of matches of an individual with a match; `null` if none has one.",
     ),
-    field(
-        "histogram",
-        "list of tables",
-        "The individuals with a match by their number of matches, least first.",
-    ),
+    field("histogram", "list of tables", "The individuals with a match by number of matches, least first."),
     field(
         "histogram[].matches",
         "number",
@@ -407,11 +403,7 @@ const LINK: &[JsonField] = &[
         "number",
         "The number of rows of A with a value that no hierarchy file of B covers; they match nothing.",
     ),
-    field(
-        "rows_without_individual",
-        "number",
-        "The number of rows of A without an individual; they are skipped.",
-    ),
+    field("rows_without_individual", "number", "The skipped rows of A, which have no individual."),
     field(
         "suppressed_rows",
         "number or null",

@@ -100,23 +100,26 @@ struct Applied {
     changed: Option<ChangedColumn>,
 }
 
-/// A column most of whose rows hold values that no class of the earlier release shows.
+/// A column most of whose rows hold values that the earlier input did not have and that only `*` covers.
 struct ChangedColumn {
     name: String,
+    has_intervals: bool,
     unknown_rows: u64,
     rows: u64,
 }
 
 impl ChangedColumn {
     fn refusal(&self) -> Error {
-        let Self { name, unknown_rows, rows } = self;
+        let Self { name, has_intervals, unknown_rows, rows } = self;
         let why = format!(
-            "{} of {} hold values that no class of the earlier release shows, so the column has changed; write its values as \
-             before, or release these rows by a recoding of their own, without --recoding",
+            "column `{name}`: {} of {} hold values that the earlier input did not have and that no class of the earlier release \
+             shows; if the column has changed, write its values as before, else release these rows by a recoding of their own, \
+             without --recoding",
             grouped(*unknown_rows),
             plural(*rows, "row", "rows"),
         );
-        Error::policy(why).at(format!("column `{name}`")).coded(Code::OtherColumns)
+        // Numbers and dates move on from night to night; names do not.
+        if *has_intervals { Error::unmet(why) } else { Error::policy(why).coded(Code::OtherColumns) }
     }
 }
 
@@ -178,16 +181,21 @@ impl<'a> Column<'a> {
         self.covering[code].binary_search(&self.by_class[class as usize]).is_ok()
     }
 
-    /// Returns the column as a changed one, if most rows hold a value that is covered by `*` alone.
-    fn changed(&self) -> Option<ChangedColumn> {
+    /// Returns the column as a changed one, if most rows hold a value that the earlier input did not have and that only `*` covers.
+    /// `place` is its place among the columns of the earlier assignment.
+    fn changed(&self, earlier: &Assignment, place: usize) -> Option<ChangedColumn> {
         let is_everything = |label: &u32| self.labels[*label as usize].1 == RegionLabel::Everything;
-        let is_unknown = |code: &u32| self.covering[*code as usize].iter().all(is_everything);
+        let is_unknown = |(code, text): (usize, &Option<String>)| {
+            self.covering[code].iter().all(is_everything)
+                && earlier.number_of(place, text.as_deref()).is_none()
+        };
         let by_code = self.column.level(0).rows();
-        let unknown = (0u32..).zip(by_code).filter(|(code, _)| is_unknown(code));
+        let unknown = self.texts.iter().enumerate().zip(by_code).filter(|(value, _)| is_unknown(*value));
         let unknown_rows = unknown.map(|(_, rows)| rows).sum();
         let rows: u64 = by_code.iter().sum();
         (unknown_rows > rows / 2).then(|| ChangedColumn {
             name: self.column.name().to_owned(),
+            has_intervals: self.column.has_intervals(),
             unknown_rows,
             rows,
         })
@@ -260,7 +268,8 @@ fn apply_classes(
         Column::new(&table.columns()[*at], labels, by_class, run.stop, held)
     });
     let columns: Vec<Column<'_>> = columns.collect::<Result<_>>()?;
-    let changed = columns.iter().filter_map(Column::changed).max_by_key(|changed| changed.unknown_rows);
+    let changed = columns.iter().enumerate().filter_map(|(place, column)| column.changed(&earlier, place));
+    let changed = changed.max_by_key(|changed| changed.unknown_rows);
     let losses = (0u32..).take(earlier.classes());
     let losses: Vec<f64> =
         losses.map(|class| columns.iter().map(|column| column.loss(class)).sum()).collect();

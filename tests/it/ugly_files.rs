@@ -431,7 +431,7 @@ fn nights_whose_columns_changed() {
             2,
             "other_columns",
             [
-                "column `sex`: 60 of 60 rows hold values that no class of the earlier release shows",
+                "column `sex`: 60 of 60 rows hold values that the earlier input did not have",
                 "without --recoding",
             ],
         ),
@@ -447,6 +447,27 @@ fn nights_whose_columns_changed() {
     }
     night("good.csv", sex, &iso, &number);
     place.run("release good.csv --recoding first.private.json --to out").exit(0);
+
+    // Values that a hierarchy file lacks: not the policy is wrong, but the load.
+    place.write("file.csv", "f,any\nm,any\n");
+    let policy = "k = 3\nrows_are_individuals = true\nothers = \"drop\"\n[columns]\n\
+                  sex = { role = \"quasi\", hierarchy = { file = \"file.csv\" } }\n";
+    place.write("file.toml", policy);
+    place.run("release first.csv --policy file.toml --to by_file").exit(0);
+    let refused =
+        place.run("release sex.csv --recoding by_file.private.json --to again --format json").exit(2);
+    let error: serde_json::Value = serde_json::from_str(&refused.err).unwrap();
+    assert_eq!(error["code"], "other_columns", "{error}");
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.starts_with("columns.sex.hierarchy: 2 distinct values are not in the hierarchy file"),
+        "{text}"
+    );
+    assert!(text.contains(changed), "{text}");
+    place
+        .run("release sex.csv --policy file.toml --to again --format json")
+        .exit(2)
+        .says("\"code\": \"policy\"");
 }
 
 /// A copy in UTF-8 is for its owner alone, and goes with the run, also if that is stopped.

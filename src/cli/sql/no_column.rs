@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use datafusion::common::Column;
 
-use crate::error::closest;
-
 /// Describes a missing column: which one was probably meant, how to write its name, and which ones there are.
 pub(super) fn no_column(field: &Column, valid: &[Column]) -> String {
     let name = field.name.as_str();
@@ -18,7 +16,7 @@ pub(super) fn no_column(field: &Column, valid: &[Column]) -> String {
              signs as operators)",
             quoted(meant)
         );
-    } else if let Some(close) = closest(name, &valid) {
+    } else if let Some(close) = similar(name, &valid) {
         text += &format!("; did you mean {}?", written(close));
     }
     let all: BTreeSet<&str> = valid.iter().copied().collect();
@@ -34,6 +32,13 @@ pub(super) fn no_column(field: &Column, valid: &[Column]) -> String {
         text += &format!("\nColumns: {}{more}", shown.join(", "));
     }
     text
+}
+
+/// Returns the column whose name needs the fewest edits to become `name`, if that leaves half of it.
+fn similar<'a>(name: &str, valid: &[&'a str]) -> Option<&'a str> {
+    let scored = valid.iter().map(|other| (strsim::normalized_damerau_levenshtein(name, other), *other));
+    let close = scored.filter(|(score, _)| *score >= 0.5);
+    close.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, other)| other)
 }
 
 /// The number of columns that a message lists.
