@@ -300,6 +300,12 @@ reviewer() {
     says "required" "reached" "on 1 of 8 quasi-identifiers"
     run 1 link people.csv release --on Geburtsdatum --k 300
     says FAILS
+    note "A list in German form: the key stands in --csv, because the reviewer has no policy."
+    printf 'Name;Geburtsdatum;Geschlecht\nAnna;02.04.1992;w\n' >liste.csv
+    run 3 link liste.csv release
+    says 'date_format = "%d.%m.%Y"' "without a policy, --csv takes the keys of [input]"
+    run 0 link liste.csv release --csv 'date_format = "%d.%m.%Y"'
+    says "on Geburtsdatum region"
     note "Without the input nobody can compare; and a record that was made to look better is found."
     run 3 verify release --input patienten.csv
     says "no such file"

@@ -162,7 +162,8 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let session = run.resources.session()?;
     let read = async |input: &Input| {
         let table = input.table(&session, csv, &csv_type).await;
-        table.map_err(|error| error.at(&input.argument))
+        let advised = |error: Error| if policy.is_none() { error.advised(WITHOUT_POLICY) } else { error };
+        table.map_err(|error| advised(error).at(&input.argument))
     };
     let (list, table) = (read(attack.list).await?, as_texts(read(attack.table).await?, &intervals)?);
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
@@ -212,6 +213,9 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 }
 
 const DOING: &str = "linking the list with the table";
+
+/// Where a reader without the policy sets the keys that a message names.
+const WITHOUT_POLICY: &str = "without a policy, --csv takes the keys of [input]";
 
 const PERSON: &str = "kanon_person";
 const ROWS: &str = "kanon_rows";

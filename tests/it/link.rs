@@ -225,6 +225,13 @@ fn a_reviewer_attacks_with_the_release_alone() {
         "{text}"
     );
     assert!(!text.contains("of 0 individuals"), "{text}");
+    // Dates in another form: the key stands in --csv, because there is no policy.
+    place.write("german.csv", "dob;sex\n21.12.1995;Male\n");
+    place.run("link german.csv safe").exit(3).says(
+        "german.csv: column `dob`: 1 row does not hold a date (such as 2020-12-31 or 2020-12-31T23:59:59); 1 is written in another \
+         form: under [input] of the policy, set date_format = \"%d.%m.%Y\"; without a policy, --csv takes the keys of [input]",
+    );
+    place.run("link german.csv safe --csv 'date_format = \"%d.%m.%Y\"'").exit(0);
     // Strangers match nothing, so the required number is neither reached nor missed.
     place.write("strangers.csv", "sex\nunknown\n");
     let text = place.run("link strangers.csv safe --k 2").exit(0).out;
