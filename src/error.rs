@@ -80,7 +80,7 @@ impl Code {
         Self::ALL.iter().find(|(code, ..)| *code == self).map_or("", |(_, name, _)| name)
     }
 
-    fn of_io(kind: ErrorKind) -> Option<Self> {
+    fn from_io(kind: ErrorKind) -> Option<Self> {
         match kind {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(Code::NoSpace),
             ErrorKind::NotFound => Some(Code::NotFound),
@@ -140,15 +140,15 @@ impl Error {
     }
 
     /// Creates the data error of an operation on a file that failed.
-    pub fn of_io(error: &io::Error) -> Self {
+    pub fn from_io(error: &io::Error) -> Self {
         Self::of_system(error)
-            .unwrap_or_else(|| Self { code: Code::of_io(error.kind()), ..Self::data(of_file(error)) })
+            .unwrap_or_else(|| Self { code: Code::from_io(error.kind()), ..Self::data(of_file(error)) })
     }
 
     /// Creates the data error for the operating system's error that caused an error; `None` if the cause is another one.
     pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let io = system_error(error)?;
-        Some(Self { code: Code::of_io(io.kind()), ..Self::data(of_io(io)) })
+        Some(Self { code: Code::from_io(io.kind()), ..Self::data(system_text(io)) })
     }
 
     /// Adds advice to an error of a policy or of data that has no code, or that is about the columns.
@@ -212,7 +212,7 @@ pub fn of_file(error: &io::Error) -> String {
         ErrorKind::Other => "it failed".to_owned(),
         kind => of_kind(kind).map_or_else(|| kind.to_string(), str::to_owned),
     };
-    system_error(error).map_or_else(own, of_io)
+    system_error(error).map_or_else(own, system_text)
 }
 
 /// Returns the operating system's error that caused an error; `None` if the cause is another one.
@@ -229,7 +229,7 @@ fn system_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 }
 
 /// Describes an error of the operating system.
-fn of_io(io: &io::Error) -> String {
+fn system_text(io: &io::Error) -> String {
     let words = of_kind(io.kind()).map(str::to_owned);
     words.unwrap_or_else(|| {
         io.raw_os_error()

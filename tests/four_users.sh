@@ -202,7 +202,7 @@ engineer() {
         -e '/^reason =/s/{.*/{ role = "sensitive" }/' \
         -e 's/^\[columns\]/[[require]]\nmodel = "l_diversity"\nl = 2\n\n[columns]/'
     run 0 release lake/1 --policy visits.toml --to nights/1
-    says "300 rows; each counts as a person" "k_anonymity 5 required"
+    says "300 rows; each counts as an individual" "k_anonymity 5 required"
 
     note "Night 2 is good, and comes in two files."
     run 0 release lake/2 --recoding nights/1.private.json --to nights/2
@@ -214,8 +214,8 @@ engineer() {
     tonight 4 3 damaged_file "lake/4/visits.csv: line " "fields, the first line has 6"
     tonight 5 2 other_columns '`postcode`'
     tonight 6 2 other_columns email 'others = \"drop\"'
-    tonight 7 3 data 'column `minutes`: 300 rows do not hold a number'
-    tonight 8 3 data 'column `birth_date`' 'date_format = \"%d.%m.%Y\"'
+    tonight 7 3 other_columns 'column `minutes`: 300 rows do not hold a number' 'such as a unit: write the number alone'
+    tonight 8 3 other_columns 'column `birth_date`' 'date_format = \"%d.%m.%Y\"'
     tonight 9 1 not_met "the input has only 3 rows"
 }
 
@@ -226,9 +226,15 @@ analyst() {
     run 2 sql --csv 'encodng = "latin1"' -c "SELECT count(*) FROM 'patienten.csv'"
     says 'did you mean `encoding`'
     run 2 sql --csv 'encoding = "latin1"' -c "SELECT Diagnose FROM 'patienten.csv'"
-    says "Did you mean" "double quotes"
+    says 'if you mean `Diagnose`, write it in double quotes: "Diagnose"'
     run 0 sql --csv 'encoding = "latin1"' -c "SELECT \"Diagnose\", count(*) AS n FROM 'patienten.csv' GROUP BY 1 ORDER BY n DESC, 1"
     says "Herzschwäche" "(7 rows)"
+
+    note "A name with a minus sign is a difference without quotes."
+    printf 'age,marital-status\n31,single\n32,married\n' >adult.csv
+    run 2 sql -c "SELECT marital-status FROM 'adult.csv'"
+    says 'if you mean `marital-status`, write it in double quotes: "marital-status"'
+    run 0 sql -c "SELECT \"marital-status\" FROM 'adult.csv'"
 
     note "Columns of CSV files are text."
     run 3 sql --csv 'decimal = ","' -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
@@ -280,20 +286,26 @@ reviewer() {
     show ls release
     ls release
     run 0 verify release
-    says "k_anonymity 5 required, 5 reached" "recounted only with --input"
+    says "k_anonymity 5 required, 5 reached" "not the individuals: only the input says whose a row is" "--input INPUT recounts them" "kanon explain release shows its figures"
     run 0 explain release
     says "Required: 5; the worst group reaches 5" "as it is" "What is not promised"
     run 0 risk release
-    says "20 %" "rows are counted here"
+    says "20 %" "counted in rows" "the release counts 150 individuals" "kanon explain release shows its figures"
 
     note "The attack, with a list of two neighbours."
     printf 'name,Geburtsdatum,Geschlecht,PLZ\nAnna,1992-04-02,w,01118\nBert,1950-01-01,m,01067\n' >people.csv
-    run 2 link people.csv release --k 5
-    says 'column `Geschlecht`' "give the policy of the release with --policy"
+    run 0 link people.csv release --k 5
+    says "as texts  " "not used  " "A lacks it" "an attacker who also knows the others may have fewer"
     run 0 link people.csv release --on Geburtsdatum --k 5
-    says "required" "reached"
+    says "required" "reached" "on 1 of 8 quasi-identifiers"
     run 1 link people.csv release --on Geburtsdatum --k 300
     says FAILS
+    note "A list in German form: the key stands in --csv, because the reviewer has no policy."
+    printf 'Name;Geburtsdatum;Geschlecht\nAnna;02.04.1992;w\n' >liste.csv
+    run 3 link liste.csv release
+    says 'date_format = "%d.%m.%Y"' "without a policy, --csv takes the keys of [input]"
+    run 0 link liste.csv release --csv 'date_format = "%d.%m.%Y"'
+    says "on Geburtsdatum region"
     note "Without the input nobody can compare; and a record that was made to look better is found."
     run 3 verify release --input patienten.csv
     says "no such file"

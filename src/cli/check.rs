@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
-use super::source::{Columns, parse_requirement, quasi_of_release};
+use super::source::{Columns, parse_requirement, quasi_of_release, record_of, rows_note};
 use super::{Done, in_shell};
 use crate::class::ClassSizes;
 use crate::engine::Run;
@@ -103,8 +103,10 @@ impl Check {
             (Some(name), Some(individuals)) => {
                 format!("counted   {} by `{name}`\n", plural(individuals, "individual", "individuals"))
             }
-            _ => format!("counted   in rows: each of the {} counts as a person\n", grouped(all_rows)),
+            _ => format!("counted   in rows: each of the {} counts as an individual\n", grouped(all_rows)),
         };
+        let record = record_of(&self.input).ok().flatten().filter(|_| individual.is_none());
+        text += &record.and_then(|record| rows_note(&self.input, &record)).unwrap_or_default();
         if !all_hold {
             text += &self.next();
         }

@@ -55,7 +55,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
     };
     page += &format!(
         "The release holds {counted} in {}. A *group* is all rows that look the same in the columns that an attacker may know, \
-         the quasi-identifiers: {}.\n\n",
+         the quasi-identifiers: {}. Other commands and the record say class for group, and individuals for people.\n\n",
         plural(record.classes, "group", "groups"),
         cells(record.recoding.columns()),
     );
@@ -108,8 +108,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
             grouped(record.unique.of),
             as_is,
             match record.individuals {
-                Some(individuals) if individuals < record.unique.of =>
-                    ", and a row that names nobody as a person",
+                Some(individuals) if individuals < record.unique.of => ", and a row without a person as one",
                 _ => "",
             }
         );
@@ -123,10 +122,17 @@ fn page(out: &str, record: &PublicRecord) -> String {
             grouped(one.individuals)
         );
     }
+    let in_rows = match record.individuals {
+        Some(_) => {
+            " Without the input, `kanon verify`, `kanon risk` and `kanon link` count rows, because no released row says whose it \
+             is: their figures differ from those of this page."
+        }
+        None => "",
+    };
     page + NOT_PROMISED
         + &format!(
             "\n## What this page does not check\n\nIt repeats the record. `kanon verify {out}` checks the released rows against it, and with \
-         `--input` every row against the input. No program can check whether the roles are right: whether others know a column \
+         `--input` every row against the input.{in_rows} No program can check whether the roles are right: whether others know a column \
          that is called sensitive or insensitive here.\n"
         )
 }
@@ -143,7 +149,8 @@ const NOT_PROMISED: &str = "
 
 /// Returns a summary in the words of the page, where individuals are `people` or rows.
 fn in_groups(summary: &str, people: &str) -> String {
-    let words = [("classes", "groups"), ("class", "group"), ("individuals", people)];
+    let words =
+        [("classes", "groups"), ("class", "group"), ("individuals", people), ("individual", "person")];
     words.iter().fold(summary.to_owned(), |text, (word, ours)| text.replace(word, ours))
 }
 

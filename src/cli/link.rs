@@ -1,4 +1,4 @@
-//! `kanon link`: runs the linkage attack of someone who holds a list of people.
+//! `kanon link`: runs the linkage attack of someone who holds a list of individuals.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
-use super::source::{Csv, PolicyFile};
+use super::source::{Csv, PolicyFile, record_of, rows_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -21,7 +21,7 @@ use crate::progress::Phase;
 use crate::release::publish::record::RECORD;
 use crate::release::publish::record::plain_number;
 
-/// Attack a table or a release: link a list of people with it.
+/// Attack a table or a release: link a list of individuals with it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,14 +33,16 @@ A is the attacker's list, B the table under attack. A row of A matches the rows 
 all columns of --on; NULL equals NULL. Linked columns must have the same type or types of one kind (numbers, or dates
 and timestamps). A CSV column of A is read with its type in B; if both are CSV, both are read as text. If B is a
 release, A is first generalized according to the record of B; its values should have the types of the release's
-input. Hierarchy files are read from the private record beside the release, or as the policy names them.
+input. Hierarchy files are read from the private record beside the release, or as the policy names them. A reader who has
+the release alone needs neither: labels that differ from class to class are read as texts, and columns of labels that only
+a hierarchy file explains are not used.
 
-A person with several rows counts with the row that has the fewest matches, ignoring rows without a match. A
-sensitive value is learnt if all rows of B that match one row of the person hold it.
+An individual with several rows counts with the row that has the fewest matches, ignoring rows without a match. A
+sensitive value is learnt if all rows of B that match one row of the individual hold it.
 
-A match is not proof: people who are missing from B or suppressed in it may match the rows of others.")]
+A match is not proof: individuals who are missing from B or suppressed in it may match the rows of others.")]
 pub(crate) struct Link {
-    /// The list of people: a file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
+    /// The list of individuals: a file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     #[arg(value_name = "A")]
     list: String,
     /// The table under attack: a file, folder or glob as for A, or a release.
@@ -49,7 +51,7 @@ pub(crate) struct Link {
     /// The columns to link on; for a release, defaults to its quasi-identifiers that A has.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     on: Vec<String>,
-    /// The column of A that identifies a person; by default, each row is a person. Rows with NULL in it are
+    /// The column of A that identifies an individual; by default, each row is one. Rows with NULL in it are
     /// skipped.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
@@ -60,7 +62,7 @@ pub(crate) struct Link {
     /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sensitive: Vec<String>,
-    /// Exit with code 1 if a person has any matches, but fewer than K.
+    /// Exit with code 1 if an individual has any matches, but fewer than K.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
     /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
@@ -92,25 +94,38 @@ impl Link {
         };
         let linked = link(run, &attack).await?;
         let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
-        Ok(Done { text: self.describe(&linked, holds), json: to_json(&linked), holds })
+        let mut text = self.describe(&linked, holds);
+        if self.individual_of_b.is_none() {
+            let record = record_of(&self.table)?;
+            text += &record.and_then(|record| rows_note(&self.table, &record)).unwrap_or_default();
+        }
+        Ok(Done { text, json: to_json(&linked), holds })
     }
 
     fn describe(&self, linked: &Linked, holds: bool) -> String {
-        let persons = |n: u64| plural(n, "person", "people");
+        let individuals = |n: u64| plural(n, "individual", "individuals");
         let all = linked.individuals();
         let (one, many) = match self.individual_of_b {
             Some(_) => ("individual", "individuals"),
             None => ("row", "rows"),
         };
         let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
-        let mut text = format!("read      {} in {}\n", persons(all), self.list);
+        let mut text = format!("read      {} in {}\n", individuals(all), self.list);
         text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
         for (name, why) in &linked.unused {
             text += &format!("not used  {name}: {why}\n");
         }
+        if !linked.read_alone.is_empty() {
+            text += &format!(
+                "as texts  {}: read without the publisher's hierarchies. A value, values in braces, characters before `*` and \
+                 `first..last` are understood; a label with another meaning matches nothing, so some matches may be missing (with \
+                 the publisher's policy, --policy FILE reads every label)\n",
+                linked.read_alone.join(", ")
+            );
+        }
         text += &format!(
             "matched   {} ({}); {}\n",
-            persons(linked.matched()),
+            individuals(linked.matched()),
             percent_of(linked.matched(), all),
             match self.individual_of_b {
                 Some(_) => plural(linked.unmatched, "matches no individual", "match no individual"),
@@ -119,24 +134,31 @@ impl Link {
         );
         let unique = linked.unique();
         let share = percent_of(unique, all);
-        let matches = plural(unique, "person matches", "people match");
+        let matches = plural(unique, "individual matches", "individuals match");
         text += &format!("unique    {matches} exactly one {one}: re-identified ({share})\n");
         if let Some(least) = linked.least() {
-            text += &format!("least     {} for a person with a match\n", plural(least, one, many));
+            text += &format!("least     {} for an individual with a match\n", plural(least, one, many));
         }
         for (name, learnt) in &linked.homogeneous {
-            let share = percent_of(*learnt, all);
-            text += &format!(
-                "learnt    {name} of {} ({share}): all their matches hold one value\n",
-                persons(*learnt)
-            );
+            text += &match learnt {
+                0 => format!("learnt    {name} of no individual: nowhere do all matches hold one value\n"),
+                _ => format!(
+                    "learnt    {name} of {} ({}): all their matches hold one value\n",
+                    individuals(*learnt),
+                    percent_of(*learnt, all)
+                ),
+            };
         }
-        if let (Some(k), Some(least)) = (self.k, linked.least()) {
+        if let Some(k) = self.k {
             let word = if holds { "holds   " } else { "FAILS   " };
-            text += &format!("{word}  {} required, {least} reached\n", plural(k, "match", "matches"));
+            let required = plural(k, "match", "matches");
+            text += &match linked.least() {
+                Some(least) => format!("{word}  {required} required, {least} reached{}\n", only_on(linked)),
+                None => format!("{word}  {required} required; no individual has any{}\n", only_on(linked)),
+            };
         }
         if !linked.matches.is_empty() {
-            text += "\nmatches             people\n";
+            text += "\nmatches        individuals\n";
             let bins = bins(linked.matches.iter().map(|(matches, count)| (*matches, 1, *count)));
             let most = bins.iter().map(|bin| bin.individuals).max().unwrap_or(0);
             for bin in &bins {
@@ -148,8 +170,8 @@ impl Link {
         if linked.rows_without_individual > 0 {
             let rows = plural(
                 linked.rows_without_individual,
-                "row of A names no person",
-                "rows of A name no person",
+                "row of A without an individual",
+                "rows of A without an individual",
             );
             text += &format!("skipped   {rows}: not counted\n");
         }
@@ -158,17 +180,30 @@ impl Link {
             text += &format!("uncovered {rows} that no hierarchy file covers: no match\n");
         }
         if let Some(suppressed @ 1..) = linked.suppressed_rows {
-            text += &format!("suppressed {} in B: any match of these people is wrong\n", rows(suppressed));
+            text +=
+                &format!("suppressed {} in B: any match of these individuals is wrong\n", rows(suppressed));
         }
         let region = Some(Descriptor::region().to_string());
         if linked.are_assigned {
-            text += "note      a person matches the class that the private record assigns to the person's values; who lacks the record \
-                     matches every class whose regions hold them, which may be more\n";
+            text += "note      an individual matches the class that the private record assigns to its values; an attacker without \
+                     that record finds every class whose regions hold them, which may be more\n";
         } else if linked.on.iter().any(|(_, recoding)| *recoding == region) {
-            text += "note      a person matches every class whose regions hold the person's values; where regions overlap, that is \
-                     more than the person's own class\n";
+            text += "note      an individual matches every class whose regions hold its values; where regions overlap, that is \
+                     more than its own class\n";
         }
-        text + "note      people who are missing from B or suppressed in it may match the rows of others\n"
+        text + "note      individuals who are missing from B or suppressed in it may match the rows of others\n"
+    }
+}
+
+/// Returns the limit of an attack on some of the quasi-identifiers of a release.
+fn only_on(linked: &Linked) -> String {
+    let used = linked.on.iter().filter(|(_, recoding)| recoding.is_some()).count();
+    match linked.unused.len() {
+        0 => String::new(),
+        unused => format!(
+            ", on {used} of {} quasi-identifiers; an attacker who also knows the others may have fewer",
+            used + unused
+        ),
     }
 }
 
@@ -176,12 +211,12 @@ fn to_json(linked: &Linked) -> serde_json::Value {
     let histogram: Vec<_> = linked
         .matches
         .iter()
-        .map(|(matches, count)| json!({ "matches": matches, "people": count }))
+        .map(|(matches, count)| json!({ "matches": matches, "individuals": count }))
         .collect();
     let homogeneous: Vec<_> = (linked.homogeneous.iter())
         .map(|(name, count)| {
             let share = ratio(u128::from(*count), u128::from(linked.individuals()));
-            json!({ "column": name, "people": count, "share": plain_number(share) })
+            json!({ "column": name, "individuals": count, "share": plain_number(share) })
         })
         .collect();
     let on: Vec<_> =
@@ -191,7 +226,8 @@ fn to_json(linked: &Linked) -> serde_json::Value {
     json!({
         "on": on,
         "not_used": unused,
-        "people": linked.individuals(),
+        "read_as_texts": linked.read_alone,
+        "individuals": linked.individuals(),
         "matched": linked.matched(),
         "unmatched": linked.unmatched,
         "unique": linked.unique(),
@@ -199,7 +235,7 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         "histogram": histogram,
         "homogeneous": homogeneous,
         "uncovered": linked.uncovered,
-        "rows_of_nobody": linked.rows_without_individual,
+        "rows_without_individual": linked.rows_without_individual,
         "suppressed_rows": linked.suppressed_rows,
         "by_assignment": linked.are_assigned,
     })

@@ -157,7 +157,7 @@ impl Release {
                         plural(individuals, "individual", "individuals")
                     )
                 }
-                None => format!("{}; each counts as a person", rows(private.input_rows)),
+                None => format!("{}; each counts as an individual", rows(private.input_rows)),
             },
         );
         if private.duplicate_rows > 0 {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{grouped, percent, percent_of, plural, rows};
-use super::source::{Columns, quasi_of_release, record_of};
+use super::source::{Columns, quasi_of_release, record_of, rows_note};
 use crate::class::{ClassSizes, ClassTable, QuasiColumn};
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -52,11 +52,9 @@ impl Risk {
             counted(&loaded, &sizes),
         );
         // A damaged record is an error only where the columns are to be read from it.
-        if let Some(people) = record_of(&self.input).ok().flatten().and_then(|record| record.individuals) {
-            text += &format!(
-                "note      the release promises for {}, who may have several rows; a release names nobody, so rows are counted here\n\n",
-                plural(people, "person", "people")
-            );
+        let record = record_of(&self.input).ok().flatten();
+        if let Some(note) = record.and_then(|record| rows_note(&self.input, &record)) {
+            text += &(note + "\n");
         }
         for row in RISKS {
             let value = measured.get(row.doc.name).copied().unwrap_or_default();
@@ -138,7 +136,7 @@ fn counted(loaded: &Loaded, sizes: &ClassSizes) -> String {
         Some(name) => {
             format!("{} by `{name}`", plural(sizes.individuals(), "individual", "individuals"))
         }
-        None => "each row counts as a person".to_owned(),
+        None => "each row counts as an individual".to_owned(),
     }
 }
 

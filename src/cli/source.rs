@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::in_shell;
+use super::numbers::plural;
 use crate::doc::find;
 use crate::error::{Error, Result};
 use crate::input::hierarchy_files::HierarchyFiles;
@@ -30,7 +32,7 @@ impl PolicyFile {
     /// A policy error that names the file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let place = format!("policy {}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| Error::of_io(&e).of_policy().at(&place))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Error::from_io(&e).of_policy().at(&place))?;
         let spec = PolicySpec::parse(&text).map_err(|e| e.at(&place))?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Ok(Self { spec, text, folder: HierarchyFiles(Folder(folder)) })
@@ -108,6 +110,16 @@ impl Columns {
 pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
     let release = Path::new(input);
     release.join(RECORD).is_file().then(|| PublicRecord::read(release)).transpose()
+}
+
+/// Returns the line that says why figures in rows differ from those of a release that counts individuals.
+pub(crate) fn rows_note(release: &str, record: &PublicRecord) -> Option<String> {
+    let individuals = plural(record.individuals?, "individual", "individuals");
+    Some(format!(
+        "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \
+         several rows: kanon explain {} shows its figures\n",
+        in_shell(release)
+    ))
 }
 
 /// Returns the names of the quasi-identifiers if an input is a release.

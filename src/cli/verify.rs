@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{level_text, regions_text, risk};
-use super::source::PolicyFile;
+use super::source::{PolicyFile, rows_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -98,15 +98,17 @@ impl Verify {
                 rows(suppressed)
             ),
             None if public.individuals.is_some() => {
-                "verified  the released rows by themselves, counted as rows: only the input identifies individuals; \
-                 the record's sizes and reached values in individuals are possible, but recounted only with \
-                 --input INPUT\n"
+                "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
+                 record, which the rows do not contradict; --input INPUT recounts them\n"
                     .to_owned()
             }
             None => {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
+        if !checked.with_input {
+            text += &rows_note(&out.display().to_string(), public).unwrap_or_default();
+        }
         if !checked.with_bytes {
             text += &format!(
                 "bytes     differ from what {CREATED_BY} writes for these rows: {} wrote the files, and only that \

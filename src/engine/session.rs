@@ -146,7 +146,7 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         DataFusionError::ResourcesExhausted(_) => {
             other("out of memory; raise --memory-limit or lower --threads").coded(Code::OutOfMemory)
         }
-        DataFusionError::IoError(io) => Error::of_io(io),
+        DataFusionError::IoError(io) => Error::from_io(io),
         DataFusionError::ObjectStore(store) => match &**store {
             datafusion::object_store::Error::NotFound { .. } => {
                 other("a file disappeared").coded(Code::NotFound)
@@ -180,7 +180,7 @@ fn of_arrow(error: &arrow::error::ArrowError) -> Error {
         ArrowError::ParseError(_) => {
             "a value cannot be parsed as its column's type; declare the column as text (VARCHAR) and cast it"
         }
-        ArrowError::IoError(_, io) => return Error::of_io(io),
+        ArrowError::IoError(_, io) => return Error::from_io(io),
         ArrowError::MemoryError(_) => {
             return Error::data("out of memory; raise --memory-limit").coded(Code::OutOfMemory);
         }
@@ -235,7 +235,7 @@ impl<T> Context<T> for std::result::Result<T, datafusion::parquet::errors::Parqu
 
 impl<T> Context<T> for std::io::Result<T> {
     fn context(self, what: &str) -> Result<T> {
-        self.map_err(|e| Error::of_io(&e).at(what))
+        self.map_err(|e| Error::from_io(&e).at(what))
     }
 }
 

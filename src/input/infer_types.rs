@@ -26,7 +26,7 @@ use super::plain_form::plain_form;
 use super::plain_values::plain_value;
 use crate::engine::functions::{OfValues, canonical_float, of_values};
 use crate::engine::{Context, column};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::policy::cell_forms::{
     DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, ShortYears, TIMES_OF_DAY,
 };
@@ -321,12 +321,13 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
         }
     };
     let mut kinds = counted(plain, name, of_kind(*wanted)).await?;
-    if *wanted == CsvType::Date {
-        kinds.extend(counted(cells, name, of_short_years()?).await?);
-    }
+    kinds.extend(match wanted {
+        CsvType::Date => counted(cells, name, of_short_years()?).await?,
+        _ => counted(cells, name, of_units(csv)).await?,
+    });
     let mut causes: Vec<String> = kinds
         .iter()
-        .map(|(why, count)| format!(" ({count} {} {why})", if *count == 1 { "has" } else { "have" }))
+        .map(|(why, count)| format!("; {count} {} {why}", if *count == 1 { "has" } else { "have" }))
         .collect();
     let forms = counted(cells, name, of_form(*wanted, csv)).await?;
     // Several forms may read the same cells.
@@ -346,16 +347,24 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
         ));
     }
     let of_kind: u64 = kinds.iter().map(|(_, count)| count).sum();
-    let rest = if most.saturating_add(of_kind) >= *rows {
-        ""
-    } else {
-        "; name the texts that mean \"missing\" in [input] nulls (CSV) or write null (JSON), or choose a hierarchy for text"
+    let has_cause = most.saturating_add(of_kind) >= *rows;
+    let all = count_each(plain, vec![column(name).is_not_null()]).await?;
+    let all: u64 = all.into_iter().filter_map(|count| u64::try_from(count).ok()).sum();
+    // A column that holds something else now, rather than one with a few cells that do not fit.
+    let is_other = *rows > all / 2;
+    let rest = match (has_cause, is_other) {
+        (true, _) => "",
+        (_, true) => "; the column holds something else: correct the file, or choose a hierarchy for text",
+        _ => {
+            "; name the texts that mean \"missing\" in [input] nulls (CSV) or write null (JSON), or choose a hierarchy for text"
+        }
     };
-    Ok(Error::data(format!(
+    let error = Error::data(format!(
         "column `{name}`: {rows} {} a {what}{}{rest}",
         if *rows == 1 { "row does not hold" } else { "rows do not hold" },
         causes.concat(),
-    )))
+    ));
+    Ok(if is_other { error.coded(Code::OtherColumns) } else { error })
 }
 
 /// Counts the cells of the column `name` that have each of these patterns; leaves out those that none has.
@@ -394,6 +403,19 @@ fn of_short_years() -> Result<Vec<(Pattern, String)>> {
     let short = ShortYears::new()?;
     let why = "a year of two digits, which may be of two centuries: write the years with four digits";
     Ok(vec![(Pattern::new("kanon_has_short_year", move |text| short.fits(text)), why.into())])
+}
+
+/// Returns why a number with a unit is refused.
+fn of_units(csv: &CsvOptions) -> Vec<(Pattern, String)> {
+    let format = csv.numbers;
+    let fits = move |text: &str| {
+        let is_sign = |c: char| c.is_alphabetic() || matches!(c, '%' | '°' | '€' | '$' | '£' | '¥');
+        let number = text.trim_end_matches(|c: char| is_sign(c) || c.is_ascii_whitespace());
+        let unit = text.get(number.len()..).unwrap_or_default();
+        unit.contains(is_sign) && format.plain(number).is_some_and(|plain| is_number(&plain))
+    };
+    let why = "a number and then letters or a sign, such as a unit: write the number alone";
+    vec![(Pattern::new("kanon_has_unit", fits), why.into())]
 }
 
 /// Returns the other forms of dates or numbers that files have, and the keys that say so.

@@ -15,15 +15,17 @@
 //! [`SWEENEY_2002`]: crate::papers::SWEENEY_2002
 
 mod assigned;
+mod linked_columns;
 mod recode;
 mod regions;
+mod text_reading;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, Int64Array};
-use arrow::datatypes::{Int64Type, Schema};
+use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{Column, NullEquality};
 use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
@@ -33,15 +35,14 @@ use futures::StreamExt;
 
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, Run, column};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
 use crate::input::{Format, Input};
+use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
-use crate::plural::plural;
 use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
 use crate::release::interval_columns::{as_texts, schema_as_texts};
-use crate::release::publish::record::{ColumnRecord, PrivateRecord, PublicRecord, RegionColumn};
-use crate::role::Role;
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RegionColumn};
 
 /// The attacker's data and goals.
 pub struct Attack<'a> {
@@ -76,6 +77,8 @@ pub struct Linked {
     pub on: Vec<(String, Option<String>)>,
     /// The other quasi-identifiers of B where it is a release, and why they are not linked.
     pub unused: Vec<(String, &'static str)>,
+    /// The linked columns whose texts are read by themselves, because their hierarchies are not available.
+    pub read_alone: Vec<String>,
     /// The number of individuals of A by their number of matches: rows of B, or its individuals.
     pub matches: BTreeMap<u64, u64>,
     /// The individuals without a match. Where matches are individuals, some of them may match rows
@@ -143,9 +146,10 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         public.as_ref().map(|public| public.recoding.interval_columns()).transpose()?.unwrap_or_default();
     let of_table = Arc::new(schema_as_texts(&*attack.table.file_schema(csv)?, &intervals));
     let schemas = (attack.list.file_schema(csv)?, of_table);
-    let on = columns(attack, &schemas.0, &schemas.1, public.as_ref())?;
-    let unused = public.as_ref().map_or_else(Vec::new, |public| unused(public, &on, &schemas.0));
     let recoding = AttackerRecoding { public: public.as_ref(), policy };
+    let on = columns(attack, &schemas.0, &schemas.1, &recoding)?;
+    let unused =
+        public.as_ref().map_or_else(Vec::new, |public| unused(attack, public, &on, &schemas.0, &recoding));
     let mut types: HashMap<&str, CsvType> = HashMap::new();
     for name in &on {
         let other = if attack.list.format == Format::Csv { &schemas.1 } else { &schemas.0 };
@@ -158,12 +162,13 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let session = run.resources.session()?;
     let read = async |input: &Input| {
         let table = input.table(&session, csv, &csv_type).await;
-        table.map_err(|error| error.at(&input.argument))
+        let advised = |error: Error| if policy.is_none() { error.advised(WITHOUT_POLICY) } else { error };
+        table.map_err(|error| advised(error).at(&input.argument))
     };
     let (list, table) = (read(attack.list).await?, as_texts(read(attack.table).await?, &intervals)?);
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let sensitive = sensitive(attack, &on, public.as_ref());
-    let (mut recoded, mut are_assigned) = (Vec::new(), false);
+    let (mut recoded, mut are_assigned, mut read_alone) = (Vec::new(), false, Vec::new());
     let joined = if on.iter().any(|name| recoding.region(name).is_some()) {
         let columns = regions::columns(&on, &recoding, &list, names.0)?;
         recoded.extend(on.iter().map(|name| (name.clone(), Some(Descriptor::region().to_string()))));
@@ -171,7 +176,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         let classes =
             regions::Classes::read(&session, groups, columns, sensitive.len(), private.as_ref(), &recoding)
                 .await?;
-        are_assigned = classes.are_assigned();
+        (are_assigned, read_alone) = (classes.are_assigned(), classes.read_alone());
         classes.found_by(list, attack.individual)?
     } else {
         let mut keys = Vec::new();
@@ -186,6 +191,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let mut linked = Linked {
         on: recoded,
         unused,
+        read_alone,
         matches: BTreeMap::new(),
         unmatched: 0,
         homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
@@ -208,101 +214,8 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 
 const DOING: &str = "linking the list with the table";
 
-/// Returns the quasi-identifiers of a release that are not linked, and why.
-fn unused(public: &PublicRecord, on: &[String], list: &Schema) -> Vec<(String, &'static str)> {
-    let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
-    let why = |column: &ColumnRecord| match (&column.days_since, list.field_with_name(&column.name)) {
-        (Some(_), _) => "it holds days since another date",
-        (None, Err(_)) => "A lacks it",
-        (None, Ok(_)) => "--on does not name it",
-    };
-    quasi
-        .filter(|column| !on.contains(&column.name))
-        .map(|column| (column.name.clone(), why(column)))
-        .collect()
-}
-
-/// Returns the columns to link on.
-fn columns(
-    attack: &Attack<'_>,
-    list: &Schema,
-    table: &Schema,
-    public: Option<&PublicRecord>,
-) -> Result<Vec<String>> {
-    let (a, b) = (&attack.list.argument, &attack.table.argument);
-    has(list, a, "--individual", attack.individual)?;
-    has(table, b, "--individual-of-b", attack.individual_of_table)?;
-    has(table, b, "--sensitive", attack.sensitive.iter().map(String::as_str))?;
-    if let ([], Some(public)) = (attack.on, public) {
-        let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
-        // Days since another date are not dates that an attacker could compare.
-        let quasi = quasi.filter(|column| column.days_since.is_none());
-        let quasi: Vec<&str> = quasi.map(|column| column.name.as_str()).collect();
-        let shared = quasi.iter().filter(|name| list.field_with_name(name).is_ok());
-        let shared: Vec<String> = shared.map(|name| (*name).to_owned()).collect();
-        if shared.is_empty() {
-            let quasi = quasi.join(", ");
-            let why = format!("{a} has none of the quasi-identifiers of {b}: {quasi}; rename its columns");
-            return Err(Error::policy(why));
-        }
-        return Ok(shared);
-    }
-    if attack.on.is_empty() {
-        return Err(Error::policy("name the columns that the attacker knows: --on dob,sex,zip"));
-    }
-    has(list, a, "--on", attack.on.iter().map(String::as_str))?;
-    has(table, b, "--on", attack.on.iter().map(String::as_str))?;
-    let mut recorded = public.into_iter().flat_map(PublicRecord::columns);
-    let relative = |column: &&ColumnRecord| column.days_since.is_some() && attack.on.contains(&column.name);
-    if let Some(column) = recorded.find(relative) {
-        let (name, other) = (&column.name, column.days_since.as_deref().unwrap_or_default());
-        let why = format!("--on: `{name}` of {b} holds the days since `{other}`, not dates: leave it out");
-        return Err(Error::policy(why));
-    }
-    if let Some(known) = attack.sensitive.iter().find(|name| attack.on.contains(name)) {
-        let why = format!("--sensitive: `{known}` is in --on: the attacker knows it already");
-        return Err(Error::policy(why));
-    }
-    match attack.on.iter().enumerate().find(|(at, name)| attack.on[..*at].contains(name)) {
-        Some((_, twice)) => Err(Error::policy(format!("--on: `{twice}` is named twice"))),
-        None => Ok(attack.on.to_vec()),
-    }
-}
-
-/// Checks that a table has these columns.
-fn has<'a>(schema: &Schema, table: &str, flag: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    for name in names {
-        if schema.field_with_name(name).is_err() {
-            let all: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let nearest = nearest(name, &all);
-            // The first line of a file without a header would be shown as names, so they are not
-            // listed.
-            let close = nearest.starts_with("did you mean");
-            let hint = if close {
-                nearest
-            } else {
-                format!("it has {}", plural(all.len() as u64, "column", "columns"))
-            };
-            return Err(Error::policy(format!("{flag}: {table} has no column `{name}`; {hint}")));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the columns to learn: those that the attacker does not know.
-fn sensitive(attack: &Attack<'_>, on: &[String], public: Option<&PublicRecord>) -> Vec<String> {
-    let recorded = public.into_iter().flat_map(PublicRecord::columns);
-    let recorded = recorded.filter(|column| column.role == Role::Sensitive.word()).map(|column| &column.name);
-    let all: Vec<&String> =
-        if attack.sensitive.is_empty() { recorded.collect() } else { attack.sensitive.iter().collect() };
-    let mut names: Vec<String> = Vec::new();
-    for name in all {
-        if !on.contains(name) && !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
-}
+/// Where a reader without the policy sets the keys that a message names.
+const WITHOUT_POLICY: &str = "without a policy, --csv takes the keys of [input]";
 
 const PERSON: &str = "kanon_person";
 const ROWS: &str = "kanon_rows";

@@ -9,6 +9,7 @@ use arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::DataFrame;
 
+use super::linked_columns::HIDES_LABELS;
 use crate::engine::functions::{OfValues, canonical, of_values};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
@@ -93,13 +94,12 @@ pub(super) fn csv_type(recoding: &AttackerRecoding<'_>, name: &str, other: &Data
 fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>> {
     by.restore(text).ok_or_else(|| {
         Error::policy(match by.is_of_file() || by.is_of_merge() {
-            true if by.is_of_merge() => format!(
-                "column `{name}` of the release is `{by}`, and only its private record says which values are merged; \
-                 put it beside the release"
-            ),
             true => format!(
-                "column `{name}` of the release is `{by}`, whose hierarchy file is not available; give the policy \
-                 of the release with --policy"
+                "column `{name}` of the release is `{by}`: {HIDES_LABELS}; leave it out of --on, or {}",
+                match by.is_of_merge() {
+                    true => "let the publisher run the attack, who has the private record",
+                    false => "give the publisher's policy, with its hierarchy files, by --policy FILE",
+                }
             ),
             false => format!("column `{name}` of the release is `{by}`, which this version cannot restore"),
         })
@@ -107,6 +107,12 @@ fn made(name: &str, by: &Descriptor, text: bool) -> Result<Arc<dyn Generalizer>>
 }
 
 impl AttackerRecoding<'_> {
+    /// Returns whether the table's column shows labels that say nothing without the policy.
+    pub(super) fn hides_labels(&self, name: &str) -> bool {
+        let is_listed = |level: &LevelRecord| level.by.is_of_file() || level.by.is_of_merge();
+        self.policy.is_none() && self.level(name).is_some_and(is_listed)
+    }
+
     /// Returns what the table's column shows, if that is regions.
     pub(super) fn region(&self, name: &str) -> Option<&RegionColumn> {
         self.public?.recoding.region(name)

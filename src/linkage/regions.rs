@@ -23,6 +23,7 @@ use futures::StreamExt;
 
 use super::assigned::Assigned;
 use super::recode::AttackerRecoding;
+use super::text_reading::TextReading;
 use super::{COVERED, DOING, MATCHES, PERSON, ROWS, all, numbered};
 use crate::class::{Budget, Held};
 use crate::engine::{Context, PoolBudget, column, distinct, into_engine};
@@ -35,6 +36,8 @@ use crate::release::publish::record::{PrivateRecord, Regions};
 pub(super) struct Column {
     name: String,
     hierarchy: Hierarchy,
+    /// Whether the labels of the hierarchy are not available, so that texts are read by themselves.
+    is_read_alone: bool,
     /// The type of the values behind the released texts.
     value_type: DataType,
 }
@@ -42,8 +45,7 @@ pub(super) struct Column {
 /// Returns the linked columns with the hierarchies of their values.
 ///
 /// # Errors
-/// A policy error when a column of A has another type than the values had, or shows labels of a hierarchy that is not
-/// available.
+/// A policy error when a column of A has another type than the values had.
 pub(super) fn columns(
     on: &[String],
     recoding: &AttackerRecoding<'_>,
@@ -72,16 +74,10 @@ pub(super) fn columns(
                 })?;
                 column.levels(&of_list, files)?
             }
-            (None, Regions::Intervals) => Hierarchy::new(&of_list, Vec::new())?,
-            (None, Regions::Labels) => {
-                return Err(Error::policy(format!(
-                    "column `{name}` of the release shows labels of its hierarchy, which is not available; give the \
-                     policy of the release with --policy, and where values were merged put its private record beside it; or \
-                     name other columns with --on"
-                )));
-            }
+            (None, _) => Hierarchy::new(&of_list, Vec::new())?,
         };
-        Ok(Column { name: name.clone(), hierarchy, value_type: of_values })
+        let is_read_alone = recoding.policy.is_none() && region.shows == Regions::Labels;
+        Ok(Column { name: name.clone(), hierarchy, is_read_alone, value_type: of_values })
     };
     on.iter().map(column).collect()
 }
@@ -103,6 +99,8 @@ struct ReleasedColumn {
     of: Column,
     /// The different regions.
     regions: Vec<RegionLabel>,
+    /// How they are read without a hierarchy.
+    reading: Option<TextReading>,
     /// The region of each class.
     region_of_class: Vec<u32>,
     /// The classes that show each region.
@@ -169,6 +167,9 @@ impl Classes {
                 + sensitive * size_of::<Option<u64>>();
             held.at_least(texts + rows.len() * of_class)?;
         }
+        for column in columns.iter_mut().filter(|column| column.of.is_read_alone) {
+            column.reading = Some(TextReading::new(&column.regions));
+        }
         let of_value = columns.iter().map(|_| HashMap::new()).collect();
         let covering = Mutex::new(Covering { of_value, bytes: 0, held: Held::new(&budget) });
         let (mut by_regions, mut of_regions) = (HashMap::<Vec<u32>, u32>::new(), Held::new(&budget));
@@ -192,6 +193,12 @@ impl Classes {
     /// Returns whether rows match by what the private record assigns to their values.
     pub(super) fn are_assigned(&self) -> bool {
         self.assigned.is_some()
+    }
+
+    /// Returns the columns whose texts are read without a hierarchy.
+    pub(super) fn read_alone(&self) -> Vec<String> {
+        let alone = self.columns.iter().filter(|column| column.of.is_read_alone);
+        alone.map(|column| column.of.name.clone()).collect()
     }
 
     /// Builds the groups of A with what they match, as a join with the groups of B would.
@@ -335,6 +342,7 @@ impl ReleasedColumn {
         Self {
             of,
             regions: Vec::new(),
+            reading: None,
             region_of_class: Vec::new(),
             classes_of_region: Vec::new(),
             numbers: HashMap::new(),
@@ -348,7 +356,7 @@ impl ReleasedColumn {
         let region = match self.numbers.get(&text) {
             Some(region) => *region,
             None => {
-                let has_intervals = self.of.hierarchy.has_intervals();
+                let has_intervals = !self.of.is_read_alone && self.of.hierarchy.has_intervals();
                 let parsed =
                     RegionLabel::parse_canonical(text.as_deref(), &self.of.value_type, has_intervals);
                 self.regions.push(parsed.ok_or_else(|| {
@@ -384,7 +392,11 @@ impl ReleasedColumn {
     fn covering(&self, value: &Value) -> Result<Covered> {
         let mut covered = Covered { bits: vec![0; self.regions.len() / 64 + 1], ..Covered::default() };
         for (number, region) in (0u32..).zip(&self.regions) {
-            if region.covers(&self.of.hierarchy, value)? {
+            let is_covered = match &self.reading {
+                Some(reading) => reading.covers(region, value),
+                None => region.covers(&self.of.hierarchy, value)?,
+            };
+            if is_covered {
                 covered.bits[number as usize / 64] |= 1 << (number % 64);
                 covered.numbers.push(number);
                 covered.classes += self.classes_of_region[number as usize].len();

@@ -25,7 +25,7 @@ pub const ROW: RiskRow =
 
 const DOC: &Doc = &Doc {
     name: "prosecutor_risk_max",
-    summary: "highest probability of re-identifying a known person: 1 / smallest class",
+    summary: "highest probability of re-identifying a known individual: 1 / smallest class",
     parameters: "",
     example: "prosecutor_risk_max(age, sex, zip)",
     paper: Some(papers::DANKAR_EL_EMAM_2010),

@@ -27,7 +27,7 @@ pub const ROW: RiskRow =
 
 const DOC: &Doc = &Doc {
     name: "prosecutor_risk_mean",
-    summary: "mean probability of re-identifying a person (marketer risk)",
+    summary: "mean probability of re-identifying a known individual (marketer risk)",
     parameters: "",
     example: "prosecutor_risk_mean(age, sex, zip)",
     paper: Some(papers::DANKAR_EL_EMAM_2010),

@@ -32,7 +32,7 @@ pub const TOP: &[Key] = &[
         "others",
         "`\"drop\"`: columns without a line under `[columns]` are left out; without it they are an error",
     ),
-    key("rows_are_individuals", "`true` asserts that each row is another person (default `false`)"),
+    key("rows_are_individuals", "`true` asserts that each row is another individual (default `false`)"),
     key(
         "accept_homogeneity",
         "sensitive columns in which all individuals of a class may share a value (default none)",

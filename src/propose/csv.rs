@@ -13,8 +13,8 @@ use encoding_rs::UTF_8;
 
 use super::doubts::Doubt;
 use super::facts::{count_if, narrow, one_row, whole};
-use super::forms::{Forms, Found, Tally};
-use super::missing::{is_missing_among_words, known};
+use super::forms::{ChosenForms, Tally, TriedForms};
+use super::missing::{is_missing_among_words, without_missing};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::infer_types::{TIMES, misfit};
@@ -25,7 +25,7 @@ use crate::policy::{CsvOptions, CsvType, DateFormat, NumberFormat};
 /// The number of columns per pass.
 const AT_ONCE: usize = 64;
 /// The format of a CSV input.
-pub(super) struct Written {
+pub(super) struct CsvFormat {
     pub(super) options: CsvOptions,
     /// The formats of dates between which the cells leave the choice.
     pub(super) unclear_dates: Vec<DateFormat>,
@@ -35,7 +35,7 @@ pub(super) struct Written {
     doubts: HashMap<String, Doubt>,
 }
 
-impl Written {
+impl CsvFormat {
     /// Returns what is unclear about the cells of a column, if anything is.
     pub(super) fn doubt(&self, name: &str) -> Option<&Doubt> {
         self.doubts.get(name)
@@ -51,7 +51,11 @@ impl Written {
 ///
 /// # Errors
 /// A data error when a file cannot be read.
-pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<'_>) -> Result<Written> {
+pub(super) async fn detect_format(
+    session: &SessionContext,
+    input: &Input,
+    run: &Run<'_>,
+) -> Result<CsvFormat> {
     let encoding = Some(utf8_copies::guess(input)?).filter(|encoding| *encoding != UTF_8);
     let mut options = CsvOptions { encoding, ..CsvOptions::default() };
     let first = first_lines(input, &options)?;
@@ -90,7 +94,7 @@ pub(super) async fn find_out(session: &SessionContext, input: &Input, run: &Run<
         looks.into_iter().map(|look| (look.name, look.csv_type)).collect();
     types.extend(found.types);
     let (unclear_dates, unclear_numbers) = (found.unclear, found.unclear_numbers);
-    Ok(Written { options, unclear_dates, unclear_numbers, types, doubts })
+    Ok(CsvFormat { options, unclear_dates, unclear_numbers, types, doubts })
 }
 
 /// Finds the forms of the dates and numbers of a file, and the columns in which they are in doubt.
@@ -99,15 +103,15 @@ async fn find_forms(
     looks: &[Look],
     has_semicolons: bool,
     run: &Run<'_>,
-) -> Result<(Found, HashMap<String, Doubt>)> {
-    let forms = Arc::new(Forms::new()?);
+) -> Result<(ChosenForms, HashMap<String, Doubt>)> {
+    let forms = Arc::new(TriedForms::new()?);
     let of_type = async |csv_type: CsvType| -> Result<Vec<Tally>> {
         let names: Vec<&String> =
             looks.iter().filter(|look| look.csv_type == csv_type).map(|look| &look.name).collect();
         let mut found = Vec::new();
         for some in names.chunks(AT_ONCE) {
             run.stop.check()?;
-            let cells = some.iter().map(|name| ((*name).clone(), known(name))).collect();
+            let cells = some.iter().map(|name| ((*name).clone(), without_missing(name))).collect();
             found.extend(forms.of_columns(table, cells).await?);
         }
         Ok(found)
@@ -129,7 +133,7 @@ async fn find_forms(
 /// Returns the texts of a column that mean "missing" among numbers or dates.
 async fn missing_in(table: &DataFrame, name: &str) -> Result<Vec<String>> {
     let doing = "looking for words that mean missing";
-    let is_missing = column(name).is_not_null().and(known(name).is_null());
+    let is_missing = column(name).is_not_null().and(without_missing(name).is_null());
     let table = narrow(table, [name])?.filter(is_missing).context(doing)?.distinct().context(doing)?;
     let mut found = Vec::new();
     for batch in table.collect().await.context(doing)? {
@@ -169,7 +173,7 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
             Ok(())
         };
         let cell = column(name);
-        let value = known(name);
+        let value = without_missing(name);
         let is_missing = cell.clone().is_not_null().and(value.clone().is_null());
         counted("other_length", character_length(value.clone()).not_eq(lit(2)))?;
         counted("known", value.clone().is_not_null())?;

@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 
 use super::ProposedColumn;
 use super::facts::ColumnFacts;
-use super::forms::{Forms, Tally};
+use super::forms::{Tally, TriedForms};
 use super::roles::Proposed;
 use super::steps::{self, Levels};
 use crate::plural::{grouped, plural};
@@ -29,7 +29,7 @@ pub(super) enum Doubt {
 
 impl Doubt {
     /// Returns what is unclear about the cells of a column that are not all of one form.
-    pub(super) fn of_cells(forms: &Forms, tally: &Tally) -> Option<Self> {
+    pub(super) fn of_cells(forms: &TriedForms, tally: &Tally) -> Option<Self> {
         let known = tally.known;
         let any_date = forms.dates() | forms.iso_dates() | forms.short_years();
         let (short, dates) = (tally.having(forms.short_years()), tally.having(any_date));
@@ -72,13 +72,13 @@ impl Doubt {
 
     /// Leaves the role of a column open; of the roles that are never written, none is touched.
     pub(super) fn apply(&self, column: &mut ProposedColumn) {
-        let is_written = match column.role {
+        let leaves_open = match column.role {
             Proposed::Individual | Proposed::Identifier | Proposed::Text => return,
-            // Written as it is, whatever it means.
+            // A sensitive column is released as it is, whatever its cells mean.
             Proposed::Sensitive => !matches!(self, Self::SomeAreNoNumbers { .. } | Self::Unclear),
             Proposed::Quasi | Proposed::Undecided => true,
         };
-        if is_written {
+        if leaves_open {
             column.role = Proposed::Undecided;
             column.levels = self.levels(&column.facts);
         }

@@ -32,6 +32,8 @@ const FEW: u64 = 10_000;
 const COUNTED_ALONE: usize = 16;
 /// Persons have few rows each: there are at least this many numbers of persons in 100 rows.
 const FEW_ROWS_EACH: u64 = 5;
+/// A column with at least this many distinct values per 100 rows singles nearly all rows out by itself.
+pub(super) const IDENTIFIES: u64 = 90;
 /// A text with this many spaces is a sentence.
 const SENTENCE: u64 = 3;
 
@@ -128,7 +130,7 @@ pub(super) async fn read_facts(table: &DataFrame, run: &Run<'_>) -> Result<Vec<C
         run.stop.check()?;
         count_together(table, some).await?;
     }
-    let open = facts.iter_mut().filter(|fact| !fact.is_counted && fact.has_distinct_percent(90));
+    let open = facts.iter_mut().filter(|fact| !fact.is_counted && fact.has_distinct_percent(IDENTIFIES));
     for fact in open.take(COUNTED_ALONE) {
         let known = narrow(table, [fact.name.as_str()])?
             .filter(column(&fact.name).is_not_null())

@@ -19,15 +19,16 @@ use crate::policy::cell_forms::{
     DATE_FORMATS, DateFormat, NUMBER_FORMATS, NumberFormat, ShortYears, TIMES_OF_DAY,
 };
 
-/// The places in [`NUMBER_FORMATS`] of the usual format, of the one with commas before fractions, and of the one with points between
-/// thousands, too.
+/// The place in [`NUMBER_FORMATS`] of the usual format.
 const USUAL: usize = 0;
+/// The place of the format with a comma before the fraction.
 const COMMAS: usize = 1;
+/// The place of the format with a comma before the fraction and points between thousands.
 const POINTS: usize = 2;
 
 /// The forms that are tried; each has a bit: those of dates, then those of numbers, then dates in ISO form and dates whose years have two
 /// digits.
-pub(super) struct Forms {
+pub(super) struct TriedForms {
     /// Each format, then those that differ in the time of day only, for columns with and without one.
     dates: Vec<Vec<DateFormat>>,
     short_years: ShortYears,
@@ -68,7 +69,7 @@ const MOST: u128 = 90;
 
 /// How a file writes dates and numbers.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ChosenForms {
     /// The formats of dates.
     pub(super) dates: Vec<DateFormat>,
     /// The format of numbers, if it is not the usual one.
@@ -83,7 +84,7 @@ pub(super) struct Found {
     pub(super) unclear_columns: Vec<String>,
 }
 
-impl Forms {
+impl TriedForms {
     pub(super) fn new() -> Result<Self> {
         let format = |date: &str, time: &str| DateFormat::parse(&format!("{date}{time}"));
         let single =
@@ -195,8 +196,8 @@ impl Forms {
         texts: &[(String, u64)],
         numbers: &[(String, u64)],
         has_semicolons: bool,
-    ) -> Found {
-        let mut found = Found::default();
+    ) -> ChosenForms {
+        let mut found = ChosenForms::default();
         self.choose_dates(texts, &mut found);
         self.choose_numbers(texts, numbers, has_semicolons, &mut found);
         found
@@ -207,7 +208,7 @@ impl Forms {
         texts: &[(String, u64)],
         numbers: &[(String, u64)],
         has_semicolons: bool,
-        found: &mut Found,
+        found: &mut ChosenForms,
     ) {
         let fits = |forms: u64, form: usize| forms & (1u64 << (self.dates.len() + form)) != 0;
         // A file has one form: it reads the numbers in the usual form, too.
@@ -257,7 +258,7 @@ impl Forms {
         found.types.extend(of_form(form).map(|name| (name, CsvType::Number)));
     }
 
-    fn choose_dates(&self, texts: &[(String, u64)], found: &mut Found) {
+    fn choose_dates(&self, texts: &[(String, u64)], found: &mut ChosenForms) {
         let dates: Vec<(&String, Vec<usize>)> =
             texts.iter().map(|(name, forms)| (name, self.formats(*forms))).collect();
         let mut chosen: Vec<usize> = Vec::new();
@@ -305,7 +306,7 @@ impl Forms {
     }
 }
 
-impl OfValues for Forms {
+impl OfValues for TriedForms {
     fn name(&self) -> &'static str {
         "kanon_forms"
     }
@@ -346,7 +347,7 @@ mod tests {
     /// The forms that all these cells have.
     fn of(cells: &[&str]) -> u64 {
         let cells: ArrayRef = Arc::new(StringViewArray::from(cells.to_vec()));
-        let forms = Forms::new().unwrap().of(&cells).unwrap();
+        let forms = TriedForms::new().unwrap().of(&cells).unwrap();
         forms.as_primitive::<UInt64Type>().values().iter().fold(u64::MAX, |all, forms| all & forms)
     }
 
@@ -354,7 +355,7 @@ mod tests {
         let named = |columns: &[&[&str]]| -> Vec<(String, u64)> {
             columns.iter().enumerate().map(|(at, cells)| (format!("c{at}"), of(cells))).collect()
         };
-        let found = Forms::new().unwrap().choose(&named(texts), &named(numbers), false);
+        let found = TriedForms::new().unwrap().choose(&named(texts), &named(numbers), false);
         let dates = found.dates.iter().map(|format| format.text().to_owned()).collect();
         (dates, found.numbers, found.unclear.len(), found.types.len())
     }
@@ -391,28 +392,29 @@ mod tests {
             let named = |columns: &[&[&str]]| -> Vec<(String, u64)> {
                 columns.iter().enumerate().map(|(at, cells)| (format!("c{at}"), of(cells))).collect()
             };
-            let found = Forms::new().unwrap().choose(&named(texts), &named(numbers), has_semicolons);
-            (found.numbers.is_some(), found.unclear_numbers.len())
+            let found = TriedForms::new().unwrap().choose(&named(texts), &named(numbers), has_semicolons);
+            (found.numbers, found.unclear_numbers.len())
         };
         let unclear = |texts: &[&[&str]], numbers: &[&[&str]]| unclear_in(texts, numbers, false);
-        assert_eq!(unclear(&[&["1,234"]], &[]), (false, 2));
-        assert_eq!(unclear(&[&["4844,19"]], &[&["47.099"]]), (false, 2));
-        assert_eq!(unclear(&[&["1,234"], &["1,5"]], &[]), (true, 0));
-        assert_eq!(unclear(&[&["1,234.5"], &["1,234"]], &[]), (true, 0));
+        assert_eq!(unclear(&[&["1,234"]], &[]), (None, 2));
+        assert_eq!(unclear(&[&["4844,19"]], &[&["47.099"]]), (None, 2));
+        assert_eq!(unclear(&[&["1,234"], &["1,5"]], &[]), (Some(NUMBER_FORMATS[COMMAS]), 0));
+        let english = NumberFormat { decimal: '.', thousands: Some(',') };
+        assert_eq!(unclear(&[&["1,234.5"], &["1,234"]], &[]), (Some(english), 0));
         // Points with three digits behind each, in a file that is continental, or not.
         assert_eq!(NUMBER_FORMATS[POINTS], NumberFormat { decimal: ',', thousands: Some('.') });
         assert_eq!(NUMBER_FORMATS[COMMAS], NumberFormat { decimal: ',', thousands: None });
-        assert_eq!(unclear_in(&[&["x"]], &[&["7.196", "12"]], true), (false, 2));
-        assert_eq!(unclear(&[&["31.12.2020"]], &[&["7.196", "12"]]), (false, 2));
-        assert_eq!(unclear(&[&["31/12/2020"]], &[&["7.196", "12"]]), (false, 0));
-        assert_eq!(unclear_in(&[], &[&["7.196"], &["7.19"]], true), (false, 0));
-        assert_eq!(unclear_in(&[], &[&["0.196"]], true), (false, 0));
-        assert_eq!(unclear_in(&[], &[&["7196"]], true), (false, 0));
+        assert_eq!(unclear_in(&[&["x"]], &[&["7.196", "12"]], true), (None, 2));
+        assert_eq!(unclear(&[&["31.12.2020"]], &[&["7.196", "12"]]), (None, 2));
+        assert_eq!(unclear(&[&["31/12/2020"]], &[&["7.196", "12"]]), (None, 0));
+        assert_eq!(unclear_in(&[], &[&["7.196"], &["7.19"]], true), (None, 0));
+        assert_eq!(unclear_in(&[], &[&["0.196"]], true), (None, 0));
+        assert_eq!(unclear_in(&[], &[&["7196"]], true), (None, 0));
     }
 
     #[test]
     fn most_cells_lead() {
-        let forms = Forms::new().unwrap();
+        let forms = TriedForms::new().unwrap();
         let tally = |cells: &[(&str, u64)]| {
             let known = cells.iter().map(|(_, count)| count).sum();
             let cells = cells.iter().map(|(cell, count)| (of(&[*cell]), *count)).collect();
@@ -431,7 +433,8 @@ mod tests {
         let short = tally(&[("31.12.20", 20)]);
         assert_eq!((short.leading(), short.having(forms.short_years())), (forms.short_years(), 20));
         assert_eq!(tally(&[("2020-12-31", 95), ("x", 5)]).leading(), forms.iso_dates());
-        assert_eq!(tally(&[("1,5", 95), ("x", 5)]).leading() & forms.dates(), 0);
-        assert_eq!(tally(&[("1,5", 95), ("x", 5)]).leading() & !forms.numbers(), 0);
+        let commas = of(&["1,5"]);
+        assert!(commas != 0 && commas & !forms.numbers() == 0, "{commas:b}");
+        assert_eq!(tally(&[("1,5", 95), ("x", 5)]).leading(), commas);
     }
 }

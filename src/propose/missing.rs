@@ -71,16 +71,16 @@ pub(super) fn is_missing_among_words(cell: &str) -> bool {
 }
 
 /// Builds the cell of the column `name`, or NULL where it may mean "missing".
-pub(super) fn known(name: &str) -> Expr {
-    of_values(Arc::new(Known), name, column(name))
+pub(super) fn without_missing(name: &str) -> Expr {
+    of_values(Arc::new(MissingToNull), name, column(name))
 }
 
 /// Replaces the cells that mean "missing" by NULL.
-struct Known;
+struct MissingToNull;
 
-impl OfValues for Known {
+impl OfValues for MissingToNull {
     fn name(&self) -> &'static str {
-        "kanon_known"
+        "kanon_without_missing"
     }
 
     fn of_type(&self, _values: &DataType) -> Result<DataType> {

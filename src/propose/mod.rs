@@ -39,9 +39,6 @@ use names::Named;
 /// The number of undecided columns that are tried together with the quasi-identifiers.
 const TRIED: usize = 8;
 
-/// Columns with at least this many distinct values per 100 rows single nearly all rows out by themselves.
-const IDENTIFIES: u64 = 90;
-
 /// The proposal for a table.
 #[derive(Debug, Clone)]
 pub struct Proposal {
@@ -110,7 +107,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     run.progress.begin(Phase::Profile, 0);
     let session = run.resources.session()?;
     let written = match input.format {
-        Format::Csv => Some(csv::find_out(&session, input, run).await?),
+        Format::Csv => Some(csv::detect_format(&session, input, run).await?),
         Format::Parquet | Format::Json | Format::Arrow => None,
     };
     let csv = written.as_ref().map(|written| written.options.clone());
@@ -171,7 +168,7 @@ pub async fn propose(run: &Run<'_>, input: &Input) -> Result<Proposal> {
     }
     // A column that singles nearly all rows out by itself says so in its own line.
     let open = columns.iter().filter(|column| {
-        column.role == Proposed::Undecided && !column.facts.has_distinct_percent(IDENTIFIES)
+        column.role == Proposed::Undecided && !column.facts.has_distinct_percent(facts::IDENTIFIES)
     });
     let open: Vec<&str> = open.map(|column| column.facts.name.as_str()).take(TRIED).collect();
     let undecided_together =
@@ -239,7 +236,7 @@ fn find_individuals(named: &[Option<Named>], columns: &mut [ProposedColumn]) -> 
     if let Some(at) = repeating.min_by_key(|at| columns[*at].facts.nulls > 0) {
         let column = &mut columns[at];
         column.role = Proposed::Individual;
-        column.why += ", and people have several rows";
+        column.why += ", and individuals have several rows";
         return IndividualSource::Individual(column.facts.name.clone());
     }
     let has_own = |facts: &ColumnFacts| facts.is_unique() && facts.nulls == 0;

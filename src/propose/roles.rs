@@ -1,7 +1,7 @@
 //! Proposes a role for a column from its name and its facts. In doubt it proposes none. It never
 //! proposes `insensitive`, because a wrong one reveals individuals.
 
-use super::facts::{ColumnFacts, is_time};
+use super::facts::{ColumnFacts, IDENTIFIES, is_time};
 use super::names::{Named, Pattern};
 use crate::generalize::value::is_supported;
 
@@ -49,7 +49,7 @@ pub(super) fn judge(facts: &ColumnFacts, pattern: Option<&Pattern>) -> (Proposed
         Named::Person | Named::Contact => named(Proposed::Identifier, ""),
         Named::Notes => named(Proposed::Text, ""),
         _ if !is_supported(&facts.data_type) && !facts.data_type.is_decimal() => by_facts(facts),
-        Named::Record if facts.has_distinct_percent(90) => named(Proposed::Identifier, ""),
+        Named::Record if facts.has_distinct_percent(IDENTIFIES) => named(Proposed::Identifier, ""),
         Named::Record if facts.has_few_rows_each() => named(
             Proposed::Undecided,
             ", but it repeats, with few rows each: if it is a person's number, its role is individual",

@@ -22,14 +22,14 @@ use base64::engine::general_purpose::STANDARD;
 use crate::class::{Budget, ClassTable, EncodedColumn, EvaluatedNode, Held, Region, ReleasedClasses};
 use crate::decimal::ratio;
 use crate::engine::{PoolBudget, Run};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::generalize::region_label::Values;
 use crate::generalize::{RegionLabel, Value, text_forms};
 use crate::input::Loaded;
 use crate::method::lattice::Found;
 use crate::method::partition::candidate;
 use crate::method::{Candidate, Outcome};
-use crate::plural::plural;
+use crate::plural::{grouped, plural};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
 use crate::release::publish::record::{FoundRecoding, PrivateRecord};
@@ -52,9 +52,13 @@ pub(super) fn apply_again(
         (Some(FoundRecoding::Levels(levels)), None) => apply_levels(policy, classes, levels)?,
         (_, Some(assignment)) => {
             let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "earlier classes"));
-            let released = apply_classes(run, policy, classes, assignment, &budget)?;
-            candidate(&problem(run, policy, classes, run.progress), released)?
-                .filter(|found| found.classes > 0)
+            let Applied { released, changed } = apply_classes(run, policy, classes, assignment, &budget)?;
+            let found = candidate(&problem(run, policy, classes, run.progress), released)?
+                .filter(|found| found.classes > 0);
+            match (found, changed) {
+                (None, Some(changed)) => return Err(changed.refusal()),
+                (found, _) => found,
+            }
         }
         _ => return Err(no_recoding()),
     };
@@ -87,6 +91,36 @@ fn apply_levels(policy: &Policy, classes: &ClassTable, levels: &[usize]) -> Resu
     let node = EvaluatedNode::new(classes, levels, &rolled, &policy.requirements)?;
     let holds = node.kept_classes() > 0 && node.is_anonymous(limit(policy, classes));
     Ok(holds.then(|| Found::new(&node, policy.objective).into()))
+}
+
+/// The classes of the earlier release among the new rows.
+struct Applied {
+    released: ReleasedClasses,
+    /// The column whose values have changed most, if they have.
+    changed: Option<ChangedColumn>,
+}
+
+/// A column most of whose rows hold values that the earlier input did not have and that only `*` covers.
+struct ChangedColumn {
+    name: String,
+    has_intervals: bool,
+    unknown_rows: u64,
+    rows: u64,
+}
+
+impl ChangedColumn {
+    fn refusal(&self) -> Error {
+        let Self { name, has_intervals, unknown_rows, rows } = self;
+        let why = format!(
+            "column `{name}`: {} of {} hold values that the earlier input did not have and that no class of the earlier release \
+             shows; if the column has changed, write its values as before, else release these rows by a recoding of their own, \
+             without --recoding",
+            grouped(*unknown_rows),
+            plural(*rows, "row", "rows"),
+        );
+        // Numbers and dates move on from night to night; names do not.
+        if *has_intervals { Error::unmet(why) } else { Error::policy(why).coded(Code::OtherColumns) }
+    }
 }
 
 /// What the classes of the earlier release show in one column of the new rows.
@@ -147,6 +181,26 @@ impl<'a> Column<'a> {
         self.covering[code].binary_search(&self.by_class[class as usize]).is_ok()
     }
 
+    /// Returns the column as a changed one, if most rows hold a value that the earlier input did not have and that only `*` covers.
+    /// `place` is its place among the columns of the earlier assignment.
+    fn changed(&self, earlier: &Assignment, place: usize) -> Option<ChangedColumn> {
+        let is_everything = |label: &u32| self.labels[*label as usize].1 == RegionLabel::Everything;
+        let is_unknown = |(code, text): (usize, &Option<String>)| {
+            self.covering[code].iter().all(is_everything)
+                && earlier.number_of(place, text.as_deref()).is_none()
+        };
+        let by_code = self.column.level(0).rows();
+        let unknown = self.texts.iter().enumerate().zip(by_code).filter(|(value, _)| is_unknown(*value));
+        let unknown_rows = unknown.map(|(_, rows)| rows).sum();
+        let rows: u64 = by_code.iter().sum();
+        (unknown_rows > rows / 2).then(|| ChangedColumn {
+            name: self.column.name().to_owned(),
+            has_intervals: self.column.has_intervals(),
+            unknown_rows,
+            rows,
+        })
+    }
+
     /// Returns how many classes cover a code.
     fn classes_covering(&self, code: usize) -> usize {
         self.covering[code].iter().map(|label| self.classes_of[*label as usize].len()).sum()
@@ -203,7 +257,7 @@ fn apply_classes(
     table: &ClassTable,
     assignment: &str,
     budget: &Arc<dyn Budget>,
-) -> Result<ReleasedClasses> {
+) -> Result<Applied> {
     let quasi: Vec<usize> = policy.released().filter_map(|(name, _)| policy.quasi_index(name)).collect();
     let bytes = STANDARD.decode(assignment).map_err(|_| no_recoding())?;
     let hierarchies = quasi.iter().map(|at| policy.quasi[*at].hierarchy.clone()).collect();
@@ -214,6 +268,8 @@ fn apply_classes(
         Column::new(&table.columns()[*at], labels, by_class, run.stop, held)
     });
     let columns: Vec<Column<'_>> = columns.collect::<Result<_>>()?;
+    let changed = columns.iter().enumerate().filter_map(|(place, column)| column.changed(&earlier, place));
+    let changed = changed.max_by_key(|changed| changed.unknown_rows);
     let losses = (0u32..).take(earlier.classes());
     let losses: Vec<f64> =
         losses.map(|class| columns.iter().map(|column| column.loss(class)).sum()).collect();
@@ -256,5 +312,6 @@ fn apply_classes(
         }
         class_of_base.push(*number);
     }
-    ReleasedClasses::with_labels(table, class_of_base, regions, labels)
+    let released = ReleasedClasses::with_labels(table, class_of_base, regions, labels)?;
+    Ok(Applied { released, changed })
 }

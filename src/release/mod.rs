@@ -36,7 +36,7 @@ pub use verify_folder::{Checked, check_release};
 
 use crate::class::ClassSizes;
 use crate::engine::{Resources, Run};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::population::PopulationTable;
 use crate::input::{Input, PolicySource, open, open_typed};
@@ -52,8 +52,8 @@ use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 
 /// The advice for an input that does not fit the policy of a private record: edit the policy file, not the record.
-const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release: correct the load, or edit the policy file and make a new \
-     first release with --policy";
+const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release, whose input it fitted, so the load has changed: correct \
+     the load, or edit the policy file and make a new first release with --policy";
 
 /// A published release.
 #[derive(Debug)]
@@ -122,6 +122,13 @@ pub async fn release_again(
     release_by(run, input, &source, Some(earlier), out, overwrite).await
 }
 
+/// Returns the error of an input that does not fit the policy of the earlier release: another input did, so the columns have changed.
+fn of_changed_load(error: Error) -> Error {
+    let has_no_code = error.code() == Error::policy("").code();
+    let error = error.advised(POLICY_OF_EARLIER);
+    if has_no_code { error.coded(Code::OtherColumns) } else { error }
+}
+
 async fn release_by(
     run: &Run<'_>,
     input: &Input,
@@ -137,11 +144,15 @@ async fn release_by(
     let loaded = open(&spilling, input, source.spec, source.files).await;
     let loaded = match earlier {
         None => loaded?,
-        Some(_) => loaded.map_err(|error| error.advised(POLICY_OF_EARLIER))?,
+        Some(_) => loaded.map_err(of_changed_load)?,
     };
     let policy = &loaded.policy;
     role_checks::check(run, &loaded).await?;
-    let classes = load(run, &loaded).await?;
+    let classes = load(run, &loaded).await;
+    let classes = match earlier {
+        None => classes?,
+        Some(_) => classes.map_err(of_changed_load)?,
+    };
     let duplicates = role_checks::duplicates(run, &loaded, &classes).await?;
     role_checks::check_as_is(run, &loaded, &classes).await?;
     let before = Before {

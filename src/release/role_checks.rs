@@ -44,9 +44,9 @@ pub(crate) async fn each_counts_once(run: &Run<'_>, loaded: &Loaded) -> Result<(
         let repeated = values.individuals() - values.unique();
         if repeated > 0 {
             return Err(Error::policy(format!(
-                "`{name}` repeats in {repeated} rows: people seem to have several rows each and would be \
-                 counted several times; give the column that identifies the person the role `individual`, or \
-                 set `rows_are_individuals = true` if each row is one person"
+                "`{name}` repeats in {repeated} rows: individuals seem to have several rows each and would be \
+                 counted several times; give the column that says whose row it is the role `individual`, or \
+                 set `rows_are_individuals = true` if each row is another individual"
             )));
         }
     }

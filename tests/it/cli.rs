@@ -246,7 +246,7 @@ fn check_looks_at_sensitive_columns() {
     let diagnosis = "--require 'l_diversity(2, diagnosis)'";
     let ran = place.run(&format!("check in.csv --quasi zip {diagnosis}")).exit(1);
     let next = "next      kanon search in.csv --policy POLICY shows what generalization would do\n";
-    let counted = "counted   in rows: each of the 10 counts as a person\n";
+    let counted = "counted   in rows: each of the 10 counts as an individual\n";
     assert_eq!(
         ran.out,
         format!(

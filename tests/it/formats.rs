@@ -439,7 +439,7 @@ fn texts_that_are_not_what_they_seem() {
         }
     };
     place.write("p.toml", levels("q", "date = [\"month\"]"));
-    let zone = "(2 have a time zone other than UTC";
+    let zone = "; 2 have a time zone other than UTC";
     for cell in ["America/New_York", "EST", "Asia/Tokyo"] {
         let cell = format!("2020-06-30T23:00:00 {cell}");
         refused(&[&cell, "2020-06-30T23:00:00"], &["2 rows do not hold a date", zone]);
@@ -449,9 +449,9 @@ fn texts_that_are_not_what_they_seem() {
     place.write("p.toml", levels("q", "floor = [10]"));
     refused(
         &["1e400", "5"],
-        &["2 rows do not hold a number", "(2 have a number beyond the range of a double)"],
+        &["2 rows do not hold a number", "; 2 have a number beyond the range of a double"],
     );
-    refused(&["1234567890123456789", "0.5"], &["(2 have an integer beyond 2^53"]);
+    refused(&["1234567890123456789", "0.5"], &["; 2 have an integer beyond 2^53"]);
     // The same as days since another date.
     let days = "k = 2\nrows_are_individuals = true\n[columns]\nq = { role = \"identifier\" }\n\
                 d = { role = \"quasi\", relative_to = \"q\", hierarchy = { range = [7] } }\n";
@@ -462,7 +462,7 @@ fn texts_that_are_not_what_they_seem() {
     );
     let ran = place.run("release in.csv --policy p.toml --to out").exit(3);
     assert!(
-        ran.err.contains("column `d`: 1 row does not hold a date") && ran.err.contains("(1 has a time zone"),
+        ran.err.contains("column `d`: 1 row does not hold a date") && ran.err.contains("; 1 has a time zone"),
         "{ran:?}"
     );
     place.write("in.csv", "q,d\n2020-06-30,2020-06-30T23:59:59.999Z\n2020-06-30 00:00:00,2020-06-30\n");

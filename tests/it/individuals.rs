@@ -49,6 +49,44 @@ fn six_visits() -> RecordBatch {
     ])
 }
 
+/// Commands that see rows alone say so in one line, with the number that the release counts; the page of the board says why its figures
+/// differ.
+#[test]
+fn figures_in_rows_say_so() {
+    let place = Place::new();
+    place.parquet("in.parquet", &six_visits());
+    place.write("p.toml", POLICY);
+    place.run("release in.parquet --policy p.toml --to out").exit(0);
+    let note = "note      counted in rows, because no released row says whose it is; the release counts 3 individuals, who may have \
+                several rows: kanon explain out shows its figures\n";
+    for line in ["risk out", "verify out", "link in.parquet out", "check out --k 3"] {
+        let text = place.run(line).exit(0).out;
+        assert_eq!(text.matches(note).count(), 1, "{line}: {text}");
+        assert!(!text.contains("people") && !text.contains("person"), "{line}: {text}");
+    }
+    let text = place.run("verify out").exit(0).out;
+    let alone = "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat \
+                 the record, which the rows do not contradict; --input INPUT recounts them\n";
+    assert!(text.contains(alone) && !text.contains("by themselves"), "{text}");
+    let text = place.run("verify out --input in.parquet").exit(0).out;
+    assert!(text.contains("verified  against the input") && !text.contains("counted in rows"), "{text}");
+    let page = place.run("explain out").exit(0).out;
+    for part in [
+        "Other commands and the record say class for group, and individuals for people.",
+        "`kanon verify`, `kanon risk` and `kanon link` count rows, because no released row says whose it is",
+    ] {
+        assert_eq!(page.matches(part).count(), 1, "{page}");
+    }
+
+    // Where rows are individuals, nothing differs.
+    place.write("rows.toml", POLICY.replace("who  = { role = \"individual\" }", "who = { role = \"text\" }"));
+    place.run("release in.parquet --policy rows.toml --to rows").exit(0);
+    for line in ["risk rows", "verify rows", "link in.parquet rows", "check rows --k 3", "explain rows"] {
+        let text = place.run(line).exit(0).out;
+        assert!(!text.contains("no released row says"), "{line}: {text}");
+    }
+}
+
 #[test]
 fn six_rows_of_three_people_are_three() {
     let place = Place::new();
@@ -78,7 +116,7 @@ fn six_rows_of_three_people_are_three() {
     let verified = place.run("verify out --input in.parquet --format json").exit(0).json();
     assert_eq!((&verified["individuals"], &verified["suppressed_individuals"]), (&3.into(), &0.into()));
     let alone = place.run("verify out").exit(0);
-    assert!(alone.out.contains("counted as rows: only the input identifies individuals"), "{alone:?}");
+    assert!(alone.out.contains("not the individuals: only the input says whose a row is"), "{alone:?}");
 
     let check = |line: &str, code: i32| {
         place.run(&format!("check in.parquet {line} --format json")).exit(code).json()

@@ -155,7 +155,7 @@ fn values_of_people_who_come_again_are_counted_in_people() {
     proposes(&policy, &[("patient_id", "individual"), ("city", "quasi"), ("race", "quasi")]);
     assert!(!levels(&policy, "city").contains("merge"), "{policy}");
     assert!(levels(&policy, "race").contains("merge"), "{policy}");
-    assert!(policy.contains("fewer than 5 people"), "{policy}");
+    assert!(policy.contains("fewer than 5 individuals"), "{policy}");
     releases_with(&place, "in.parquet", &policy, |policy| policy);
 }
 

@@ -159,8 +159,8 @@ fn years_of_two_digits_are_a_question() {
                   period = [\"year\"] } }\n[input]\ndate_format = \"%d.%m.%Y\"\n";
     place.write("p.toml", policy);
     let refused = place.run("release in.csv --policy p.toml --to out").exit(3).says(
-        "367 rows do not hold a date (written as \"%d.%m.%Y\") (367 have a year of two digits, which may be of two \
-         centuries: write the years with four digits)",
+        "367 rows do not hold a date (written as \"%d.%m.%Y\"); 367 have a year of two digits, which may be of two \
+         centuries: write the years with four digits",
     );
     assert!(!refused.err.contains("missing"), "{refused:?}");
 }

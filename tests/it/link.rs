@@ -52,16 +52,16 @@ fn voters_are_found_in_the_table_as_it_is() {
     let found = place.run(&format!("{line} --format json")).exit(0).json();
     let on = ["dob", "sex", "zip"].map(|name| json!({ "column": name, "generalized": null }));
     let expected = json!({
-        "on": on, "not_used": [],
-        "people": 10, "matched": 10, "unmatched": 0, "unique": 10, "least_matches": 1,
-        "histogram": [{ "matches": 1, "people": 10 }],
-        "homogeneous": [{ "column": "problem", "people": 10, "share": 1 }],
-        "uncovered": 0, "rows_of_nobody": 0, "suppressed_rows": null, "by_assignment": false,
+        "on": on, "not_used": [], "read_as_texts": [],
+        "individuals": 10, "matched": 10, "unmatched": 0, "unique": 10, "least_matches": 1,
+        "histogram": [{ "matches": 1, "individuals": 10 }],
+        "homogeneous": [{ "column": "problem", "individuals": 10, "share": 1 }],
+        "uncovered": 0, "rows_without_individual": 0, "suppressed_rows": null, "by_assignment": false,
     });
     assert_eq!(found, expected);
     place.run(&format!("{line} --k 1")).exit(0);
     let text = place.run(&format!("{line} --k 2")).exit(1).out;
-    assert!(text.contains("unique    10 people match exactly one row: re-identified (100 %)"), "{text}");
+    assert!(text.contains("unique    10 individuals match exactly one row: re-identified (100 %)"), "{text}");
     assert!(text.contains("FAILS     2 matches required, 1 reached"), "{text}");
 }
 
@@ -78,11 +78,11 @@ fn voters_are_not_found_in_a_release() {
     // All are in the table: who is not suppressed matches the rows of a class of at least two.
     assert!(found["matched"].as_u64().unwrap() >= 10 - suppressed, "{found}");
     assert!(found["least_matches"].as_u64().unwrap() >= 2, "{found}");
-    assert_eq!((&found["people"], &found["unique"]), (&json!(10), &json!(0)));
+    assert_eq!((&found["individuals"], &found["unique"]), (&json!(10), &json!(0)));
     assert_eq!(found["on"].as_array().unwrap().len(), 3);
     let text = place.run("link voter.csv safe").exit(0).out;
-    let told = format!("suppressed {suppressed} row in B: any match of these people is wrong");
-    assert!(text.contains("unique    0 people") && text.contains(&told), "{text}");
+    let told = format!("suppressed {suppressed} row in B: any match of these individuals is wrong");
+    assert!(text.contains("unique    0 individuals") && text.contains(&told), "{text}");
     place.run("link voter.csv safe --on sex --k 5").exit(1);
     place.run("link voter.csv safe --on sex --k 2").exit(0);
 }
@@ -173,13 +173,17 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
     place.write("people.csv", "marital_status\nDivorced\nSingle\nNobody's\nNobody's\n");
     let line = "link people.csv safe --format json";
     let found = place.run(line).exit(0).json();
-    assert_eq!((&found["people"], &found["uncovered"]), (&json!(4), &json!(2)));
+    assert_eq!((&found["individuals"], &found["uncovered"]), (&json!(4), &json!(2)));
     assert_eq!((&found["unmatched"], &found["on"][0]["generalized"]), (&json!(2), &json!("hierarchy:1")));
 
     fs::remove_file(place.path("safe.private.json")).unwrap();
-    place.run(line).exit(2).says(
-        "column `marital_status` of the release is `hierarchy:1`, whose hierarchy file is not available; \
-         give the policy of the release with --policy",
+    place
+        .run(line)
+        .exit(2)
+        .says("cannot be attacked: only the publisher's hierarchy says which values its labels hold; add columns to A");
+    place.run(&format!("{line} --on marital_status")).exit(2).says(
+        "column `marital_status` of the release is `hierarchy:1`: only the publisher's hierarchy says which values its labels \
+         hold; leave it out of --on, or give the publisher's policy, with its hierarchy files, by --policy FILE",
     );
     let mut by_policy = place.run(&format!("{line} --policy policy.toml")).exit(0).json();
     assert_eq!(by_policy["suppressed_rows"].take(), Value::Null);
@@ -194,6 +198,73 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
     place.run(line).exit(2).says("is `range:10 later:5`, which this version cannot restore");
 }
 
+/// A reviewer has the folder of the release and a list, and no policy: the attack runs, and says what it could not use.
+#[test]
+fn a_reviewer_attacks_with_the_release_alone() {
+    let place = scene();
+    let marital = "marital_status = { role = \"quasi\", min_level = 1, max_level = 1, hierarchy = { file = \"marital.csv\" } }";
+    let policy = POLICY.replace("    [columns]", &format!("    [columns]\n    {marital}"));
+    place.write("policy.toml", policy.replace("    k = 2", "    k = 2\n    method = \"optimal\""));
+    place.run("release health.csv --policy policy.toml --to safe").exit(0);
+    fs::remove_file(place.path("safe.private.json")).unwrap();
+    let rows = fs::read_to_string(place.path("health.csv")).unwrap();
+    place.write("people.csv", rows);
+    let text = place.run("link people.csv safe --k 2").exit(0).out;
+    for part in [
+        "not used  marital_status: only the publisher's hierarchy says which values its labels hold\n",
+        "holds     2 matches required, ",
+        ", on 3 of 4 quasi-identifiers; an attacker who also knows the others may have fewer\n",
+    ] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let text = place.run("link people.csv safe --on sex --k 2").exit(0).out;
+    assert!(text.contains("not used  zip: --on does not name it\n"), "{text}");
+    assert!(text.contains(", on 1 of 4 quasi-identifiers;"), "{text}");
+    assert!(
+        text.contains("learnt    problem of no individual: nowhere do all matches hold one value\n"),
+        "{text}"
+    );
+    assert!(!text.contains("of 0 individuals"), "{text}");
+    // Dates in another form: the key stands in --csv, because there is no policy.
+    place.write("german.csv", "dob;sex\n21.12.1995;Male\n");
+    place.run("link german.csv safe").exit(3).says(
+        "german.csv: column `dob`: 1 row does not hold a date (such as 2020-12-31 or 2020-12-31T23:59:59); 1 is written in another \
+         form: under [input] of the policy, set date_format = \"%d.%m.%Y\"; without a policy, --csv takes the keys of [input]",
+    );
+    place.run("link german.csv safe --csv 'date_format = \"%d.%m.%Y\"'").exit(0);
+    // Strangers match nothing, so the required number is neither reached nor missed.
+    place.write("strangers.csv", "sex\nunknown\n");
+    let text = place.run("link strangers.csv safe --k 2").exit(0).out;
+    assert!(text.contains("holds     2 matches required; no individual has any, on 1 of 4"), "{text}");
+}
+
+/// Where classes show regions, texts are read as a person reads them.
+#[test]
+fn labels_are_read_as_texts_without_the_policy() {
+    let place = Place::new();
+    let rows: String =
+        (0..60).map(|n| format!("{},0{},flu{}\n", ["m", "w"][n % 2], 1067 + n % 9, n % 4)).collect();
+    place.write("in.csv", format!("sex,zip,illness\n{rows}"));
+    place.write(
+        "p.toml",
+        "k = 4\nmethod = \"mondrian\"\nrows_are_individuals = true\naccept_homogeneity = [\"illness\"]\n[columns]\n\
+         sex = { role = \"quasi\" }\nzip = { role = \"quasi\", hierarchy = { prefix = [4, 3] } }\n\
+         illness = { role = \"sensitive\" }\n",
+    );
+    place.run("release in.csv --policy p.toml --to safe").exit(0);
+    let line = "link in.csv safe --k 4";
+    let mut known = place.run(&format!("{line} --policy p.toml --format json")).exit(0).json();
+    fs::remove_file(place.path("safe.private.json")).unwrap();
+    let by_policy = place.run(&format!("{line} --policy p.toml --format json")).exit(0).json();
+    let mut alone = place.run(&format!("{line} --format json")).exit(0).json();
+    assert_eq!(alone["read_as_texts"].take(), json!(["sex", "zip"]));
+    alone["read_as_texts"] = json!([]);
+    assert_eq!(alone, by_policy);
+    assert_eq!((known["matched"].take(), &by_policy["matched"]), (json!(60), &json!(60)));
+    let text = place.run(line).exit(0).out;
+    assert!(text.contains("as texts  sex, zip: read without the publisher's hierarchies."), "{text}");
+}
+
 #[test]
 fn a_row_of_b_without_an_individual_is_no_match_and_tells_its_value() {
     let place = Place::new();
@@ -202,12 +273,12 @@ fn a_row_of_b_without_an_individual_is_no_match_and_tells_its_value() {
     let line = "link a.csv b.csv --on zip --sensitive diagnosis --individual-of-b patient";
     let found = place.run(&format!("{line} --format json")).exit(0).json();
     assert_eq!((&found["matched"], &found["unmatched"], &found["unique"]), (&json!(1), &json!(2), &json!(1)));
-    assert_eq!(found["homogeneous"][0]["people"], 2);
+    assert_eq!(found["homogeneous"][0]["individuals"], 2);
     let text = place.run(line).exit(0).out;
     for said in [
-        "matched   1 person (33 %); 2 match no individual\n",
-        "unique    1 person matches exactly one individual: re-identified (33 %)\n",
-        "learnt    diagnosis of 2 people (67 %): all their matches hold one value\n",
+        "matched   1 individual (33 %); 2 match no individual\n",
+        "unique    1 individual matches exactly one individual: re-identified (33 %)\n",
+        "learnt    diagnosis of 2 individuals (67 %): all their matches hold one value\n",
     ] {
         assert!(text.contains(said), "no `{said}` in {text}");
     }

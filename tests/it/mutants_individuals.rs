@@ -158,7 +158,7 @@ fn what_can_be_is_told_as_recorded() {
         Refuse("individuals, risks or homogeneous classes differ from the record"),
     );
     let alone = lab.run(&["verify", OUT]).exit(0, "recorded  k_anonymity 5 required, 6 reached");
-    let alone = alone.exit(0, "recounted only with --input");
+    let alone = alone.exit(0, "--input INPUT recounts them");
     assert!(!alone.said.contains("holds"), "{alone:?}");
 }
 

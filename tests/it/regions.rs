@@ -637,8 +637,8 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let histogram = found["histogram"].as_array().unwrap().iter();
         let histogram =
-            histogram.map(|bar| (bar["matches"].as_u64().unwrap(), bar["people"].as_u64().unwrap()));
-        let learnt = found["homogeneous"][0]["people"].as_u64().unwrap();
+            histogram.map(|bar| (bar["matches"].as_u64().unwrap(), bar["individuals"].as_u64().unwrap()));
+        let learnt = found["homogeneous"][0]["individuals"].as_u64().unwrap();
         let unmatched = found["unmatched"].as_u64().unwrap();
         let naive = found_naively(&lab, list, on, by_assignment.then_some(&lines));
         assert_eq!((histogram.collect::<BTreeMap<_, _>>(), unmatched, learnt), naive, "{on:?}");
@@ -650,8 +650,25 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
         assert_eq!(found["uncovered"].as_u64().unwrap(), uncovered);
     }
     assert!(found_both.chunks(2).any(|both| both[0] != both[1]), "no region overlaps another");
-    // Without the private record the hierarchies are not known.
-    lab.run(&["link", "list.parquet", OUT]).exit(2, "give the policy of the release with --policy");
+    // Without the private record and the policy labels are read as texts. Prefixes say what they cover, so nothing is missed.
+    let found = |arguments: &[&str]| -> serde_json::Value {
+        let arguments = [&["link", "list.parquet", OUT, "--format", "json"], arguments].concat();
+        let output = lab.command(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (mut alone, by_policy) =
+        (found(&["--on", "zip,age"]), found(&["--on", "zip,age", "--policy", "policy.toml"]));
+    assert_eq!(alone["read_as_texts"].take(), serde_json::json!(["zip"]));
+    alone["read_as_texts"] = serde_json::json!([]);
+    assert_eq!(alone, by_policy);
+    // A label of the file names no value, so it matches nothing.
+    let (alone, by_policy) = (found(&[]), found(&["--policy", "policy.toml"]));
+    assert!(alone["read_as_texts"].as_array().unwrap().contains(&"marital".into()), "{alone}");
+    assert!(alone["matched"].as_u64() < by_policy["matched"].as_u64(), "{alone} {by_policy}");
+    assert!(alone["least_matches"].as_u64().unwrap() >= 5, "{alone}");
+    lab.run(&["link", "list.parquet", OUT])
+        .exit(0, "marital: read without the publisher's hierarchies. A value, values in braces");
     lab.run(&["link", "list.parquet", OUT, "--policy", "policy.toml"]).exit(0, "on dob region | zip region");
     lab.run(&["link", "list.parquet", OUT, "--on", "age"]).exit(0, "on age region");
     let words = Arc::new(StringArray::from(vec![Some("30"); strangers.num_rows()]));

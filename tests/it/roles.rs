@@ -39,9 +39,9 @@ fn an_identifier_that_repeats_asks_who_is_counted() {
     place.parquet("in.parquet", &visits(|row| row / 2 * 2 + row % 4 / 3, |_| 1, some_diagnosis));
     place.write("p.toml", POLICY);
     let refused = place.run("release in.parquet --policy p.toml --to out").exit(2);
-    let says = "`ssn` repeats in 20 rows: people seem to have several rows each and would be counted several \
-         times; give the column that identifies the person the role `individual`, or set \
-         `rows_are_individuals = true` if each row is one person";
+    let says = "`ssn` repeats in 20 rows: individuals seem to have several rows each and would be counted several \
+         times; give the column that says whose row it is the role `individual`, or set \
+         `rows_are_individuals = true` if each row is another individual";
     assert_eq!(refused.err.trim_end(), format!("kanon: {says}"));
     // Nor are nodes shown under which people count several times.
     let refused = place.run("search in.parquet --policy p.toml").exit(2);

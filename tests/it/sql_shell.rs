@@ -274,7 +274,7 @@ fn files_are_tables_by_their_names() {
     ask(&place, "", "SELECT * FROM 'scores.xml'").exit(3).says("scores.xml");
     ask(&place, "", "SELECT * FROM scores").exit(2).says("file names are quoted: FROM 'visits.parquet'");
     ask(&place, "", "SELECT * FROM scores.csv").exit(2).says("file names are quoted");
-    ask(&place, "", "SELECT nothing FROM 'scores.csv'").exit(2).says("No field named nothing");
+    ask(&place, "", "SELECT nothing FROM 'scores.csv'").exit(2).says("there is no column `nothing`");
     place.write("broken.parquet", "PAR1 no PAR1");
     ask(&place, "", "SELECT * FROM 'broken.parquet'").exit(3).says("input file broken.parquet: ");
 }

@@ -373,6 +373,103 @@ fn nights_by_the_script() {
     assert!(record.contains("\"released_on\": \"2026-01-02\""), "{record}");
 }
 
+/// A night of CSV whose column holds something else has the code of a changed schema, with what mends it; a cell or two do not.
+#[test]
+fn nights_whose_columns_changed() {
+    let place = Place::new();
+    let night =
+        |name: &str, sex: [&str; 2], day: &dyn Fn(usize) -> String, minutes: &dyn Fn(usize) -> String| {
+            let row = |n: usize| format!("{},{},{}\n", sex[n % 2], day(n), minutes(n));
+            place.write(name, "sex,day,minutes\n".to_owned() + &(0..60).map(row).collect::<String>());
+        };
+    let iso = |n: usize| format!("2020-01-{:02}", 1 + n % 9);
+    let number = |n: usize| (10 + n % 7).to_string();
+    let sex = ["f", "m"];
+    place.write(
+        "p.toml",
+        "k = 3\nmethod = \"mondrian\"\nrows_are_individuals = true\n[columns]\nsex = { role = \"quasi\" }\n\
+         day = { role = \"quasi\", hierarchy = { date = [\"month\"] } }\n\
+         minutes = { role = \"quasi\", hierarchy = { range = [10] } }\n",
+    );
+    night("first.csv", sex, &iso, &number);
+    place.run("release first.csv --policy p.toml --to first").exit(0);
+    night("unit.csv", sex, &iso, &|n| format!("{} min", number(n)));
+    night("percent.csv", sex, &iso, &|n| number(n) + "%");
+    night("words.csv", sex, &iso, &|n| ["short", "long"][n % 2].to_owned());
+    night("dates.csv", sex, &|n| format!("{:02}.01.2020", 1 + n % 9), &number);
+    night("cell.csv", sex, &iso, &|n| if n == 7 { "ask".to_owned() } else { number(n) });
+    night("sex.csv", ["female", "male"], &iso, &number);
+    let changed = "the policy is that of the earlier release, whose input it fitted, so the load has changed: correct the load";
+    let unit = "column `minutes`: 60 rows do not hold a number (such as 1234.5); 60 have a number and then letters or a sign, \
+                such as a unit: write the number alone; ";
+    for (name, exit, code, parts) in [
+        ("unit", 3, "other_columns", [unit, changed]),
+        ("percent", 3, "other_columns", [unit, changed]),
+        (
+            "words",
+            3,
+            "other_columns",
+            ["column `minutes`: 60 rows do not hold a number", "the column holds something else: correct"],
+        ),
+        (
+            "dates",
+            3,
+            "other_columns",
+            [
+                "60 are written in another form: under [input] of the policy, set date_format = \"%d.%m.%Y\"",
+                changed,
+            ],
+        ),
+        (
+            "cell",
+            3,
+            "data",
+            ["column `minutes`: 1 row does not hold a number", "name the texts that mean \"missing\""],
+        ),
+        (
+            "sex",
+            2,
+            "other_columns",
+            [
+                "column `sex`: 60 of 60 rows hold values that the earlier input did not have",
+                "without --recoding",
+            ],
+        ),
+    ] {
+        let line = format!("release {name}.csv --recoding first.private.json --to out --format json");
+        let error: serde_json::Value = serde_json::from_str(&place.run(&line).exit(exit).err).unwrap();
+        assert_eq!(error["code"], code, "{name}: {error}");
+        let text = error["error"].as_str().unwrap();
+        for part in parts {
+            assert!(text.contains(part), "{name}: no `{part}` in {text}");
+        }
+        assert!(!text.contains("female") && !text.contains("short") && !place.path("out").exists(), "{text}");
+    }
+    night("good.csv", sex, &iso, &number);
+    place.run("release good.csv --recoding first.private.json --to out").exit(0);
+
+    // Values that a hierarchy file lacks: not the policy is wrong, but the load.
+    place.write("file.csv", "f,any\nm,any\n");
+    let policy = "k = 3\nrows_are_individuals = true\nothers = \"drop\"\n[columns]\n\
+                  sex = { role = \"quasi\", hierarchy = { file = \"file.csv\" } }\n";
+    place.write("file.toml", policy);
+    place.run("release first.csv --policy file.toml --to by_file").exit(0);
+    let refused =
+        place.run("release sex.csv --recoding by_file.private.json --to again --format json").exit(2);
+    let error: serde_json::Value = serde_json::from_str(&refused.err).unwrap();
+    assert_eq!(error["code"], "other_columns", "{error}");
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.starts_with("columns.sex.hierarchy: 2 distinct values are not in the hierarchy file"),
+        "{text}"
+    );
+    assert!(text.contains(changed), "{text}");
+    place
+        .run("release sex.csv --policy file.toml --to again --format json")
+        .exit(2)
+        .says("\"code\": \"policy\"");
+}
+
 /// A copy in UTF-8 is for its owner alone, and goes with the run, also if that is stopped.
 #[test]
 #[cfg(unix)]

@@ -49,7 +49,7 @@ impl Generate {
             run.stop.check()
         };
         tokio::task::block_in_place(|| visits::write_visits(self.rows, self.seed, &self.to, &mut progress))?;
-        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::of_io(&e))?.len();
+        let bytes = std::fs::metadata(&self.to).map_err(|e| Error::from_io(&e))?.len();
         let text = format!("wrote     {} ({}, {bytes} bytes)\n", self.to.display(), rows(self.rows));
         Ok(Done { text, json: json!({ "rows": self.rows, "seed": self.seed, "bytes": bytes }), holds: true })
     }

@@ -79,7 +79,7 @@ fn write_partial(
     partial: &Path,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let io_error = |e: std::io::Error| Error::of_io(&e).at(partial.display());
+    let io_error = |e: std::io::Error| Error::from_io(&e).at(partial.display());
     // The writer's errors may quote cells. These are made up, but the message would not help.
     let writer_error = |e: ParquetError| {
         Error::of_system(&e)

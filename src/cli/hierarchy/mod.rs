@@ -101,7 +101,7 @@ impl Hierarchy {
         run.stop.check()?;
         let Some(path) = &self.to else { return print(column, made, csv, format) };
         write_whole(path, &csv, self.overwrite)
-            .map_err(|error| Error::of_io(&error).at(target_place(path)))?;
+            .map_err(|error| Error::from_io(&error).at(target_place(path)))?;
         let shown = path.display();
         let text = format!(
             "wrote     {shown} ({}, {}: {})\n\
@@ -148,7 +148,7 @@ fn print(column: &str, made: HierarchyOfValues, csv: String, format: Format) -> 
     match out.write_all(csv.as_bytes()).and_then(|()| out.flush()) {
         // A reader that closed the pipe does not want more: no error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::of_io(&error).at("writing the result"))
+            Err(Error::from_io(&error).at("writing the result"))
         }
         _ => Ok(Done::printed()),
     }

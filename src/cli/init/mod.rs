@@ -48,7 +48,7 @@ impl Init {
             Some(path) => {
                 let file = File::create_new(path);
                 let written = file.and_then(|mut file| file.write_all(policy.as_bytes()));
-                written.map_err(|e| Error::of_io(&e).at(place(path)))?;
+                written.map_err(|e| Error::from_io(&e).at(place(path)))?;
                 describe(&proposal, path)
             }
         };

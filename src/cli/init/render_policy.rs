@@ -110,7 +110,7 @@ impl PolicyText {
         self.comment("The roles:");
         for role in [
             "identifier   identifies a person or a record; never written",
-            "individual   the person of a row, if people have several; at most one; never written",
+            "individual   whose row it is, if individuals have several rows; at most one; never written",
             "quasi        outsiders may know it about a person; generalized level by level",
             "sensitive    must not be disclosed about a person; written as it is",
             "text         free text; never written",
@@ -123,7 +123,7 @@ impl PolicyText {
 
     fn requirements(&mut self, proposal: &Proposal) {
         let counted = match proposal.individuals {
-            IndividualSource::Individual(_) => "people",
+            IndividualSource::Individual(_) => "individuals",
             IndividualSource::Rows(_) | IndividualSource::Unknown(_) => "rows",
         };
         self.comment(&format!(
@@ -212,7 +212,7 @@ impl PolicyText {
             IndividualSource::Individual(_) => return,
             IndividualSource::Rows(name) => {
                 self.comment(&format!(
-                    "Each row is one person: no value of {} repeats. Delete this line if people have several \
+                    "Each row is one individual: no value of {} repeats. Delete this line if individuals have several \
                      rows.",
                     shown(name)
                 ));
@@ -226,9 +226,9 @@ impl PolicyText {
                     ));
                 }
                 self.comment(
-                    "Is each row a different person? If so, uncomment the next line. If people have several \
-                     rows, give the column that identifies the person the role `individual`: five rows of \
-                     one person do not hide that person.",
+                    "Is each row a different individual? If so, uncomment the next line. If individuals have several \
+                     rows, give the column that says whose row it is the role `individual`: five rows of one \
+                     individual do not hide that individual.",
                 );
                 self.line("# rows_are_individuals = true");
             }
@@ -239,7 +239,7 @@ impl PolicyText {
     fn single_out(&mut self, proposal: &Proposal) {
         if let Some(all) = proposal.unique_share {
             self.comment(
-                "How strongly the proposed quasi-identifiers single people out without generalization: the share \
+                "How strongly the proposed quasi-identifiers single individuals out without generalization: the share \
                  of rows whose combination of values is unique.",
             );
             for one in &proposal.singled_out {
@@ -275,7 +275,7 @@ impl PolicyText {
             return;
         }
         let holders = match proposal.individuals {
-            IndividualSource::Individual(_) => "people",
+            IndividualSource::Individual(_) => "individuals",
             IndividualSource::Rows(_) | IndividualSource::Unknown(_) => "rows",
         };
         let counts = "the rarest follow, more of them at each level";

@@ -13,7 +13,7 @@ use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 use crate::cli::without_controls;
 
 /// The least width of a column whose cells are cut.
-const LEAST: usize = 6;
+const MIN_WIDTH: usize = 6;
 /// The width of the lines and blanks of a column.
 const BESIDE: usize = 3;
 /// The width of the line above an expanded row.
@@ -76,9 +76,9 @@ fn cut(batches: &[RecordBatch], width: usize) -> Result<RecordBatch, ArrowError>
     let columns = texts(batches)?;
     let natural: Vec<usize> = columns.iter().map(|texts| widest(texts)).collect();
     let room = width.saturating_sub(1 + BESIDE * columns.len());
-    let most = most(&natural, room);
+    let widest = max_width(&natural, room);
     let short = |text: &String| {
-        let lines: Vec<_> = text.lines().map(|line| truncate_str(line, most, "…")).collect();
+        let lines: Vec<_> = text.lines().map(|line| truncate_str(line, widest, "…")).collect();
         lines.join("\n")
     };
     let columns = columns.iter().map(|texts| {
@@ -111,10 +111,10 @@ fn widest(texts: &[String]) -> usize {
     texts.iter().flat_map(|text| text.lines()).map(measure_text_width).max().unwrap_or(0)
 }
 
-/// Returns the greatest width of a column with which columns of these widths fit into `room`, at least [`LEAST`].
-fn most(natural: &[usize], room: usize) -> usize {
-    let fits = |most: &usize| natural.iter().map(|width| width.min(most)).sum::<usize>() <= room;
-    (LEAST..=room).rev().find(fits).unwrap_or(LEAST)
+/// Returns the greatest width of a column with which columns of these widths fit into `room`, at least [`MIN_WIDTH`].
+fn max_width(natural: &[usize], room: usize) -> usize {
+    let fits = |widest: &usize| natural.iter().map(|width| width.min(widest)).sum::<usize>() <= room;
+    (MIN_WIDTH..=room).rev().find(fits).unwrap_or(MIN_WIDTH)
 }
 
 #[cfg(test)]
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn columns_share_the_room() {
-        assert_eq!(most(&[3, 50, 60], 43), 20);
-        assert_eq!(most(&[3, 10, 60], 43), 30);
-        assert_eq!(most(&[60], 5), LEAST);
-        assert_eq!(most(&[], 5), LEAST);
+        assert_eq!(max_width(&[3, 50, 60], 43), 20);
+        assert_eq!(max_width(&[3, 10, 60], 43), 30);
+        assert_eq!(max_width(&[60], 5), MIN_WIDTH);
+        assert_eq!(max_width(&[], 5), MIN_WIDTH);
     }
 }

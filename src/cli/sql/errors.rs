@@ -1,7 +1,9 @@
 //! Filters the engine's errors: shows those about the text of a query, and nothing that read a row.
 
+use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
+use super::no_column::no_column;
 use super::own_names;
 use crate::engine::map_error;
 use crate::error::{Error, Result};
@@ -48,7 +50,10 @@ fn stage_error(error: &DataFusionError) -> Error {
 fn about_text(error: &DataFusionError) -> Option<Error> {
     match error.find_root() {
         DataFusionError::SQL(parser, _) => Some(Error::policy(parser)),
-        DataFusionError::SchemaError(schema, _) => Some(Error::policy(schema)),
+        DataFusionError::SchemaError(schema, _) => Some(Error::policy(match &**schema {
+            SchemaError::FieldNotFound { field, valid_fields } => no_column(field, valid_fields),
+            other => other.to_string(),
+        })),
         DataFusionError::Plan(text) => Some(Error::policy(with_help(text))),
         DataFusionError::Configuration(text) | DataFusionError::NotImplemented(text) => {
             Some(Error::policy(text))

@@ -5,6 +5,7 @@ mod draw;
 mod errors;
 mod external_csv;
 mod files;
+mod no_column;
 mod own_names;
 mod print;
 mod prompt;
@@ -110,12 +111,12 @@ impl Sql {
         if self.files.is_empty() && self.statements.is_empty() {
             let mut text = String::new();
             let read = std::io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|e| Error::of_io(&e).at("standard input"))?;
+            read.map_err(|e| Error::from_io(&e).at("standard input"))?;
             texts.push((None, text));
         }
         for path in self.files {
             let place = path.display().to_string();
-            let text = std::fs::read_to_string(&path).map_err(|e| Error::of_io(&e).at(&place))?;
+            let text = std::fs::read_to_string(&path).map_err(|e| Error::from_io(&e).at(&place))?;
             texts.push((Some(place), text));
         }
         texts.extend(self.statements.into_iter().map(|text| (None, text)));

@@ -121,7 +121,7 @@ impl Shell {
         // Spilled rows are cells: tasks that outlive an error or an interrupt must not leave them
         // behind.
         let spill = tempfile::Builder::new().prefix("kanon-sql-").tempdir();
-        let spill = spill.map_err(|e| Error::of_io(&e).at("making a folder for spill files"))?;
+        let spill = spill.map_err(|e| Error::from_io(&e).at("making a folder for spill files"))?;
         let resources = Resources { spill: Some(spill.path().to_path_buf()), ..run.resources.clone() };
         let (session, files) = session(&resources, run.show_values, csv)?;
         Ok(Self {

@@ -291,7 +291,7 @@ fn appeared(out: &Path) -> Error {
 }
 
 fn refused(error: io::Error) -> Error {
-    Error::of_io(&error)
+    Error::from_io(&error)
 }
 
 /// Returns whether moving a folder failed because the name is taken.

@@ -31,7 +31,7 @@ pub struct Statement {
     pub objective: String,
     /// The share of the individuals that the policy allows to suppress, from 0 to 1, as a decimal.
     pub suppression_limit: String,
-    /// Whether the publisher asserts that each row is another person.
+    /// Whether the publisher asserts that each row is another individual.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub rows_are_individuals: bool,
     /// The sensitive columns in which the publisher accepts that all individuals of a class share a value.

@@ -102,7 +102,7 @@ impl WorkFolder {
     pub(crate) fn create(&self) -> Result<File> {
         disk::create_private_folder(&self.path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => self.another_run(),
-            _ => Error::of_io(&error).at(self.place()),
+            _ => Error::from_io(&error).at(self.place()),
         })?;
         self.claim()
     }
@@ -131,7 +131,7 @@ impl WorkFolder {
         self.check()?;
         let lock = disk::open_lock(&self.lock()).map_err(|error| match error.kind() {
             ErrorKind::NotFound => self.another_run(),
-            _ => Error::of_io(&error).at(self.place()),
+            _ => Error::from_io(&error).at(self.place()),
         })?;
         let mut pauses = 0;
         while lock.try_lock().is_err() {

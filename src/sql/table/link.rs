@@ -5,7 +5,7 @@
 //! # Contract
 //! A row of `a` matches the rows of `b` that are equal in all columns, NULL equal to NULL. Columns
 //! are names in quotes, or expressions over columns that both tables have. The result has one row
-//! per number of matches: `matches` (BIGINT; 0: not in `b`; 1: found), `people` (BIGINT: the rows
+//! per number of matches: `matches` (BIGINT; 0: not in `b`; 1: found), `individuals` (BIGINT: the rows
 //! of `a`; with `individual` its distinct values, each counted by its row with the fewest matches,
 //! ignoring rows without a match), and for each sensitive column `learnt_<column>` (BIGINT: the
 //! individuals with a row all of whose matches share one value). With `individual_of_b`, matches
@@ -32,7 +32,7 @@ pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
 
 const DOC: &Doc = &Doc {
     name: "link",
-    summary: "the linkage attack: how many people of one table match how many rows of another",
+    summary: "the linkage attack: how many individuals of one table match how many rows of another",
     parameters: "a, b, column..., [individual => column of a], [individual_of_b => column of b], [sensitive => column of b]",
     example: "SELECT * FROM link(voters, patients, 'dob', 'sex', 'zip', sensitive => 'diagnosis')",
     paper: None,
@@ -128,7 +128,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
         );
         each = each.project(columns)?;
     }
-    let mut counts = vec![count(lit(1i64)).alias("people")];
+    let mut counts = vec![count(lit(1i64)).alias("individuals")];
     let names = sensitive.iter().map(|(name, _)| format!("learnt_{name}"));
     counts.extend(names.enumerate().map(|(at, name)| sum(column(&format!("learnt_{at}"))).alias(name)));
     each.aggregate(vec![column(MATCHES)], counts)?.build()

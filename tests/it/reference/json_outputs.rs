@@ -245,6 +245,10 @@ fn link() {
     let mut documents = run(&place, &lines);
     place.write("list.csv", "zip,age\nabcde,1\n");
     documents.extend(run(&place, &["link list.csv in.parquet --on age,zip"]));
+    // Without the private record labels are read as texts.
+    run(&place, &["release in.parquet --policy regions.toml --to regions"]);
+    fs::remove_file(place.path("regions.private.json")).unwrap();
+    documents.extend(run(&place, &["link in.parquet regions"]));
     agrees("link", &documents);
 }
 
