@@ -9,6 +9,7 @@ use super::{Done, in_shell};
 use crate::class::ClassSizes;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
+use crate::generalize::value::type_name;
 use crate::input::{Input, Loaded, open};
 use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
 use crate::progress::Phase;
@@ -56,7 +57,8 @@ impl Check {
         let policy = self.columns.open(|| quasi_of_release(&self.input))?;
         let input = Input::find_or_read(&self.input)?;
         run.progress.begin(Phase::Profile, 0);
-        let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
+        let spec = policy.spec.with_numbers(numbers(&models));
+        let loaded = open(run, &input, &spec, &policy.folder).await?;
         let names: Vec<&str> = loaded.policy.quasi.iter().map(|q| q.name.as_str()).collect();
         for model in &mut models {
             complete(model, &loaded)?;
@@ -132,15 +134,29 @@ impl Check {
     }
 }
 
-/// Gives a requirement of the command line the hierarchy that its model looks at.
+/// Returns the columns whose values models compare as numbers.
+fn numbers(models: &[Requirement]) -> Vec<String> {
+    let reads = |model: &&Requirement| matches!(model.model.needs(), Needs::Order | Needs::Integers);
+    let columns = models.iter().filter(reads).filter_map(|model| model.sensitive.as_ref());
+    columns.map(|column| column.name().to_owned()).collect()
+}
+
+/// Gives a requirement of the command line the hierarchy that its model looks at, and checks that its values have an order.
 fn complete(requirement: &mut Requirement, loaded: &Loaded) -> Result<()> {
     let Some(column) = requirement.sensitive.take() else { return Ok(()) };
+    let of_type = loaded.schema().field_with_name(column.name()).map(|field| type_name(field.data_type()));
+    let has_no_order = requirement.model.needs() == Needs::Order && of_type.is_ok_and(|name| name == "text");
     let hierarchy = loaded.policy.sensitive_hierarchies.get(column.name()).cloned();
     let is_missing = !column.is_complete() && hierarchy.is_none();
     let column = if column.is_complete() { column } else { column.with_hierarchy(hierarchy) };
     requirement.sensitive = Some(column);
     if is_missing {
         let why = "looks at the hierarchy of its sensitive column; give --policy FILE with a `hierarchy` in the line of that column";
+        return Err(Error::policy(format!("--require {}: {why}", requirement.text())));
+    }
+    if has_no_order {
+        let why = "compares values by their order, and its column is text, whose order is that of its letters; cast it to a \
+                   number or a date, or require t_closeness";
         return Err(Error::policy(format!("--require {}: {why}", requirement.text())));
     }
     Ok(())

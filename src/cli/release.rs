@@ -249,10 +249,11 @@ impl Release {
         };
         line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows())));
         line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
-        line(
-            "next",
-            format!("kanon verify {} --input {}", in_shell(&out.to_string()), in_shell(&self.input)),
-        );
+        // A private record holds the policy, but no population.
+        let policy = self.policy.as_ref().filter(|_| released.reads_population);
+        let policy = policy.map(|policy| format!(" --policy {}", in_shell(&policy.display().to_string())));
+        let (out, input) = (in_shell(&out.to_string()), in_shell(&self.input));
+        line("next", format!("kanon verify {out} --input {input}{}", policy.unwrap_or_default()));
         Ok(text)
     }
 }

@@ -82,10 +82,14 @@ impl Verify {
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &unique_lines(on_quasi, &checked.unique, individuals);
-        // Rows do not show their individuals, nor the distribution of the whole input.
-        for (model, in_input) in public.models.iter().zip(&checked.verified.reached) {
-            let holds = checked.with_input || (public.individuals.is_none() && model.compared_with.is_none());
-            let in_input = in_input.filter(|_| checked.with_input).map(Quantity::to_f64);
+        // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
+        for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
+            let by_rows = public.individuals.is_none()
+                && model.compared_with.is_none()
+                && model.level.is_none()
+                && reached.is_some();
+            let holds = checked.with_input || by_rows;
+            let in_input = reached.filter(|_| checked.with_input).map(Quantity::to_f64);
             let text_of_model = model_text(model, in_input);
             text += &format!("{:<10}{text_of_model}\n", if holds { "holds" } else { "recorded" });
         }

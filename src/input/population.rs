@@ -48,14 +48,15 @@ impl PopulationTable {
         let has = |name: &str| table.schema().as_arrow().field_with_name(name).is_ok();
         let spec = spec.of_population(policy.individual().is_some_and(has));
         let resolved = spec.resolve(table.schema().as_arrow(), files).map_err(place)?;
-        for quasi in &resolved.quasi {
-            let of = |schema: &Schema| schema.field_with_name(&quasi.name).map(|f| f.data_type().clone());
+        let quasi = resolved.quasi.iter().map(|quasi| quasi.name.as_str());
+        for name in quasi.chain(resolved.individual()) {
+            let of = |schema: &Schema| schema.field_with_name(name).map(|f| f.data_type().clone());
             let of = |schema: &Schema| of(schema).map_err(Error::internal);
             let (here, there): (DataType, DataType) = (of(table.schema().as_arrow())?, of(schema)?);
             if type_name(&here) != type_name(&there) {
                 let why = format!(
                     "`{}` is {} in the population and {} in the input; cast it to the same type",
-                    quasi.name,
+                    name,
                     type_name(&here),
                     type_name(&there)
                 );
@@ -99,9 +100,9 @@ impl PopulationTable {
             return Ok(());
         }
         Err(Error::unmet(format!(
-            "{} cannot be met: {} of the input not in the population",
+            "{} cannot be met: {} not in the population",
             requirement.text(),
-            plural(others, "individual is", "individuals are")
+            plural(others, "individual of the input is", "individuals of the input are")
         )))
     }
 }

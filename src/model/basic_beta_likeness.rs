@@ -140,7 +140,7 @@ impl ClassModel for BasicBetaLikeness {
 /// Returns the individuals of a class that have each of its values, and those of the whole input that have it; `None` for a
 /// class of nobody, or of more than the input: nothing is known of it, so it must not hold.
 pub(super) fn counts_beside_input<'a>(class: &Class<'a>) -> Option<impl Iterator<Item = (u128, u128)> + 'a> {
-    let Class { size, sensitive, input, population: None } = *class;
+    let Class { size, sensitive, input, .. } = *class;
     let counts = sensitive.iter().map(move |count| (count.count, input.of(count.value)));
     let is_part = size > 0 && size <= input.size() && !sensitive.is_empty();
     let is_part = is_part && counts.clone().all(|(here, all)| here <= all);

@@ -165,7 +165,10 @@ mod tests {
     }
 
     fn value(input: &Distribution, size: u64, class: &[(Option<u32>, u64)]) -> f64 {
-        model("1").unwrap().value(&Class { size, sensitive: &counts(class), input, population: None }).to_f64()
+        model("1")
+            .unwrap()
+            .value(&Class { size, sensitive: &counts(class), input, population: None })
+            .to_f64()
     }
 
     fn holds(delta: &str, input: &Distribution, size: u64, class: &[(Option<u32>, u64)]) -> bool {

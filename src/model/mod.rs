@@ -169,6 +169,15 @@ impl Requirement {
         self.sensitive.as_ref().is_none_or(SensitiveColumn::is_complete)
     }
 
+    /// Returns whether the model hides every individual: among others of the class, or among others of the population.
+    pub fn hides_individuals(&self) -> bool {
+        if self.model.needs() != Needs::Population {
+            return self.model.min_size() > 1;
+        }
+        let alone = Class { population: Some(1), ..Class::of_size(1) };
+        !self.model.is_of_population() && !self.model.holds(self.model.value(&alone))
+    }
+
     /// Returns the model with its parameters and its column as users read it:
     /// `l_diversity(2, diagnosis)`.
     pub fn text(&self) -> String {
@@ -283,6 +292,10 @@ pub trait ClassModel: Debug + Send + Sync {
     /// For a table model, computes the quantity of the kept classes together; `None` without a class, and for any other
     /// model.
     fn table_value(&self, _kept: &ClassSizes) -> Option<Quantity> {
+        None
+    }
+    /// For a table model, returns the name of the risk measure whose value it bounds, if it is one.
+    fn bounds_risk(&self) -> Option<&'static str> {
         None
     }
     /// Returns whether some individuals of every tuple of the population must be released.

@@ -1,6 +1,7 @@
 //! What a model reads of the values of a sensitive column besides how often they occur.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -28,6 +29,9 @@ impl ValueFacts {
         Self { levels: self.levels || other.levels, integers: self.integers || other.integers }
     }
 }
+
+/// Returns the number of the label of each value at a level.
+type OfLevel<'a> = dyn Fn(&Arc<dyn Generalizer>) -> Result<Vec<u32>> + 'a;
 
 impl SensitiveColumn {
     /// Adds the facts that a model reads to the distribution of a column. `values` are its distinct values in their order,
@@ -75,13 +79,14 @@ impl SensitiveColumn {
         &self,
         mut distribution: Distribution,
         values: &ArrayRef,
-        of_level: &dyn Fn(&Arc<dyn Generalizer>) -> Result<Vec<u32>>,
+        of_level: &OfLevel<'_>,
         integers: &dyn Fn() -> Result<Vec<u64>>,
     ) -> Result<Distribution> {
         let ValueFacts { levels, integers: reads_integers } = self.reads();
         if levels {
             let labels = self.hierarchy()?.levels().iter().skip(1).map(of_level);
-            let labels = labels.map(|labels| in_order(&distribution, values, &labels?));
+            // Numbered again: the distribution may lack values, and labels.
+            let labels = labels.map(|labels| Ok(numbered(in_order(&distribution, values, &labels?)?)));
             let labels = labels.collect::<Result<Vec<_>>>()?;
             distribution = distribution.with_levels(labels);
         }
@@ -98,13 +103,14 @@ impl SensitiveColumn {
     }
 }
 
-/// Numbers texts in the order in which they first occur; NULL is a text of its own.
-fn numbered<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Vec<u32> {
-    let mut numbers: HashMap<Option<&str>, u32> = HashMap::new();
-    texts
-        .map(|text| {
+/// Numbers labels in the order in which they first occur; NULL is a label of its own.
+fn numbered<T: Eq + Hash>(labels: impl IntoIterator<Item = T>) -> Vec<u32> {
+    let mut numbers: HashMap<T, u32> = HashMap::new();
+    labels
+        .into_iter()
+        .map(|label| {
             let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-            *numbers.entry(text).or_insert(next)
+            *numbers.entry(label).or_insert(next)
         })
         .collect()
 }

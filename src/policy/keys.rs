@@ -288,3 +288,20 @@ pub(super) fn delimiter(value: Value) -> Result<u8> {
         _ => Err(expected("one ASCII character other than a quote or a line end", &value)),
     }
 }
+
+/// Checks that no more than one column is undecided; its own line says so of one.
+pub(super) fn all_are_decided(columns: &Table) -> Result<()> {
+    let is_open = |(_, column): &(&String, &Value)| column.get("role").and_then(Value::as_str) == Some("?");
+    let open: Vec<&str> = columns.iter().filter(is_open).map(|(name, _)| name.as_str()).collect();
+    match open.as_slice() {
+        [] | [_] => Ok(()),
+        open => {
+            let words = Role::ALL.map(|(_, word)| word).join(", ");
+            Err(Error::policy(format!(
+                "still undecided: {}; replace each `?` with one of {words}",
+                open.join(", ")
+            ))
+            .at("columns"))
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod keys;
 #[cfg(test)]
 mod known_tests;
 mod method;
+mod population;
 mod promises;
 mod relative;
 mod required;
@@ -43,7 +44,7 @@ use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::MethodSpec;
 use crate::method::lattice::{Effort, Options};
-use crate::model::{Class, Needs, Requirement, SensitiveColumn, looked_at};
+use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
 use crate::parameter::TextTable;
 use crate::plural::plural;
 use crate::role::Role;
@@ -122,16 +123,7 @@ impl Policy {
     /// Explains why a release under this policy would protect no individual: no requirement refuses
     /// a class of one. `None` for a policy that a release may follow.
     pub fn promises_nothing(&self) -> Option<String> {
-        let hides = |requirement: &Requirement| match requirement.model.needs() {
-            // Among as many of the population as its own k.
-            Needs::Population => {
-                let alone = Class { population: Some(1), ..Class::of_size(1) };
-                !requirement.model.is_of_population()
-                    && !requirement.model.holds(requirement.model.value(&alone))
-            }
-            _ => requirement.model.min_size() > 1,
-        };
-        if self.requirements.iter().any(hides) {
+        if self.requirements.iter().any(Requirement::hides_individuals) {
             return None;
         }
         let required: Vec<String> = self.requirements.iter().map(Requirement::text).collect();

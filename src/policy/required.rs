@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::model::{self, ClassModel, MODELS, Needs, k_anonymity};
 use crate::parameter::Setting;
 
+/// Keys of a `[[require]]` that are reserved for a later version.
+const REQUIRE_LATER: &[&str] = &["quasi"];
+
 /// A required model and its parameters, which are known to be valid.
 #[derive(Debug, Clone)]
 pub(super) struct Required {
@@ -36,7 +39,7 @@ impl Required {
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
         let parameters = row.parameters.iter().map(|parameter| parameter.name);
         let known: Vec<&str> = names(REQUIRE).into_iter().chain(parameters).collect();
-        let mut keys = Keys::new(path.clone(), table, &known, &[])?;
+        let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
         let parameters = keys.settings(row.parameters)?;
         let sensitive = keys.take("sensitive", string)?;
         let at_level = keys.take("level", level)?;

@@ -105,9 +105,8 @@ impl PolicySpec {
 
     fn type_named<'a>(&self, schema: &'a Schema, name: &str) -> Result<&'a DataType> {
         let column = self.column(name);
-        column.map(|column| type_of(schema, column)).unwrap_or_else(|| {
-            Err(Error::internal("policy resolve: a model looks at a column that the policy lacks"))
-        })
+        let missing = || Error::internal("policy resolve: a model looks at a column that the policy lacks");
+        type_of(schema, column.ok_or_else(missing)?)
     }
 
     /// Gives the requirements the hierarchies that they look at.

@@ -113,7 +113,7 @@ fn columns_without_a_role() {
     assert_eq!(
         two.unwrap_err().to_string(),
         "columns: 2 columns of the input without a role: marital, diagnosis; give each a line such as \
-         `marital = { role = \"...\" }` (identifier, quasi, sensitive, individual, text, insensitive), or leave them out \
+         `marital = { role = \"...\" }` (identifier, quasi, sensitive, individual, preference, text, insensitive), or leave them out \
          with the line `others = \"drop\"` above `[columns]`"
     );
     assert_eq!(

@@ -10,8 +10,8 @@ use toml::{Table, Value};
 use super::csv_options::{CsvOptions, CsvType};
 use super::key_tables::{COLUMN, TOP, names};
 use super::keys::{
-    Keys, boolean, clip, expected, global, join, level, not_too_deep, objective, others, relative_to, role,
-    share, string, syntax, table_of, tables, weight, words,
+    Keys, all_are_decided, boolean, clip, expected, global, join, level, not_too_deep, objective, others,
+    relative_to, role, share, string, syntax, table_of, tables, weight, words,
 };
 use super::method::{Output, effort, method};
 use super::required::{Required, k_of, short_k};
@@ -21,9 +21,9 @@ use crate::generalize::clip::Clip;
 use crate::generalize::merge::{self, Merge};
 use crate::generalize::{GENERALIZERS, Generalizer};
 use crate::measure::{LossRow, granularity::Granularity};
+use crate::method::MethodSpec;
 use crate::method::lattice::Effort;
-use crate::method::{MethodSpec, shows_regions};
-use crate::model::{Needs, k_anonymity};
+use crate::model::k_anonymity;
 use crate::parameter::{Kind, Setting, TextTable};
 use crate::role::Role;
 
@@ -62,6 +62,8 @@ pub struct PolicySpec {
     pub(super) csv: CsvOptions,
     /// The columns of the earlier release whose recoding is applied.
     pub(super) earlier: Vec<EarlierColumn>,
+    /// Columns that models outside the policy read as numbers.
+    pub(super) numbers: Vec<String>,
 }
 
 /// A column that an earlier release read.
@@ -108,23 +110,6 @@ pub(super) enum LevelsSpec {
     Merged(Merge),
 }
 
-/// Checks that no more than one column is undecided; its own line says so of one.
-fn all_are_decided(columns: &Table) -> Result<()> {
-    let is_open = |(_, column): &(&String, &Value)| column.get("role").and_then(Value::as_str) == Some("?");
-    let open: Vec<&str> = columns.iter().filter(is_open).map(|(name, _)| name.as_str()).collect();
-    match open.as_slice() {
-        [] | [_] => Ok(()),
-        open => {
-            let words = Role::ALL.map(|(_, word)| word).join(", ");
-            Err(Error::policy(format!(
-                "still undecided: {}; replace each `?` with one of {words}",
-                open.join(", ")
-            ))
-            .at("columns"))
-        }
-    }
-}
-
 /// Keys of [`COLUMN`] that only a quasi-identifier has; a sensitive column may have a hierarchy
 /// too.
 const QUASI_ONLY: &[&str] = &["hierarchy", "clip", "weight", "min_level", "max_level", "recode"];
@@ -165,6 +150,7 @@ impl PolicySpec {
             population: keys.take("population", string)?,
             csv: keys.take("input", Ok)?.map(CsvOptions::read).transpose()?.unwrap_or_default(),
             earlier: Vec::new(),
+            numbers: Vec::new(),
         };
         spec.check_required()?;
         spec.check_population()?;
@@ -222,6 +208,7 @@ impl PolicySpec {
             population: None,
             csv: CsvOptions::default(),
             earlier: Vec::new(),
+            numbers: Vec::new(),
         };
         spec.check_required()?;
         Ok(spec)
@@ -231,6 +218,14 @@ impl PolicySpec {
     #[must_use]
     pub fn with_csv(self, csv: CsvOptions) -> Self {
         Self { csv, ..self }
+    }
+
+    /// Returns the policy with columns that models outside it read as numbers.
+    #[must_use]
+    pub(crate) fn with_numbers(self, numbers: Vec<String>) -> Self {
+        let has_levels = |name: &String| self.column(name).is_some_and(|column| column.hierarchy.is_some());
+        let numbers = numbers.into_iter().filter(|name| !has_levels(name)).collect();
+        Self { numbers, ..self }
     }
 
     /// Returns the format of a CSV input; other formats ignore it.
@@ -319,83 +314,6 @@ impl PolicySpec {
             return Err(Error::policy(why).at("rows_are_individuals"));
         }
         Ok(())
-    }
-
-    /// Returns whether a model reads the numbers of this column.
-    fn is_read_as_number(&self, name: &str) -> bool {
-        let Some(column) = self.column(name) else { return false };
-        let mut sensitive = self.columns.iter().filter(|column| column.role == Role::Sensitive);
-        let is_only = sensitive.next().is_some_and(|first| first.name == name) && sensitive.next().is_none();
-        let looks_at = |required: &Required| match &required.sensitive {
-            Some(sensitive) => sensitive == name,
-            None => is_only,
-        };
-        let reads_order =
-            |required: &Required| required.make().is_ok_and(|model| model.needs() == Needs::Order);
-        column.role == Role::Preference
-            || (column.hierarchy.is_none() && self.required.iter().any(|r| looks_at(r) && reads_order(r)))
-    }
-
-    fn check_population(&self) -> Result<()> {
-        let reads =
-            |required: &&Required| required.make().is_ok_and(|model| model.needs() == Needs::Population);
-        match (self.required.iter().find(reads), &self.population) {
-            (Some(required), None) => Err(Error::policy(format!(
-                "`{}` compares with a population, but the policy names none; add the line `population = \"census.parquet\"` \
-                 above `[columns]`",
-                required.model
-            ))
-            .at(required.place())),
-            (None, Some(_)) => {
-                let why = "no required model looks at a population; remove the line, or require k_map or delta_presence";
-                Err(Error::policy(why).at("population"))
-            }
-            (Some(required), Some(_)) => {
-                if shows_regions(&self.method.name) {
-                    let why = format!(
-                        "`{}` needs labels that do not overlap, and the classes of this method show regions that may; use a method \
-                         that chooses levels, such as \"auto\"",
-                        required.model
-                    );
-                    return Err(Error::policy(why).at("method"));
-                }
-                let is_made = |column: &&ColumnSpec| {
-                    column.relative_to.is_some() || column.hierarchy.as_ref().is_some_and(|h| h.merge().is_some())
-                };
-                let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
-                match quasi.into_iter().find(is_made) {
-                    Some(column) => {
-                        let why = "a population cannot be grouped by `merge` or `relative_to`, whose values follow from the input";
-                        Err(Error::policy(why).at(column.path()))
-                    }
-                    None => Ok(()),
-                }
-            }
-            (None, None) => Ok(()),
-        }
-    }
-
-    /// Returns the file of the population, if a model looks at one.
-    pub fn population(&self) -> Option<&str> {
-        self.population.as_deref()
-    }
-
-    /// Returns the policy by which the population is read: its quasi-identifiers, and its individuals where it names them.
-    pub(crate) fn of_population(&self, names_individuals: bool) -> Self {
-        let is_read = |column: &&ColumnSpec| {
-            column.role == Role::Quasi || (names_individuals && column.role == Role::Individual)
-        };
-        let k = Decimal::integer(1);
-        Self {
-            required: vec![Required::of_k(k)],
-            columns: self.columns.iter().filter(is_read).cloned().collect(),
-            others_are_dropped: true,
-            accept_homogeneity: Vec::new(),
-            population: None,
-            objective: &Granularity,
-            earlier: Vec::new(),
-            ..self.clone()
-        }
     }
 
     fn check_required(&self) -> Result<()> {

@@ -238,7 +238,7 @@ fn roles() {
     assert_eq!(
         column("zip = { role = \"?\" }"),
         "columns.zip.role: found `?`; still undecided: replace `?` with one of identifier, quasi, sensitive, \
-         individual, text, insensitive"
+         individual, preference, text, insensitive"
     );
     assert_eq!(
         column("id = { role = \"individual\" }\nssn = { role = \"individual\" }"),
@@ -256,7 +256,7 @@ fn roles() {
     );
     assert_eq!(
         column("zip = {}"),
-        "columns.zip: expected `role = ...`, one of identifier, quasi, sensitive, individual, text, insensitive"
+        "columns.zip: expected `role = ...`, one of identifier, quasi, sensitive, individual, preference, text, insensitive"
     );
     assert_eq!(
         column("zip = \"quasi\""),

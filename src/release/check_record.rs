@@ -20,7 +20,9 @@ use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
-use crate::model::{Class, Counted, Distribution, Needs, Quantity, Requirement, ValueCount, Worst};
+use crate::model::{
+    Class, Counted, Distribution, Needs, Quantity, Requirement, SensitiveColumn, ValueCount, Worst,
+};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
@@ -46,7 +48,7 @@ pub(super) fn refused(what: impl std::fmt::Display) -> Error {
 /// # Errors
 /// An unmet error.
 pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
-    if models.iter().any(|requirement| requirement.model.min_size() >= 2) {
+    if models.iter().any(Requirement::hides_individuals) {
         return Ok(());
     }
     Err(refused("the models of the record guarantee nothing: each accepts a class of one"))
@@ -256,7 +258,11 @@ pub(super) fn check_individuals(
     check_unique(public, individuals)?;
     let counted = public.models.iter().zip(models).zip(&verified.reached);
     for ((recorded, requirement), by_rows) in counted {
-        if !is_reached(recorded, requirement, *by_rows, least) {
+        let is_risk = requirement.model.bounds_risk().is_none_or(|risk| {
+            let risk = public.risk.get(risk).copied().map(self::recorded);
+            risk.is_some() && risk == recorded.reached.map(self::recorded)
+        });
+        if !is_risk || !is_reached(recorded, requirement, *by_rows, least, Counted::Individuals) {
             return Err(refused(format!(
                 "the record states a value of {} that its classes cannot reach",
                 recorded.text()
@@ -346,6 +352,39 @@ pub(super) fn check_among_released(models: &[Requirement], verified: &Verified) 
     Ok(())
 }
 
+/// Returns whether the released rows have everything that a requirement looks at: not a hierarchy, a column that is not
+/// released or a population.
+pub(super) fn can_be_judged_alone(requirement: &Requirement, public: &PublicRecord) -> bool {
+    let needs = requirement.model.needs();
+    let is_released =
+        |column: &SensitiveColumn| public.columns().any(|released| released.name == column.name());
+    needs != Needs::Population
+        && requirement.is_complete()
+        && requirement.sensitive.as_ref().is_none_or(is_released)
+}
+
+/// Returns whether a model of the labels of a level, whose hierarchy is missing, is bounded by the same model of the values: a
+/// label is a function of its values, so the labels of a class are at most as diverse.
+pub(super) fn values_bound_labels(requirement: &Requirement) -> bool {
+    requirement.model.needs() == Needs::SensitiveCounts && !requirement.is_complete()
+}
+
+/// Returns whether a record looks at its sensitive column as a policy may ask the model to.
+pub(super) fn is_looked_at(record: &ModelRecord, requirement: &Requirement, public: &PublicRecord) -> bool {
+    let role = public.columns().find(|column| Some(&column.name) == record.sensitive.as_ref());
+    let role = role.map(|column| column.role.as_str());
+    let is_there = match requirement.model.needs() {
+        Needs::Integers => role.is_none(),
+        needs => !needs.reads_column() || role == Some(Role::Sensitive.word()),
+    };
+    let (model, written) = (&requirement.model, ModelRecord::of(requirement, None));
+    let may_have_level = matches!(model.needs(), Needs::SensitiveCounts | Needs::Distribution);
+    is_there
+        && (&written.level, &written.values) == (&record.level, &record.values)
+        && (record.level.is_none() || may_have_level)
+        && record.values.as_ref().is_none_or(|values| model.judges_each_value() && !values.is_empty())
+}
+
 /// The largest class that is built to see what value it reaches; larger ones are bounded by their
 /// rows alone.
 const MOST_VALUES: u32 = 1 << 16;
@@ -358,6 +397,7 @@ pub(super) fn is_reached(
     requirement: &Requirement,
     by_rows: Option<Quantity>,
     least: u64,
+    counted: Counted,
 ) -> bool {
     let model = &requirement.model;
     if matches!(model.needs(), Needs::Population | Needs::Integers | Needs::Table) {
@@ -365,12 +405,15 @@ pub(super) fn is_reached(
             Needs::Integers => Quantity::Margin(format!("{reached}").parse().unwrap_or(-1)),
             _ => format!("{reached}").parse().map_or(Quantity::Real(reached), Quantity::Count),
         };
-        let is_met = record.reached == Some(recorded(model.required().to_f64()));
-        return is_met || record.reached.is_some_and(|reached| model.holds(as_counted(reached)));
+        let Some(reached) = record.reached else { return false };
+        // Nobody asks for less than 0.
+        let is_possible = model.needs() != Needs::Integers || reached <= ratio(u128::from(least), 1);
+        let is_met = reached == recorded(model.required().to_f64());
+        return is_possible && (is_met || model.holds(as_counted(reached)));
     }
     if model.needs().compares() {
         let reached = record.reached.map_or(Quantity::Broken, Quantity::Real);
-        return least >= model.min_size() && model.may_reach_among_released(reached, Counted::Individuals);
+        return least >= model.min_size() && model.may_reach_among_released(reached, counted);
     }
     let Some(reached) = record.reached else { return false };
     let count: Option<u64> = format!("{reached}").parse().ok();
@@ -400,7 +443,12 @@ pub(super) fn is_reached(
 /// Returns whether a class of `size` individuals who share a value would have reached worse than the record says, even if
 /// everybody in the input has that value.
 fn rules_out_sharing(record: &ModelRecord, size: u64) -> Result<bool> {
-    let model = record.requirement()?.model;
+    let requirement = record.requirement()?;
+    // Without its hierarchy nothing is known of it.
+    if !requirement.is_complete() {
+        return Ok(false);
+    }
+    let model = requirement.model;
     let shared = [ValueCount { value: Some(0), count: size }];
     let input = Distribution::of_individuals(shared.to_vec(), size);
     let value = model.value(&Class { size, sensitive: &shared, input: &input, population: None }).to_f64();

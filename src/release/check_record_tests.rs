@@ -148,7 +148,9 @@ fn reached(reached: f64) -> ModelRecord {
 #[test]
 fn diversity_is_bounded_by_rows_and_by_individuals() {
     let l = diversity(3);
-    let can = |said, by_rows, least| is_reached(&reached(said), &l, Some(Quantity::Count(by_rows)), least);
+    let can = |said, by_rows, least| {
+        is_reached(&reached(said), &l, Some(Quantity::Count(by_rows)), least, Counted::Individuals)
+    };
     assert!(can(3.0, 9, 5) && can(5.0, 9, 5) && can(4.0, 4, 5));
     assert!(!can(6.0, 9, 5), "more values than individuals");
     assert!(!can(5.0, 4, 5), "more values than among the rows");
@@ -157,7 +159,7 @@ fn diversity_is_bounded_by_rows_and_by_individuals() {
     assert!(!can(3.5, 9, 5), "half a value");
     let many = u64::from(MOST_VALUES) + 1;
     assert!(can(9.0, 9, many) && !can(10.0, 9, many), "large classes");
-    assert!(!is_reached(&reached(3.0), &l, None, 5), "no class among the rows");
+    assert!(!is_reached(&reached(3.0), &l, None, 5, Counted::Individuals), "no class among the rows");
 }
 
 /// One person with many rows of one value makes rows look less even than people are; still people have no
@@ -167,14 +169,15 @@ fn entropy_is_bounded_by_the_diversity_of_rows() {
     let parameters = [("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap().into())];
     let model = make("entropy_l_diversity", &parameters).unwrap();
     let entropy = Requirement { model, sensitive: Some("diagnosis".into()) };
-    let can =
-        |value, by_rows, least| is_reached(&reached(value), &entropy, Some(Quantity::Count(by_rows)), least);
+    let can = |value, by_rows, least| {
+        is_reached(&reached(value), &entropy, Some(Quantity::Count(by_rows)), least, Counted::Individuals)
+    };
     assert!(can(4.5, 5, 5) && can(5.0, 5, 5) && !can(4.5, 4, 5), "more values than among the rows");
     assert!(!can(5.5, 9, 5), "more values than individuals");
     assert!(!can(2.46, 9, 5), "less than required");
     assert!(can(2.46023297629, 9, 5), "what is required, as a record rounds it");
     assert!(!can(2.5, 9, 2), "fewer individuals than values");
-    assert!(!is_reached(&reached(2.5), &entropy, None, 5), "no class among the rows");
+    assert!(!is_reached(&reached(2.5), &entropy, None, 5, Counted::Individuals), "no class among the rows");
 }
 
 /// A record of ten classes and a hundred individuals.
@@ -258,6 +261,17 @@ fn homogeneous_classes_are_bounded() {
     );
 }
 
+/// Nobody asks for less than 0, so no class has a greater margin than its size.
+#[test]
+fn a_margin_is_bounded_by_the_smallest_class() {
+    let model = make("personalized_k_anonymity", &[]).unwrap();
+    let wishes = Requirement { model, sensitive: Some("wanted".into()) };
+    let record = |value| ModelRecord { model: "personalized_k_anonymity".into(), ..reached(value) };
+    let is_right = |value| is_reached(&record(value), &wishes, None, 5, Counted::Rows);
+    assert!(is_right(0.0) && is_right(5.0));
+    assert!(!is_right(6.0) && !is_right(-1.0) && !is_right(0.5));
+}
+
 /// t-closeness of diagnoses.
 fn closeness(t: &str) -> Requirement {
     let model = make("t_closeness", &[("t".to_owned(), Decimal::parse(t).unwrap().into())]).unwrap();
@@ -271,7 +285,9 @@ fn closeness_record(value: f64) -> ModelRecord {
 
 #[test]
 fn closeness_is_bounded_by_what_is_released() {
-    let is_right = |value, least| is_reached(&closeness_record(value), &closeness("0.1"), None, least);
+    let is_right = |value, least| {
+        is_reached(&closeness_record(value), &closeness("0.1"), None, least, Counted::Individuals)
+    };
     assert!(is_right(0.0, 1) && is_right(1.0, 1), "with individuals any distance is possible");
     assert!(!is_right(1.5, 1) && !is_right(-0.5, 1) && !is_right(f64::NAN, 1) && !is_right(0.5, 0));
     // Rows: a distance among the released rows is at most twice that from the input.

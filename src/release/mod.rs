@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use publish::make_record::risks;
+use search::unseen_values;
 pub(crate) use search::{ask, can_be_searched};
 pub use search::{compare, limit, load, search, search_minimal};
 #[cfg(feature = "cli")]
@@ -75,7 +76,9 @@ pub struct Released {
     /// q, the greatest of the requirements' smallest class sizes, at least 2: a value with fewer
     /// holders identifies individuals.
     pub least_holders: u64,
-    /// Failures after the release was in its place, in whole sentences for users.
+    /// Whether a model compared the classes with a population.
+    pub reads_population: bool,
+    /// Failures after the release was in its place, and values that a requirement names in vain, in whole sentences for users.
     pub warnings: Vec<String>,
 }
 
@@ -171,6 +174,7 @@ async fn release_by(
         }
     })?;
     let searched = search_record(policy, &method, &outcome);
+    let notices = unseen_values(policy, &classes);
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);
@@ -198,7 +202,8 @@ async fn release_by(
     )?;
     run.stop.check()?;
     run.progress.begin(Phase::Publish, 0);
-    let warnings = staging.publish(&private)?;
+    let mut warnings = staging.publish(&private)?;
+    warnings.extend(notices);
 
     let chosen = recoding_record(policy, &chosen.shown, 0..policy.quasi.len());
     let least_holders = least_holders(&policy.requirements);
@@ -210,6 +215,7 @@ async fn release_by(
         costs,
         chosen,
         least_holders,
+        reads_population: loaded.population.is_some(),
         warnings,
     })
 }

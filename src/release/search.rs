@@ -1,5 +1,7 @@
 //! From an opened input to the best nodes: profile, check that the policy can be satisfied, search.
 
+use std::collections::BTreeSet;
+
 use crate::class::{ClassTable, Population};
 use crate::engine::Run;
 use crate::error::{Code, Error, Result};
@@ -8,7 +10,7 @@ use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice, exhaustive, optimal};
 use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
-use crate::model::{Class, Counted, Merge};
+use crate::model::{Class, Counted, Merge, Requirement};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
@@ -50,6 +52,21 @@ pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<(
             .at(format!("column `{name}`")));
     }
     can_be_met(policy, classes)
+}
+
+/// Returns a notice for each requirement that names values which the input does not have: a misspelt one bounds nothing.
+pub(crate) fn unseen_values(policy: &Policy, classes: &ClassTable) -> Vec<String> {
+    let of_requirement = |requirement: &Requirement| {
+        let column = requirement.sensitive.as_ref()?;
+        let named = column.values()?.iter().collect::<BTreeSet<_>>().len();
+        let counted = classes.distribution(classes.sensitive_index(column)?).values();
+        let unseen = named.saturating_sub(counted.iter().filter(|count| count.value.is_some()).count());
+        (unseen > 0).then(|| {
+            let values = plural(unseen as u64, "value that does", "values that do");
+            format!("{} names {values} not occur in the input, so nothing bounds it; is it spelt as in the input?", requirement.text())
+        })
+    };
+    policy.requirements.iter().filter_map(of_requirement).collect()
 }
 
 /// Refuses requirements that even one class of all rows would fail.

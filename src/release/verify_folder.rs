@@ -20,9 +20,9 @@ use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::method::shows_regions;
-use crate::model::{Needs, Quantity, Requirement, SensitiveColumn};
+use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
-use crate::release::check_record::{self, refused};
+use crate::release::check_record::{self, can_be_judged_alone, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
 use crate::release::publish::make_record::{column_records, recoding_record};
@@ -39,7 +39,7 @@ use crate::release::released_recoding::{
 use crate::release::{merged_trees, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
-use crate::verify::{Expected, Verified, verify};
+use crate::verify::{Expected, Verified, expected::preferences_of, verify};
 
 /// The result of checking a release.
 #[derive(Debug)]
@@ -126,7 +126,8 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
     for (model, reached) in public.models.iter().zip(verified.recorded()) {
         let requirement = model.requirement()?;
         if !with_input && !can_be_judged_alone(&requirement, public) {
-            if !check_record::is_reached(model, &requirement, None, verified.sizes.min().unwrap_or(0)) {
+            let least = verified.sizes.min().unwrap_or(0);
+            if !check_record::is_reached(model, &requirement, reached, least, Counted::Rows) {
                 return Err(refused(format!("the record states a value of {} that cannot be", model.text())));
             }
             continue;
@@ -156,12 +157,15 @@ async fn alone(
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
+        let bounds_labels = check_record::values_bound_labels(&requirement);
+        let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
         let model = match public.individuals {
-            _ if requirement.model.needs().compares() || !can_be_judged_alone(&requirement, public) => None,
+            _ if requirement.model.needs().compares() || !is_judged => None,
             None => Some(requirement.model),
             Some(_) => requirement.model.bounded_by_rows(),
         };
-        model.map(|model| Requirement { model, sensitive: requirement.sensitive })
+        let as_they_are = |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
+        model.map(|model| Requirement { model, sensitive: requirement.sensitive.map(as_they_are) })
     };
     let models: Vec<Option<Requirement>> = models.into_iter().map(bounding).collect();
     let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
@@ -181,7 +185,8 @@ async fn alone(
     let mut reached = std::mem::take(&mut verified.reached).into_iter();
     let of_model = |is_judged: bool| if is_judged { reached.next().flatten() } else { None };
     verified.reached = judged.into_iter().map(of_model).collect();
-    let expected = Expected { requirements: &recorded_models(public)?, ..expected };
+    let requirements = &recorded_models(public)?;
+    let expected = Expected { requirements, preferences: preferences_of(requirements), ..expected };
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
     if public.individuals.is_none() {
         verified.reached_among_released = rows.reached_among_released().await?;
@@ -190,17 +195,6 @@ async fn alone(
     let unique = rows.unique_together().await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
     Ok((verified, unique, with_bytes))
-}
-
-/// Returns whether the released rows have everything that a requirement looks at: not a hierarchy, a column that is not
-/// released or a population.
-fn can_be_judged_alone(requirement: &Requirement, public: &PublicRecord) -> bool {
-    let needs = requirement.model.needs();
-    let is_released =
-        |column: &SensitiveColumn| public.columns().any(|released| released.name == column.name());
-    needs != Needs::Population
-        && requirement.is_complete()
-        && requirement.sensitive.as_ref().is_none_or(is_released)
 }
 
 /// Judges rows against the input's rows.
@@ -318,6 +312,7 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
         let agrees = record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
             && parameters_text(&**model) == recorded.parameters
             && model.needs().reads_column() == recorded.sensitive.is_some()
+            && check_record::is_looked_at(recorded, &requirement, public)
             && recorded.compared_with.as_deref() == compared_with(&requirement);
         if !agrees {
             return Err(refused(format!("the record contradicts itself on {}", recorded.model)));

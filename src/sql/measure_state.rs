@@ -101,7 +101,7 @@ impl Row {
         let Row::Model(row) = self else { return Ok(DataType::Float64) };
         let model = reached_by(row, &[])?;
         let value = [ValueCount { value: Some(0), count: 1 }];
-        let input = Distribution::of_rows(value.to_vec());
+        let input = Distribution::of_rows(value.to_vec()).with_integers(vec![0]);
         Ok(match model.value(&Class { size: 1, sensitive: &value, input: &input, population: None }) {
             Quantity::Count(_) | Quantity::Margin(_) => DataType::Int64,
             Quantity::Ratio(..) | Quantity::Real(_) | Quantity::Broken => DataType::Float64,

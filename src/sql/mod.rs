@@ -16,6 +16,7 @@
 //!
 //! Constants are literals: a wrong constant is a plan error, raised before a row is read.
 
+mod aggregate_documentation;
 mod class_counts;
 mod constants;
 mod generalize;

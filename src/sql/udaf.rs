@@ -30,14 +30,13 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::aggregate_documentation::documented;
 use super::class_counts::{ClassCounts, CountedColumns};
 use super::constants::{Constant, literals};
-use super::documentation;
 use super::hierarchies::Hierarchies;
 use super::measure_state::{Answer, Number, Row};
 use super::one_group::{Groups, OneGroup};
 use super::size_aggregate::OfSizes;
-use crate::doc::Doc;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
@@ -243,43 +242,6 @@ impl ClassAggregate {
             groups: 0,
         })
     }
-}
-
-fn documented(
-    name: &str,
-    doc: &mut Doc,
-    row: Row,
-    looks: CountedColumns,
-    over: AggregateInput,
-) -> Documentation {
-    let before: Vec<&str> = row.constants().iter().map(|parameter| parameter.name).collect();
-    let before = before.join(", ");
-    let columns = [
-        (!before.is_empty(), before.as_str()),
-        (looks.individual, "individual"),
-        (looks.sensitive, "sensitive"),
-        (true, if over == AggregateInput::Quasi { "quasi-identifiers..." } else { "rows" }),
-    ];
-    let parameters: Vec<&str> =
-        columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, parameter)| parameter).collect();
-    let example = match doc.example.split_once('(') {
-        Some((_, arguments)) if looks.individual && before.is_empty() => {
-            format!("{name}(patient_id, {arguments}")
-        }
-        Some((_, arguments)) if looks.individual => match arguments.split_once(',') {
-            Some((constant, columns)) => format!("{name}({constant}, patient_id,{columns}"),
-            None => doc.example.to_owned(),
-        },
-        _ => doc.example.to_owned(),
-    };
-    let mut summary = doc.summary.to_owned();
-    if looks.individual {
-        summary += "; counts the distinct individuals of a class, not its rows";
-    }
-    if over == AggregateInput::OneClass {
-        summary += "; of one class, from pre-counted rows";
-    }
-    documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }
 
 /// Returns whether an expression is a measure.

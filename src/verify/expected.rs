@@ -11,7 +11,7 @@ use crate::class::Budget;
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::Generalizer;
-use crate::model::{Requirement, SensitiveColumn, looked_at};
+use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
 
 /// The properties that a verification expects of a release.
 pub struct Expected<'a> {
@@ -33,6 +33,13 @@ pub struct Expected<'a> {
     pub individual: Option<String>,
     /// The share of the input that may be suppressed; `None` when only the output is judged.
     pub suppression_limit: Option<Decimal>,
+}
+
+/// Returns the columns of preferences that these requirements look at.
+pub(crate) fn preferences_of(requirements: &[Requirement]) -> Vec<String> {
+    let reads = |requirement: &&Requirement| requirement.model.needs() == Needs::Integers;
+    let columns = requirements.iter().filter(reads).filter_map(|requirement| requirement.sensitive.as_ref());
+    columns.map(|column| column.name().to_owned()).collect()
 }
 
 impl Expected<'_> {

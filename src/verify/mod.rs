@@ -113,7 +113,7 @@ pub async fn verify(
                 judge.judge(&std::mem::take(&mut class), &fold.take())?;
             }
             let group = Counts::read(counts, row);
-            if begins {
+            if class.labels.is_empty() {
                 class.labels = labels_at(numbers, row);
             }
             class.no_label |= group.out_rows > 0 && wrong;

@@ -171,7 +171,7 @@ fn tables() -> Vec<Table> {
             src: &["model"],
             sql: "model",
             rows: MODELS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "distribution"],
+            support: &["mod", "distribution", "excess", "sensitive_column", "value_facts"],
         },
         Table {
             name: "LOSSES and RISKS",
@@ -185,7 +185,7 @@ fn tables() -> Vec<Table> {
             src: &["sql/table"],
             sql: "table",
             rows: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "arguments", "distinct_counts", "policy", "task"],
+            support: &["mod", "arguments", "distinct_counts", "of_population", "policy", "task"],
         },
         Table {
             name: "METHODS",

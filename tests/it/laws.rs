@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion_kanon::decimal::Decimal;
 use datafusion_kanon::generalize::clip::Clip;
 use datafusion_kanon::generalize::{GENERALIZERS, GeneralizerRow, Hierarchy, Value, apply};
-use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, Needs, ValueCount};
+use datafusion_kanon::model::{Class, Counted, Distribution, MODELS, Merge, ValueCount};
 use datafusion_kanon::parameter::{Absent, Kind, Parameter, Setting, TextTable};
 use proptest::prelude::*;
 

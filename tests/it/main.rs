@@ -15,6 +15,7 @@
 )]
 
 mod arx;
+mod arx_risk;
 mod canary;
 mod cli;
 mod command;
@@ -51,6 +52,7 @@ mod recoding_again;
 mod reference;
 mod regions;
 mod releases;
+mod repeated;
 mod roles;
 mod row_oracle;
 mod same_bytes;

@@ -1,5 +1,5 @@
-//! Every class model against its definition in SQL without this crate, the view `by_definition` of its page: random
-//! tables, counted in rows and in people.
+//! Every model against its definition in SQL without this crate, the view `by_definition` of its page: random tables, counted
+//! in rows and in individuals. Models that look at a population have a random one beside each table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_kanon::model::{ClassModel, MODELS, ModelRow, Needs};
+use datafusion_kanon::parameter::Kind;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -79,29 +80,83 @@ fn model_of(row: &ModelRow) -> Box<dyn ClassModel> {
     row.with(&given.collect::<Vec<_>>()).unwrap()
 }
 
+/// Returns the argument that a call passes for a constant: a number, or the name of the loaded hierarchy.
+fn constant(kind: Kind) -> String {
+    match kind {
+        Kind::File => "'levels'".into(),
+        _ => CONSTANT.to_string(),
+    }
+}
+
+/// Creates the labels of the values 0 to 5 as the table `levels`, and loads them as a hierarchy of this name.
+async fn load_levels(session: &SessionContext) {
+    let labels = "SELECT value, 1 AS level, concat('half ', CAST(value / 2 AS VARCHAR)) AS label FROM generate_series(0, 5) AS t (value)
+                  UNION ALL SELECT value, 2, concat('quarter ', CAST(value / 4 AS VARCHAR)) FROM generate_series(0, 5) AS t (value)
+                  UNION ALL SELECT value, 3, '*' FROM generate_series(0, 5) AS t (value)";
+    run(session, &format!("CREATE TABLE levels AS {labels}")).await;
+    run(session, "SELECT * FROM load_hierarchy('levels', levels)").await;
+}
+
+async fn run(session: &SessionContext, sql: &str) {
+    session.sql(sql).await.unwrap().collect().await.unwrap();
+}
+
+/// A session with the random tables `visits`, and `pairs` of the rows or the individuals in their classes.
+async fn session_of(people: bool) -> SessionContext {
+    let pairs = if people {
+        "SELECT DISTINCT sample, class, who, value FROM visits WHERE who IS NOT NULL"
+    } else {
+        "SELECT sample, class, row_number() OVER () AS who, value FROM visits"
+    };
+    let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    session.register_batch("visits", visits()).unwrap();
+    let pairs = format!(
+        "CREATE TABLE pairs AS SELECT sample, coalesce(class, -1) AS class, who, value, {people} AS people FROM ({pairs})"
+    );
+    run(&session, &pairs).await;
+    session
+}
+
+/// Returns what a model reached for every table by the definition of its page.
+async fn by_definition(session: &SessionContext, model: &str, samples: i64) -> Vec<Option<f64>> {
+    run(session, &definition(model)).await;
+    let sql = format!("SELECT reached FROM by_definition WHERE sample < {samples} ORDER BY sample");
+    let expected = numbers(session, &sql).await;
+    run(session, "DROP VIEW by_definition").await;
+    assert_eq!(expected.len(), samples as usize, "{model}");
+    expected
+}
+
+fn assert_same(call: &str, reached: &[Option<f64>], expected: &[Option<f64>]) {
+    assert_eq!(reached.len(), expected.len(), "{call}");
+    for (sample, (found, expected)) in reached.iter().zip(expected).enumerate() {
+        let is_right = match (found, expected) {
+            (Some(a), Some(b)) => a == b || (a - b).abs() <= 1e-9 * b.abs().max(1e-3),
+            (a, b) => a == b,
+        };
+        assert!(is_right, "{call} of table {sample}: {found:?}, by its definition {expected:?}");
+    }
+    // Neither all holds nor nothing: the tables are no easy ones.
+    let different: std::collections::BTreeSet<u64> =
+        reached.iter().map(|value| value.unwrap_or(f64::NAN).to_bits()).collect();
+    assert!(different.len() > 2, "{call}: {} values", different.len());
+}
+
 #[tokio::test]
 async fn every_model_reaches_what_its_definition_says() {
-    for (people, pairs) in [
-        (false, "SELECT sample, class, row_number() OVER () AS who, value FROM visits"),
-        (true, "SELECT DISTINCT sample, class, who, value FROM visits WHERE who IS NOT NULL"),
-    ] {
-        let session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
-        datafusion_kanon::sql::register_all(&session).unwrap();
-        session.register_batch("visits", visits()).unwrap();
-        let pairs = format!(
-            "CREATE TABLE pairs AS SELECT sample, coalesce(class, -1) AS class, who, value, {people} AS people FROM ({pairs})"
-        );
-        session.sql(&pairs).await.unwrap().collect().await.unwrap();
+    for people in [false, true] {
+        let session = session_of(people).await;
+        load_levels(&session).await;
         for row in MODELS {
             let (name, model) = (row.doc.name, model_of(row));
-            session.sql(&definition(name)).await.unwrap().collect().await.unwrap();
-            let by_definition = "SELECT reached FROM by_definition ORDER BY sample";
-            let expected = numbers(&session, by_definition).await;
-            session.sql("DROP VIEW by_definition").await.unwrap().collect().await.unwrap();
-            assert_eq!(expected.len(), TABLES as usize, "{name}");
-
-            let constants = row.constants.iter().map(|_| CONSTANT.to_string());
-            let columns = [(people, "who"), (model.needs() != Needs::Size, "value"), (true, "class")];
+            // A population is a second table, so these models are table functions: see below.
+            if model.needs() == Needs::Population {
+                continue;
+            }
+            let expected = by_definition(&session, name, TABLES).await;
+            let constants = row.constants.iter().map(|parameter| constant(parameter.kind));
+            let columns = [(people, "who"), (model.needs().reads_column(), "value"), (true, "class")];
             let columns =
                 columns.iter().filter(|(is_there, _)| *is_there).map(|(_, name)| (*name).to_owned());
             let arguments: Vec<String> = constants.chain(columns).collect();
@@ -110,17 +165,43 @@ async fn every_model_reaches_what_its_definition_says() {
             let reached =
                 numbers(&session, &format!("SELECT {call} FROM visits GROUP BY sample ORDER BY sample"))
                     .await;
-            for (sample, (found, expected)) in reached.iter().zip(&expected).enumerate() {
-                let is_right = match (found, expected) {
-                    (Some(a), Some(b)) => a == b || (a - b).abs() <= 1e-9 * b.abs().max(1e-3),
-                    (a, b) => a == b,
-                };
-                assert!(is_right, "{call} of table {sample}: {found:?}, by its definition {expected:?}");
+            assert_same(&call, &reached, &expected);
+        }
+    }
+}
+
+/// The number of tables of the models that look at a population: each is a query of its own.
+const TABLES_WITH_POPULATION: i64 = 60;
+
+/// Every table has a population of all its visits, most of them twice or more; some tables lack one of their people in it.
+#[tokio::test]
+async fn every_model_of_a_population_reaches_what_its_definition_says() {
+    for people in [false, true] {
+        let session = session_of(people).await;
+        let census = "CREATE TABLE census AS
+            SELECT sample, class, who FROM visits WHERE sample % 3 > 0 OR who > 0
+            UNION ALL SELECT sample, class, who + 10 FROM visits WHERE who % 2 = sample % 2
+            UNION ALL SELECT sample, coalesce(class, 0) + 1, who FROM visits WHERE sample % 4 = 0";
+        run(&session, census).await;
+        let who = if people { "who" } else { "row_number() OVER ()" };
+        let of_census = format!(
+            "CREATE TABLE population_pairs AS SELECT sample, coalesce(class, -1) AS class, {who} AS who FROM census
+             WHERE {}",
+            if people { "who IS NOT NULL" } else { "true" }
+        );
+        run(&session, &of_census).await;
+        for row in MODELS.iter().filter(|row| model_of(row).needs() == Needs::Population) {
+            let name = row.doc.name;
+            let expected = by_definition(&session, name, TABLES_WITH_POPULATION).await;
+            let individual = if people { ", individual => who" } else { "" };
+            let mut reached = Vec::new();
+            for sample in 0..TABLES_WITH_POPULATION {
+                let of_sample = |table: &str| format!("(SELECT * FROM {table} WHERE sample = {sample})");
+                let (table, population) = (of_sample("visits"), of_sample("census"));
+                let call = format!("SELECT reached FROM {name}({table}, {population}, 'class'{individual})");
+                reached.extend(numbers(&session, &call).await);
             }
-            // Neither all holds nor nothing: the tables are no easy ones.
-            let different: std::collections::BTreeSet<u64> =
-                reached.iter().map(|value| value.unwrap_or(f64::NAN).to_bits()).collect();
-            assert!(different.len() > 2, "{name}: {} values", different.len());
+            assert_same(name, &reached, &expected);
         }
     }
 }

@@ -711,6 +711,18 @@ fn resealed_records() {
             Refuse("the footer"),
             Refuse("the models of the record are not those of the policy"),
         ),
+        (
+            "values of no column",
+            |r| r.models[0].values = Some(vec!["999-00000007".into()]),
+            Refuse("contradicts itself"),
+            Refuse("contradicts itself"),
+        ),
+        (
+            "a level of no column",
+            |r| r.models[0].level = Some(7),
+            Refuse("contradicts itself"),
+            Refuse("contradicts itself"),
+        ),
         ("a k with a tail", |r| drop(r.models[0].parameters.insert("k".into(), "5.000".into())), FORM, FORM),
         ("no model", |r| r.models.clear(), Refuse("names no model"), Refuse("names no model")),
         ("the model twice", |r| r.models.push(r.models[0].clone()), FORM, FORM),

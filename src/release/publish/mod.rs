@@ -5,6 +5,7 @@ mod disk;
 mod entry_kind;
 pub mod input_records;
 pub(crate) mod make_record;
+mod model_record;
 pub(crate) mod order;
 pub mod recoding_record;
 pub mod record;

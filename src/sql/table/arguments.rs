@@ -242,18 +242,34 @@ impl<'a> Arguments<'a> {
 
     /// Returns the columns given by every `key =>`.
     pub(super) fn named_columns(&mut self, key: &str, table: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
-        let (argument, others): (Vec<_>, Vec<_>) = self.named.drain(..).partition(|(name, _)| name == key);
-        self.named = others;
-        argument.iter().map(|(_, argument)| self.column(argument, table.schema())).collect()
+        let arguments = self.take_named(key);
+        arguments.iter().map(|argument| self.column(argument, table.schema())).collect()
     }
 
     /// Returns the only column given by `key =>`.
     pub(super) fn named_column(&mut self, key: &str, table: &LogicalPlan) -> Result<Option<Expr>> {
-        let mut all = self.named_columns(key, table)?;
-        if all.len() > 1 {
+        Ok(self.named_column_of(key, [table])?.and_then(|columns| columns.into_iter().next()))
+    }
+
+    /// Returns the only column given by `key =>`, in each of these tables.
+    pub(super) fn named_column_of<const N: usize>(
+        &mut self,
+        key: &str,
+        tables: [&LogicalPlan; N],
+    ) -> Result<Option<Vec<Expr>>> {
+        let arguments = self.take_named(key);
+        if arguments.len() > 1 {
             return Err(self.refused(format!("`{key}` is given twice")));
         }
-        Ok(all.pop().map(|(_, column)| column))
+        let Some(argument) = arguments.first() else { return Ok(None) };
+        let of_table = |table: &LogicalPlan| Ok(self.column(argument, table.schema())?.1);
+        tables.into_iter().map(of_table).collect::<Result<Vec<_>>>().map(Some)
+    }
+
+    fn take_named(&mut self, key: &str) -> Vec<SqlExpr> {
+        let (arguments, others): (Vec<_>, Vec<_>) = self.named.drain(..).partition(|(name, _)| name == key);
+        self.named = others;
+        arguments.into_iter().map(|(_, argument)| argument).collect()
     }
 
     /// Refuses the arguments that were not used.

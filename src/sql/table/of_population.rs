@@ -6,7 +6,7 @@
 //! expressions, the same in both tables; equal values form a class, NULL too. The result is one row with one column,
 //! `reached`: the worst value of the classes of the table (BIGINT for counts, else DOUBLE), NULL without rows or if a class
 //! breaks a condition beside the bound. Sizes count rows, with `individual` the distinct values of that column, which both
-//! tables have. The function is a join of two GROUP BYs.
+//! tables have; whether each is one of the population is not checked. The function is a join of two GROUP BYs.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 
 use super::arguments::Arguments;
 use super::link::in_table;
+use crate::generalize::value::type_name;
 use crate::model::{Class, ClassModel, ModelRow, Quantity, Worst};
 use crate::sql::measure_state::reached_by;
 use crate::sql::udaf::compared_column as compared;
@@ -41,8 +42,8 @@ pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPla
     let model = reached_by(row, &[]).map_err(|error| call.refused(error))?;
     let (table, population) = (call.table()?, call.table()?);
     let arguments = call.rest()?;
-    let individual = call.named_column("individual", &table)?;
-    let of_population = call.named_column("individual", &population)?;
+    let mut individuals = call.named_column_of("individual", [&table, &population])?.into_iter().flatten();
+    let (individual, of_population) = (individuals.next(), individuals.next());
     call.finish(&["individual"])?;
     if arguments.is_empty() {
         return Err(call.refused("expected at least one column"));
@@ -54,7 +55,10 @@ pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPla
         let of_population = call.column(argument, population.schema());
         let (_, right) = of_population.map_err(|error| in_table(error, "population"))?;
         let (left_type, right_type) = (left.get_type(table.schema())?, right.get_type(population.schema())?);
-        let Some(common) = comparison_coercion(&left_type, &right_type) else {
+        let is_text = |of: &DataType| type_name(of) == "text";
+        let common = comparison_coercion(&left_type, &right_type);
+        // A cast of texts could fail while the query runs, and show one.
+        let Some(common) = common.filter(|_| is_text(&left_type) == is_text(&right_type)) else {
             let why =
                 format!("`{name}` is {left_type} in the table and {right_type} in the population; cast one");
             return Err(call.refused(why));
