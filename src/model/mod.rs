@@ -17,6 +17,7 @@ pub mod l_diversity;
 pub mod recursive_l_diversity;
 mod sensitive_column;
 pub mod t_closeness;
+pub mod t_closeness_hierarchical;
 pub mod t_closeness_ordered;
 mod value_facts;
 
@@ -370,6 +371,7 @@ pub const MODELS: &[ModelRow] = &[
     recursive_l_diversity::ROW,
     t_closeness::ROW,
     t_closeness_ordered::ROW,
+    t_closeness_hierarchical::ROW,
     basic_beta_likeness::ROW,
     enhanced_beta_likeness::ROW,
     delta_disclosure::ROW,
