@@ -14,6 +14,7 @@ pub mod entropy_l_diversity;
 mod excess;
 pub mod k_anonymity;
 pub mod l_diversity;
+pub mod personalized_k_anonymity;
 pub mod recursive_l_diversity;
 mod sensitive_column;
 pub mod t_closeness;
@@ -375,6 +376,7 @@ pub const MODELS: &[ModelRow] = &[
     basic_beta_likeness::ROW,
     enhanced_beta_likeness::ROW,
     delta_disclosure::ROW,
+    personalized_k_anonymity::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
