@@ -13,6 +13,7 @@ pub mod enhanced_beta_likeness;
 pub mod entropy_l_diversity;
 mod excess;
 pub mod k_anonymity;
+pub mod k_map;
 pub mod l_diversity;
 pub mod personalized_k_anonymity;
 pub mod recursive_l_diversity;
@@ -377,6 +378,7 @@ pub const MODELS: &[ModelRow] = &[
     enhanced_beta_likeness::ROW,
     delta_disclosure::ROW,
     personalized_k_anonymity::ROW,
+    k_map::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
