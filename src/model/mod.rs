@@ -8,6 +8,7 @@
 pub mod alpha_k_anonymity;
 pub mod basic_beta_likeness;
 pub mod delta_disclosure;
+pub mod delta_presence;
 mod distribution;
 pub mod enhanced_beta_likeness;
 pub mod entropy_l_diversity;
@@ -379,6 +380,7 @@ pub const MODELS: &[ModelRow] = &[
     delta_disclosure::ROW,
     personalized_k_anonymity::ROW,
     k_map::ROW,
+    delta_presence::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
