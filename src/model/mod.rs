@@ -6,6 +6,7 @@
 //! `tests/` attack that claim.
 
 pub mod alpha_k_anonymity;
+pub mod average_risk;
 pub mod basic_beta_likeness;
 pub mod delta_disclosure;
 pub mod delta_presence;
@@ -381,6 +382,7 @@ pub const MODELS: &[ModelRow] = &[
     personalized_k_anonymity::ROW,
     k_map::ROW,
     delta_presence::ROW,
+    average_risk::ROW,
 ];
 
 /// The constant of models that look at a hierarchy, where a SQL call names one that was loaded.
