@@ -23,7 +23,8 @@
 //! let asks = |of: &[u32]| of.iter().map(|j| ValueCount { value: Some(*j), count: 1 }).collect::<Vec<_>>();
 //! let input = Distribution::of_rows(asks(&[0, 1, 2])).with_integers(vec![2, 3, 5]);
 //! let holds = |size, of: &[u32]| {
-//!     let class = Class { input: &input, ..Class::of_values(size, &asks(of)) };
+//!     let asked = asks(of);
+//!     let class = Class { input: &input, ..Class::of_values(size, &asked) };
 //!     PersonalizedKAnonymity.holds(PersonalizedKAnonymity.value(&class))
 //! };
 //! assert!(holds(3, &[0, 1]));

@@ -222,7 +222,7 @@ impl PolicySpec {
 
     /// Returns the policy with columns that models outside it read as numbers.
     #[must_use]
-    pub(crate) fn with_numbers(self, numbers: Vec<String>) -> Self {
+    pub fn with_numbers(self, numbers: Vec<String>) -> Self {
         let has_levels = |name: &String| self.column(name).is_some_and(|column| column.hierarchy.is_some());
         let numbers = numbers.into_iter().filter(|name| !has_levels(name)).collect();
         Self { numbers, ..self }
