@@ -183,7 +183,10 @@ impl ClassTableBuilder {
         let people = individuals.as_ref().map_or(0, |individuals: &Individuals| individuals.count);
         let distribution = |(at, column): (usize, &SensitiveColumn)| {
             let counts = base.distribution(at, people);
-            self.distinct.get(at).map_or(Ok(counts.clone()), |values| column.add_facts(counts, values))
+            match self.distinct.get(at) {
+                Some(values) => column.facts(values)?.add_to(counts),
+                None => Ok(counts),
+            }
         };
         let distributions: Vec<Distribution> =
             sensitive.iter().enumerate().map(distribution).collect::<Result<_>>()?;

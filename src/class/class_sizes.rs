@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
+
 use super::{ClassTable, Classes};
 use crate::decimal::ratio;
 
@@ -109,6 +111,42 @@ impl ClassSizes {
     /// if no individual is in two.
     pub fn expected_matches(&self) -> f64 {
         self.histogram().map(|(size, _, of)| ratio(u128::from(of), u128::from(size))).sum()
+    }
+}
+
+/// Builds [`ClassSizes`] from classes that come one by one, each with its individuals where they are counted.
+#[derive(Debug, Default)]
+pub struct ClassSizesBuilder {
+    sizes: ClassSizes,
+    /// The smallest class of each individual.
+    smallest: HashMap<u32, u64>,
+}
+
+impl ClassSizesBuilder {
+    /// Adds one class; `individuals` are the numbers of its individuals where they are counted.
+    pub fn add(&mut self, size: u64, individuals: Option<&[u32]>) {
+        let Some(individuals) = individuals else { return self.sizes.add(size) };
+        self.sizes.add_class(size);
+        for individual in individuals {
+            let smallest = self.smallest.entry(*individual).or_insert(size);
+            *smallest = size.min(*smallest);
+        }
+    }
+
+    /// Adds `classes` disjoint classes of `size` individuals each.
+    pub fn add_many(&mut self, size: u64, classes: u64) {
+        self.sizes.add_many(size, classes);
+    }
+
+    /// Adds individuals whose smallest class has this size, and makes sure that such a class is counted.
+    pub fn add_individuals(&mut self, smallest: u64, individuals: u64) {
+        self.sizes.add_individuals(smallest, individuals);
+    }
+
+    /// Returns the sizes of all classes.
+    pub fn finish(mut self) -> ClassSizes {
+        self.smallest.values().for_each(|size| self.sizes.add_individual(*size));
+        self.sizes
     }
 }
 

@@ -1,8 +1,10 @@
 //! Classes judged by the models: which are kept, and what that implies.
 
 use super::individuals::Marked;
+use super::over_subset::{self, JoinBy};
 use super::population::PopulationCounts;
 use super::{ClassSizes, ClassTable, Classes};
+use crate::error::Result;
 use crate::model::{Class, Merge, Needs, Requirement, ValueCount, min_size};
 
 /// A recoding whose classes were checked against all class models.
@@ -44,44 +46,29 @@ const SMALL: usize = 64;
 
 /// The verdict of the requirements on a class.
 #[derive(Clone, Copy)]
-struct Verdict {
+pub(super) struct Verdict {
     /// Whether all models hold.
-    holds: bool,
+    pub(super) holds: bool,
     /// Whether all models that survive any merging hold and the class is as large as they imply.
-    may_hold_below: bool,
+    pub(super) may_hold_below: bool,
 }
 
 impl<'a> EvaluatedClasses<'a> {
-    /// Evaluates classes: a class is kept iff every model holds, and its number is below `released`.
+    /// Evaluates classes: a class is kept iff every model holds, and its number is below `released`. Models over a subset of the
+    /// quasi-identifiers look at the classes that `join_by` joins.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
     pub(super) fn new(
         table: &'a ClassTable,
         classes: &'a Classes,
         released: usize,
         requirements: &[Requirement],
         population: Option<&PopulationCounts>,
-    ) -> Self {
-        let counted = table.counted();
-        let least = min_size(requirements);
-        let of_size: Vec<&Requirement> =
-            requirements.iter().filter(|r| r.model.needs() == Needs::Size).collect();
-        let by_size = |size: u64| {
-            let class = Class::of_size(size);
-            let holds = |r: &&Requirement| r.model.holds(r.model.value(&class));
-            let survives = |r: &&&Requirement| r.model.merge(counted) == Merge::Any;
-            Verdict {
-                holds: size >= least && of_size.iter().all(holds),
-                may_hold_below: size >= least && of_size.iter().filter(survives).all(holds),
-            }
-        };
-        let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();
-        let of_values: Vec<(&Requirement, usize)> = requirements
-            .iter()
-            .filter_map(|r| {
-                // A column that was not counted has no values, so no class holds.
-                r.sensitive.as_ref().map(|column| (r, table.sensitive_index(column).unwrap_or(usize::MAX)))
-            })
-            .collect();
-
+        join_by: JoinBy<'_>,
+    ) -> Result<Self> {
+        let mut verdicts = verdicts(table, classes, released, requirements, population);
+        over_subset::judge(table, classes, requirements, join_by, &mut verdicts)?;
         let mut evaluated = Self {
             table,
             classes,
@@ -94,36 +81,11 @@ impl<'a> EvaluatedClasses<'a> {
             squares: 0,
             tables_hold: true,
         };
-        let of_population: Vec<&Requirement> =
-            requirements.iter().filter(|r| r.model.needs() == Needs::Population).collect();
         let mut marked = classes.members.as_ref().map(|_| {
             let all = table.total_individuals();
             (Marked::none(all), Marked::none(all))
         });
-        for (number, rows) in classes.rows().enumerate() {
-            let size = classes.size(number, rows);
-            let known = usize::try_from(size).ok().and_then(|size| small.get(size));
-            let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
-            let in_population = population.and_then(|counts| counts.of_class.get(number)).copied();
-            for requirement in &of_population {
-                let class = Class { population: in_population, ..Class::of_size(size) };
-                let holds = requirement.model.holds(requirement.model.value(&class));
-                verdict.holds &= holds;
-                verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
-            }
-            if number >= released {
-                verdict = Verdict { holds: false, may_hold_below: false };
-            }
-            for (requirement, column) in &of_values {
-                if !verdict.may_hold_below {
-                    break;
-                }
-                let (sensitive, input) = (classes.by_value(number, *column), table.distribution(*column));
-                let class = Class { size, sensitive, input, population: None };
-                let holds = requirement.model.holds(requirement.model.value(&class));
-                verdict.holds &= holds;
-                verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
-            }
+        for ((number, rows), verdict) in classes.rows().enumerate().zip(verdicts) {
             if let (Some((here, surely)), Some(individuals)) = (&mut marked, classes.individuals(number)) {
                 if !verdict.holds {
                     here.mark(individuals);
@@ -132,14 +94,14 @@ impl<'a> EvaluatedClasses<'a> {
                     surely.mark(individuals);
                 }
             }
-            evaluated.add(size, rows, verdict);
+            evaluated.add(classes.size(number, rows), rows, verdict);
         }
         evaluated.tables_hold = evaluated.table_models_hold(requirements, population);
         evaluated.individuals = match marked {
             Some((here, surely)) => Suppressed { here: here.count(), surely: surely.count() },
             None => Suppressed { here: evaluated.suppressed_rows(), surely: evaluated.surely_suppressed },
         };
-        evaluated
+        Ok(evaluated)
     }
 
     /// Returns whether every model of the kept classes together holds.
@@ -258,4 +220,64 @@ impl<'a> EvaluatedClasses<'a> {
     pub fn sensitive(&self, class: usize, column: usize) -> Option<&[ValueCount]> {
         (column < self.table.sensitive.len()).then(|| self.classes.sensitive(class, column))
     }
+}
+
+/// Judges each class by itself.
+fn verdicts(
+    table: &ClassTable,
+    classes: &Classes,
+    released: usize,
+    requirements: &[Requirement],
+    population: Option<&PopulationCounts>,
+) -> Vec<Verdict> {
+    let counted = table.counted();
+    let least = min_size(requirements);
+    let of_classes = || requirements.iter().filter(|requirement| requirement.is_of_classes());
+    let of_size: Vec<&Requirement> = of_classes().filter(|r| r.model.needs() == Needs::Size).collect();
+    let by_size = |size: u64| {
+        let class = Class::of_size(size);
+        let holds = |r: &&Requirement| r.model.holds(r.model.value(&class));
+        let survives = |r: &&&Requirement| r.model.merge(counted) == Merge::Any;
+        Verdict {
+            holds: size >= least && of_size.iter().all(holds),
+            may_hold_below: size >= least && of_size.iter().filter(survives).all(holds),
+        }
+    };
+    let small: Vec<Verdict> = (0u64..).take(SMALL).map(by_size).collect();
+    let of_values: Vec<(&Requirement, usize)> = of_classes()
+        .filter_map(|r| {
+            // A column that was not counted has no values, so no class holds.
+            r.sensitive.as_ref().map(|column| (r, table.sensitive_index(column).unwrap_or(usize::MAX)))
+        })
+        .collect();
+
+    let of_population: Vec<&Requirement> =
+        of_classes().filter(|r| r.model.needs() == Needs::Population).collect();
+    let judge = |(number, rows): (usize, u64)| {
+        let size = classes.size(number, rows);
+        let known = usize::try_from(size).ok().and_then(|size| small.get(size));
+        let mut verdict = known.copied().unwrap_or_else(|| by_size(size));
+        let in_population = population.and_then(|counts| counts.of_class.get(number)).copied();
+        for requirement in &of_population {
+            let class = Class { population: in_population, ..Class::of_size(size) };
+            let holds = requirement.model.holds(requirement.model.value(&class));
+            verdict.holds &= holds;
+            verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
+        }
+        if number >= released {
+            verdict = Verdict { holds: false, may_hold_below: false };
+        }
+        for (requirement, column) in &of_values {
+            if !verdict.may_hold_below {
+                break;
+            }
+            let (sensitive, input) = (classes.by_value(number, *column), table.distribution(*column));
+            let class = Class { size, sensitive, input, population: None };
+            let holds = requirement.model.holds(requirement.model.value(&class));
+            verdict.holds &= holds;
+            verdict.may_hold_below &= holds || requirement.model.merge(counted) != Merge::Any;
+        }
+        verdict
+    };
+    classes.rows().enumerate().map(judge).collect()
 }

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
+use super::over_subset::numbered;
 use super::{ClassTable, Classes};
 use crate::error::Result;
 use crate::model::Requirement;
@@ -26,7 +27,7 @@ impl<'a> EvaluatedNode<'a> {
     /// Evaluates the `classes` of the node `levels`: a class is kept iff every model holds.
     ///
     /// # Errors
-    /// A data error when memory runs out while a population is grouped.
+    /// A data error when memory runs out.
     pub fn new(
         table: &'a ClassTable,
         levels: &'a [usize],
@@ -35,8 +36,12 @@ impl<'a> EvaluatedNode<'a> {
     ) -> Result<Self> {
         let population = table.population.as_ref();
         let population = population.map(|all| all.counts(table, classes, levels)).transpose()?;
-        let evaluated =
-            EvaluatedClasses::new(table, classes, classes.len(), requirements, population.as_ref());
+        let codes = |class: usize, columns: &[usize]| -> Vec<u32> {
+            columns.iter().map(|column| table.code(classes, class, *column)).collect()
+        };
+        let join_by = |columns: &[usize]| numbered((0..classes.len()).map(|class| codes(class, columns)));
+        let (released, population) = (classes.len(), population.as_ref());
+        let evaluated = EvaluatedClasses::new(table, classes, released, requirements, population, &join_by)?;
         Ok(Self { levels, classes: evaluated })
     }
 

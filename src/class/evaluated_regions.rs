@@ -3,7 +3,9 @@
 use std::ops::Deref;
 
 use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
-use super::{ClassTable, MergedClasses, ReleasedClasses};
+use super::over_subset::numbered;
+use super::{ClassTable, MergedClasses, Region, ReleasedClasses};
+use crate::error::Result;
 use crate::model::Requirement;
 
 /// Released classes that were checked against all class models.
@@ -24,14 +26,24 @@ impl<'a> Deref for EvaluatedRegions<'a> {
 impl<'a> EvaluatedRegions<'a> {
     /// Evaluates the [merged](ClassTable::merge) classes: a released class is kept iff every model
     /// holds; the class of the suppressed base classes is not.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
     pub fn new(
         table: &'a ClassTable,
         released: &'a ReleasedClasses,
         merged: &'a MergedClasses,
         requirements: &[Requirement],
-    ) -> Self {
-        let evaluated = EvaluatedClasses::new(table, &merged.0, released.regions().len(), requirements, None);
-        Self { released, classes: evaluated }
+    ) -> Result<Self> {
+        let regions = released.regions();
+        // The class of the suppressed base classes shows nothing.
+        let shown = |class: usize, columns: &[usize]| -> Option<Vec<&Region>> {
+            let shown = regions.get(class)?;
+            Some(columns.iter().map(|column| &shown[*column]).collect())
+        };
+        let join_by = |columns: &[usize]| numbered((0..merged.0.len()).map(|class| shown(class, columns)));
+        let evaluated = EvaluatedClasses::new(table, &merged.0, regions.len(), requirements, None, &join_by)?;
+        Ok(Self { released, classes: evaluated })
     }
 
     /// Returns the released classes.

@@ -17,6 +17,7 @@ mod evaluated_regions;
 mod growing_region;
 mod histograms;
 mod individuals;
+mod over_subset;
 mod packing;
 mod places;
 mod population;
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use builder::ClassTableBuilder;
-pub use class_sizes::ClassSizes;
+pub use class_sizes::{ClassSizes, ClassSizesBuilder};
 pub use classes::Classes;
 pub use encoded_column::{EncodedColumn, EncodedLevel};
 pub use encoder::Encoder;

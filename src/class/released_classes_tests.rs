@@ -201,7 +201,7 @@ proptest! {
         let table = table_within(&rows, counts_individuals, is_clipped.then_some(&clip), &budget).unwrap();
         let requirements = [
             Requirement::of_sizes(KAnonymity::new(2).unwrap()),
-            Requirement { model: Box::new(LDiversity::new(2).unwrap()), sensitive: Some("value".into()) },
+            Requirement::new(Box::new(LDiversity::new(2).unwrap()), Some("value".into())),
         ];
         let heights = table.heights();
         for levels in (0..=heights[0]).flat_map(|a| (0..=heights[1]).map(move |b| [a, b])) {
@@ -219,7 +219,7 @@ proptest! {
             let (rolled, merged) =
                 (table.roll_up(table.base(), &[0, 0], &levels).unwrap(), table.merge(&released).unwrap());
             let node = EvaluatedNode::new(&table, &levels, &rolled, &requirements).unwrap();
-            let regions = EvaluatedRegions::new(&table, &released, &merged, &requirements);
+            let regions = EvaluatedRegions::new(&table, &released, &merged, &requirements).unwrap();
             let facts = |c: &EvaluatedClasses<'_>| {
                 (c.kept_rows(), c.suppressed_individuals(), c.kept_classes(), c.min_class(), c.squares())
             };
@@ -250,7 +250,8 @@ fn suppressed_base_classes_are_not_released() {
         &released,
         &merged,
         &[Requirement::of_sizes(KAnonymity::new(1).unwrap())],
-    );
+    )
+    .unwrap();
     assert_eq!((judged.kept_classes(), judged.kept_rows(), judged.suppressed_rows()), (1, 2, 1));
     assert_eq!((judged.suppressed_individuals(), judged.min_class()), (1, Some(1)));
 }

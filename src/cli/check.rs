@@ -6,10 +6,9 @@ use serde_json::json;
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
 use super::source::{Columns, parse_requirement, quasi_of_release, record_of, rows_note};
 use super::{Done, in_shell};
-use crate::class::ClassSizes;
+use crate::class::ClassSizesBuilder;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
-use crate::generalize::value::type_name;
 use crate::input::{Input, Loaded, open};
 use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
 use crate::progress::Phase;
@@ -72,18 +71,22 @@ impl Check {
         let individual = loaded.policy.individual();
         let mut judged: Vec<Judged> = models.iter().map(|model| Judged::new(model, &counted)).collect();
         let (mut classes, mut all_rows) = (0, 0);
-        let (mut sizes, mut smallest) = (ClassSizes::default(), Vec::new());
         let (session, table) = (&loaded.session, &loaded.table);
         let mut see = |class: &SeenClass<'_>| {
             classes += 1;
             all_rows += class.rows;
-            judged.iter_mut().for_each(|judged| judged.add(class));
-            add_sizes(&mut sizes, &mut smallest, class);
+            let of_classes = judged.iter_mut().filter(|judged| judged.requirement.is_of_classes());
+            of_classes.for_each(|judged| judged.add(class));
         };
         let all = for_every_class(session, table, &names, &counted, individual, run.stop, &mut see);
         let SeenAll { individuals, homogeneous } = all.await?;
-        smallest.into_iter().flatten().for_each(|size| sizes.add_individual(size));
-        judged.iter_mut().for_each(|judged| judged.judge_table(&sizes));
+        for judged in &mut judged {
+            judged.judge_table();
+            let Some(quasi) = &judged.requirement.quasi else { continue };
+            let names: Vec<&str> = quasi.iter().map(String::as_str).collect();
+            let mut see = |class: &SeenClass<'_>| judged.add(class);
+            for_every_class(session, table, &names, &counted, individual, run.stop, &mut see).await?;
+        }
         if classes == 0 {
             return Err(Error::data("the input has no rows").coded(Code::EmptyInput));
         }
@@ -144,17 +147,13 @@ fn numbers(models: &[Requirement]) -> Vec<String> {
 /// Gives a requirement of the command line the hierarchy that its model looks at, and checks that its values have an order.
 fn complete(requirement: &mut Requirement, loaded: &Loaded) -> Result<()> {
     let Some(column) = requirement.sensitive.take() else { return Ok(()) };
-    let of_type = loaded.schema().field_with_name(column.name()).map(|field| type_name(field.data_type()));
-    let has_no_order = requirement.model.needs() == Needs::Order && of_type.is_ok_and(|name| name == "text");
-    let hierarchy = loaded.policy.sensitive_hierarchies.get(column.name()).cloned();
-    let is_missing = !column.is_complete() && hierarchy.is_none();
-    let column = if column.is_complete() { column } else { column.with_hierarchy(hierarchy) };
-    requirement.sensitive = Some(column);
-    if is_missing {
+    let field = loaded.schema().field_with_name(column.name()).ok();
+    requirement.sensitive = Some(column.completed(&loaded.policy.sensitive_hierarchies));
+    if !requirement.is_complete() {
         let why = "looks at the hierarchy of its sensitive column; give --policy FILE with a `hierarchy` in the line of that column";
         return Err(Error::policy(format!("--require {}: {why}", requirement.text())));
     }
-    if has_no_order {
+    if field.is_some_and(|field| requirement.compares_letters(field.data_type())) {
         let why = "compares values by their order, and its column is text, whose order is that of its letters; cast it to a \
                    number or a date, or require t_closeness";
         return Err(Error::policy(format!("--require {}: {why}", requirement.text())));
@@ -201,31 +200,32 @@ struct Judged<'a> {
     worst: Option<Quantity>,
     failing_classes: u64,
     failing_rows: u64,
+    /// The sizes of the classes, for a table model.
+    sizes: Option<ClassSizesBuilder>,
     /// Whether all classes together fail.
     table_fails: bool,
-}
-
-/// Adds a class, and notes the smallest class of each of its individuals.
-fn add_sizes(sizes: &mut ClassSizes, smallest: &mut Vec<Option<u64>>, class: &SeenClass<'_>) {
-    let Some(individuals) = class.individuals else { return sizes.add(class.size) };
-    let size = sizes.add_class(class.size);
-    for individual in individuals {
-        let at = *individual as usize;
-        if smallest.len() <= at {
-            smallest.resize(at + 1, None);
-        }
-        smallest[at] = Some(smallest[at].map_or(size, |known| known.min(size)));
-    }
 }
 
 impl<'a> Judged<'a> {
     fn new(requirement: &'a Requirement, counted: &[(SensitiveColumn, bool)]) -> Self {
         let of = requirement.sensitive.as_ref();
         let column = counted.iter().position(|(column, _)| Some(column) == of);
-        Self { requirement, column, worst: None, failing_classes: 0, failing_rows: 0, table_fails: false }
+        let is_of_table = requirement.model.needs() == Needs::Table;
+        Self {
+            requirement,
+            column,
+            worst: None,
+            failing_classes: 0,
+            failing_rows: 0,
+            sizes: is_of_table.then(ClassSizesBuilder::default),
+            table_fails: false,
+        }
     }
 
     fn add(&mut self, class: &SeenClass<'_>) {
+        if let Some(sizes) = &mut self.sizes {
+            return sizes.add(class.size, class.individuals);
+        }
         let model = &self.requirement.model;
         let value = model.value(&class.of_column(self.column));
         self.worst = model.reached(&mut self.worst.into_iter().chain([value]));
@@ -236,10 +236,10 @@ impl<'a> Judged<'a> {
     }
 
     /// Judges all classes together, for a table model.
-    fn judge_table(&mut self, sizes: &ClassSizes) {
+    fn judge_table(&mut self) {
         let model = &self.requirement.model;
-        if model.needs() == Needs::Table {
-            self.worst = model.table_value(sizes);
+        if let Some(sizes) = self.sizes.take() {
+            self.worst = model.table_value(&sizes.finish());
             self.table_fails = self.worst.is_some_and(|value| !model.holds(value));
         }
     }
@@ -273,6 +273,9 @@ impl<'a> Judged<'a> {
             "failing_classes": self.failing_classes,
             "failing_rows": self.failing_rows,
         });
+        if let Some(quasi) = &self.requirement.quasi {
+            judged["quasi"] = json!(quasi);
+        }
         if let Some(column) = &self.requirement.sensitive {
             judged["sensitive"] = json!(column.name());
             if column.level() > 0 {

@@ -157,11 +157,12 @@ fn in_groups(summary: &str, people: &str) -> String {
 /// Returns a model's promise as a line of a list.
 fn promise(model: &ModelRecord, people: &str) -> String {
     let summary = MODELS.iter().find(|row| row.doc.name == model.model).map_or("", |row| row.doc.summary);
-    let of = model.sensitive.as_ref().map(|column| format!(" of {}", cell(column))).unwrap_or_default();
+    let of = model.column().map(|column| format!(" of {}", cell(&column.to_string()))).unwrap_or_default();
+    let over = model.quasi.as_ref().map(|quasi| format!(" over {} alone", cells(quasi))).unwrap_or_default();
     let than =
         model.compared_with.as_ref().map(|with| format!(", compared with the {with}")).unwrap_or_default();
     format!(
-        "- `{}`{of}: {}. Required: {}; the worst group reaches {}{than}.\n",
+        "- `{}`{of}{over}: {}. Required: {}; the worst group reaches {}{than}.\n",
         model.model,
         in_groups(summary, people),
         reached(model.required),

@@ -135,8 +135,7 @@ impl Release {
             .iter()
             .map(|model| {
                 let is_it = |other: &&ModelRecord| {
-                    (&other.model, &other.parameters, &other.sensitive)
-                        == (&model.model, &model.parameters, &model.sensitive)
+                    (other.text(), &other.parameters) == (model.text(), &model.parameters)
                 };
                 let in_input = private.compared_with_input.iter().find(is_it).and_then(|other| other.reached);
                 model_text(model, in_input)

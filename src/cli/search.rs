@@ -305,7 +305,7 @@ fn judged<T>(
         }
         Recoding::Classes(released) => {
             let merged = classes.merge(released)?;
-            let judged = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
+            let judged = EvaluatedRegions::new(classes, released, &merged, &policy.requirements)?;
             let losses =
                 known.filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&judged))));
             ("regions", json!(released.regions().len()), losses.collect(), of_regions(&judged)?)

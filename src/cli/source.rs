@@ -158,10 +158,10 @@ pub(crate) fn parse_requirement(text: &str) -> Result<Requirement> {
     let model = row.with(&given).map_err(|e| e.at(place()))?;
     let column = model.needs().reads_column().then_some("sensitive column");
     match (column, sensitive) {
-        (None, []) => Ok(Requirement { model, sensitive: None }),
+        (None, []) => Ok(Requirement::new(model, None)),
         (Some(_), [column]) => {
             let column = SensitiveColumn::from(*column).reading(model.needs().facts());
-            Ok(Requirement { model, sensitive: Some(column) })
+            Ok(Requirement::new(model, Some(column)))
         }
         _ => {
             let takes: Vec<&str> =

@@ -138,7 +138,7 @@ impl ClassModel for BasicBetaLikeness {
 }
 
 /// Returns the individuals of a class that have each of its values, and those of the whole input that have it; `None` for a
-/// class of nobody, or of more than the input: nothing is known of it, so it must not hold.
+/// class without individuals, or with more of them than the input, which must not hold.
 pub(super) fn counts_beside_input<'a>(class: &Class<'a>) -> Option<impl Iterator<Item = (u128, u128)> + 'a> {
     let Class { size, sensitive, input, .. } = *class;
     let counts = sensitive.iter().map(move |count| (count.count, input.of(count.value)));
@@ -162,11 +162,8 @@ pub(super) fn greatest_gain(class: &Class<'_>) -> Quantity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Distribution, ValueCount, make};
-
-    fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
-        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
-    }
+    use crate::model::tests::counts;
+    use crate::model::{Distribution, make};
 
     fn model(beta: &str) -> Result<Box<dyn ClassModel>> {
         make("basic_beta_likeness", &[("beta".into(), Decimal::parse(beta).unwrap().into())])

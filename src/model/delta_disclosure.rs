@@ -18,7 +18,7 @@
 //! not promised either for a class that holds and one that fails.
 //!
 //! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input: every value
-//! stays between e^-delta and e^delta times as likely, so that nobody learns that a person has a rare value (skewness),
+//! stays between e^-delta and e^delta times as likely, so the attacker does not learn that a person has a rare value (skewness),
 //! nor that a person does not have a frequent one. It does not hide the distribution of the input itself, and ignores
 //! that values can mean the same. It is strict: every class needs every value, so that rare values leave few classes or
 //! one. All of a class can share a value only where more than e^-delta of the input have it, and where some of them
@@ -154,11 +154,8 @@ impl ClassModel for DeltaDisclosure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Distribution, ValueCount, make};
-
-    fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
-        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
-    }
+    use crate::model::tests::counts;
+    use crate::model::{Distribution, make};
 
     fn model(delta: &str) -> Result<Box<dyn ClassModel>> {
         make("delta_disclosure", &[("delta".into(), Decimal::parse(delta).unwrap().into())])

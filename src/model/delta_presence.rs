@@ -1,10 +1,10 @@
 //! `delta_presence`: of the population that shares the labels of a class, a share from lo to hi is released.
 //!
 //! For every generalized tuple of a population table, lo <= released / population <= hi, where both count individuals
-//! (Nergiz et al. 2007). Tuples that nobody of the table has are tuples, too: with lo above 0, every individual of the
-//! population shares its labels with some released one, so no class can be suppressed. The individuals of the table must be
-//! of the population: by the individual column where both have it, else no class may have more individuals than the
-//! population has with its labels.
+//! (Nergiz et al. 2007). Tuples of the population that do not occur in the table count too: with lo above 0, each individual of
+//! the population must share its labels with a released individual, so no class can be suppressed. The individuals of the table
+//! must belong to the population. If both tables have the individual column, it decides; otherwise no class may have more
+//! individuals than the population has with its labels.
 //!
 //! # Contract
 //! Takes two numbers from 0 to 1, lo <= hi, and the population of the policy. The quantity of a class is the share, exactly;

@@ -63,7 +63,8 @@ impl Distribution {
         self.counted
     }
 
-    /// Returns all values with their counts, in the order of their numbers, which is that of the values; NULL first.
+    /// Returns all values with their counts, in the order of their numbers, NULL first. Where a model reads facts of the values
+    /// ([`ValueFacts`](super::ValueFacts)), that is the order of the values.
     pub fn values(&self) -> &[ValueCount] {
         &self.values
     }

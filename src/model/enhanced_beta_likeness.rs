@@ -151,11 +151,8 @@ impl ClassModel for EnhancedBetaLikeness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Distribution, ValueCount, make};
-
-    fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
-        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
-    }
+    use crate::model::tests::counts;
+    use crate::model::{Distribution, make};
 
     fn model(beta: &str) -> Result<Box<dyn ClassModel>> {
         make("enhanced_beta_likeness", &[("beta".into(), Decimal::parse(beta).unwrap().into())])

@@ -12,9 +12,9 @@
 //! judged, whose labels do not overlap.
 //!
 //! It is weaker than k-anonymity and keeps more: an attacker who knows that a person is of the population, but not that
-//! the person is in the table, finds k candidates. It protects nobody whose presence in the table is known (a neighbour who
-//! saw the ambulance), nor where the population is another one than the attacker's: a register that is older, larger or
-//! more detailed. A population that is smaller than assumed promises too much. It ignores sensitive values.
+//! the person is in the table, finds k candidates. It does not protect individuals whose presence in the table is known (a
+//! neighbour saw the ambulance), nor against an attacker with another population: a register that is older, smaller or more
+//! detailed. It ignores sensitive values.
 //!
 //! ```
 //! use datafusion_kanon::model::{Class, ClassModel, k_map::KMap};

@@ -19,6 +19,7 @@ pub mod k_map;
 pub mod l_diversity;
 pub mod personalized_k_anonymity;
 pub mod recursive_l_diversity;
+mod requirement;
 mod sensitive_column;
 pub mod t_closeness;
 pub mod t_closeness_hierarchical;
@@ -36,6 +37,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 pub use distribution::Distribution;
+pub use requirement::{Requirement, looked_at};
 pub use sensitive_column::SensitiveColumn;
 pub use value_facts::ValueFacts;
 
@@ -79,8 +81,9 @@ impl Needs {
     /// Returns what is read of the values besides how often they occur.
     pub fn facts(self) -> ValueFacts {
         match self {
-            Self::Hierarchy => ValueFacts { levels: true, integers: false },
-            Self::Integers => ValueFacts { levels: false, integers: true },
+            Self::Order => ValueFacts { order: true, ..ValueFacts::default() },
+            Self::Hierarchy => ValueFacts { levels: true, ..ValueFacts::default() },
+            Self::Integers => ValueFacts { integers: true, ..ValueFacts::default() },
             _ => ValueFacts::default(),
         }
     }
@@ -152,68 +155,6 @@ pub struct ValueCount {
     pub value: Option<u32>,
     /// The rows or individuals with the value, at least 1.
     pub count: u64,
-}
-
-/// A model that must hold, and its sensitive column.
-#[derive(Debug)]
-pub struct Requirement {
-    /// The model.
-    pub model: Box<dyn ClassModel>,
-    /// The sensitive column; `None` for a model that only looks at sizes.
-    pub sensitive: Option<SensitiveColumn>,
-}
-
-impl Requirement {
-    /// Requires a model that only looks at sizes.
-    pub fn of_sizes(model: impl ClassModel + 'static) -> Self {
-        Self { model: Box::new(model), sensitive: None }
-    }
-
-    /// Returns whether everything that the model looks at is there. Without the policy, a requirement that looks at a
-    /// hierarchy cannot be judged.
-    pub fn is_complete(&self) -> bool {
-        self.sensitive.as_ref().is_none_or(SensitiveColumn::is_complete)
-    }
-
-    /// Returns whether the model hides every individual: among others of the class, or among others of the population.
-    pub fn hides_individuals(&self) -> bool {
-        if self.model.needs() != Needs::Population {
-            return self.model.min_size() > 1;
-        }
-        let alone = Class { population: Some(1), ..Class::of_size(1) };
-        !self.model.is_of_population() && !self.model.holds(self.model.value(&alone))
-    }
-
-    /// Returns the model with its parameters and its column as users read it:
-    /// `l_diversity(2, diagnosis)`.
-    pub fn text(&self) -> String {
-        let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
-        let sensitive = self.sensitive.iter().map(SensitiveColumn::to_string);
-        let arguments: Vec<String> = parameters.chain(sensitive).collect();
-        format!("{}({})", self.model.doc().name, arguments.join(", "))
-    }
-}
-
-/// Returns the columns that these requirements look at, each once: with the facts that any of them reads, and whether one
-/// reads the values of the whole input.
-pub fn looked_at<'a>(requirements: impl Iterator<Item = &'a Requirement>) -> Vec<(SensitiveColumn, bool)> {
-    let mut all: Vec<(SensitiveColumn, bool)> = Vec::new();
-    for requirement in requirements {
-        let (Some(column), needs) = (&requirement.sensitive, requirement.model.needs()) else { continue };
-        match all.iter_mut().find(|(known, _)| known == column) {
-            None => all.push((column.clone(), needs.reads_input())),
-            Some((known, is_read)) => {
-                *is_read |= needs.reads_input();
-                // Either has the hierarchy if it reads it.
-                let facts = known.reads().and(column.reads());
-                if !known.is_complete() || column.reads().levels {
-                    *known = column.clone();
-                }
-                *known = known.clone().reading(facts);
-            }
-        }
-    }
-    all
 }
 
 /// A number that a model computes from a class. Ratios stay exact until they are shown.
@@ -403,9 +344,10 @@ pub fn make(name: &str, given: &[(String, Setting)]) -> Result<Box<dyn ClassMode
     row.with(given)
 }
 
-/// Returns the greatest of the requirements' smallest class sizes; 0 without a requirement.
+/// Returns the size below which a class over all quasi-identifiers fails, whatever it holds; 0 without a requirement.
 pub(crate) fn min_size(requirements: &[Requirement]) -> u64 {
-    requirements.iter().map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
+    let of_classes = requirements.iter().filter(|requirement| requirement.is_of_classes());
+    of_classes.map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
 }
 
 /// Returns q, the greatest of the requirements' smallest class sizes, at least 2: a value with
@@ -415,9 +357,14 @@ pub fn least_holders(requirements: &[Requirement]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::model::k_anonymity::KAnonymity;
+
+    /// How often each value occurs, for tests.
+    pub(crate) fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
+        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
+    }
 
     #[test]
     fn a_table_reaches_the_worst_of_its_classes() {
@@ -454,8 +401,10 @@ mod tests {
         assert_eq!((model.min_size(), model.required()), (2, Decimal::integer(2)));
         assert_eq!(model.parameters(), [("l", Decimal::integer(2))]);
         assert_eq!(
-            Requirement { model, sensitive: Some("disease".into()) }.text(),
-            "l_diversity(2, disease)"
+            Requirement::new(model, Some("disease".into()))
+                .over(Some(vec!["sex".into(), "age".into()]))
+                .text(),
+            "l_diversity(2, disease) over sex, age"
         );
     }
 }

@@ -7,9 +7,9 @@
 //! # Contract
 //! Takes no parameter, and one column of integers of at least 0, which is read and never released: the role `preference`. The
 //! quantity is |E| - max k_i, a whole number that may be negative, and a table reached the least of its classes; a class
-//! holds at 0 or above. The model implies no class size, because nobody may ask for anything: require k beside it. Where
-//! rows are counted, two classes that hold merge into one that holds; merged with one that fails it can fail. With
-//! individuals it survives the same.
+//! holds at 0 or above. The model implies no class size, because all values may be NULL: require k beside it. Two classes
+//! that hold merge into one that holds, counted in rows or in individuals; merged with a class that fails, a class that holds
+//! can fail.
 //!
 //! It hides each individual among as many as the individual wants, against the same attacker as k-anonymity. It promises
 //! nothing to those who ask for nothing, and ignores sensitive values. What somebody asks for can tell something about

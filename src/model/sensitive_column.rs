@@ -1,6 +1,7 @@
 //! A sensitive column as a requirement looks at it: by its values, by their labels at a level of its hierarchy, or by a
 //! few of its values only.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -101,6 +102,16 @@ impl SensitiveColumn {
         self.hierarchy.is_some() || (self.level == 0 && !self.reads.levels)
     }
 
+    /// Gives the column its hierarchy, if a requirement looks at it.
+    #[must_use]
+    pub fn completed(self, hierarchies: &BTreeMap<String, Hierarchy>) -> Self {
+        let hierarchy = hierarchies.get(self.name()).filter(|_| !self.is_complete()).cloned();
+        match hierarchy {
+            Some(hierarchy) => self.with_hierarchy(Some(hierarchy)),
+            None => self,
+        }
+    }
+
     /// Returns the type of what is counted, of values of type `input`.
     ///
     /// # Errors
@@ -108,7 +119,7 @@ impl SensitiveColumn {
     pub fn output_type(&self, input: &DataType) -> Result<DataType> {
         match self.level {
             0 => Ok(input.clone()),
-            level => self.rule(level)?.output_type(input),
+            _ => self.rule()?.output_type(input),
         }
     }
 
@@ -119,7 +130,7 @@ impl SensitiveColumn {
     pub fn see(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let seen = match self.level {
             0 => ArrayRef::clone(values),
-            level => apply(&**self.rule(level)?, values)?,
+            _ => apply(&**self.rule()?, values)?,
         };
         let Some(only) = &self.only else { return Ok(seen) };
         let other = |text: Option<&str>| text.is_some_and(|text| !only.iter().any(|one| one == text));
@@ -132,8 +143,7 @@ impl SensitiveColumn {
     /// # Errors
     /// As [`see`](Self::see).
     pub fn see_value(&self, value: &Value) -> Result<Value> {
-        let seen =
-            if self.level == 0 { value.clone() } else { self.rule(self.level)?.generalize_value(value)? };
+        let seen = if self.level == 0 { value.clone() } else { self.rule()?.generalize_value(value)? };
         let counts = |seen: &Value| match (&self.only, seen.text_form()) {
             (Some(only), Some(text)) => only.contains(&text),
             _ => true,
@@ -141,8 +151,9 @@ impl SensitiveColumn {
         Ok(if counts(&seen) { seen } else { Value::Null })
     }
 
-    fn rule(&self, level: usize) -> Result<&Arc<dyn Generalizer>> {
-        let levels = self.hierarchy()?.levels();
+    /// Returns the rule of the level.
+    fn rule(&self) -> Result<&Arc<dyn Generalizer>> {
+        let (level, levels) = (self.level, self.hierarchy()?.levels());
         levels.get(level).ok_or_else(|| {
             let why = format!("expected a level from 0 to {}, found {level}", levels.len().saturating_sub(1));
             Error::policy(why).at(format!("columns.{}", self.name))

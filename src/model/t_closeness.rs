@@ -138,11 +138,8 @@ impl ClassModel for TCloseness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Distribution, ValueCount, make};
-
-    fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
-        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
-    }
+    use crate::model::tests::counts;
+    use crate::model::{Distribution, make};
 
     fn model(t: &str) -> Result<Box<dyn ClassModel>> {
         make("t_closeness", &[("t".into(), Decimal::parse(t).unwrap().into())])

@@ -178,11 +178,8 @@ impl ClassModel for TClosenessHierarchical {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Distribution, ValueCount, make};
-
-    fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
-        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
-    }
+    use crate::model::tests::counts;
+    use crate::model::{Distribution, make};
 
     fn holds(t: &str, input: &Distribution, size: u64, class: &[(Option<u32>, u64)]) -> bool {
         let given = [("t".into(), Decimal::parse(t).unwrap().into())];

@@ -147,11 +147,8 @@ impl ClassModel for TClosenessOrdered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tests::counts;
     use crate::model::{Distribution, ValueCount, make};
-
-    fn counts(counts: &[(Option<u32>, u64)]) -> Vec<ValueCount> {
-        counts.iter().map(|(value, count)| ValueCount { value: *value, count: *count }).collect()
-    }
 
     fn model(t: &str) -> Result<Box<dyn ClassModel>> {
         make("t_closeness_ordered", &[("t".into(), Decimal::parse(t).unwrap().into())])

@@ -16,6 +16,8 @@ use crate::generalize::{Generalizer, Value, apply, text_forms};
 /// What a model reads of the values of a sensitive column besides how often they occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ValueFacts {
+    /// The order of the values.
+    pub order: bool,
     /// The label of every value at each level of the column's hierarchy.
     pub levels: bool,
     /// The value itself, as an integer.
@@ -26,24 +28,57 @@ impl ValueFacts {
     /// Returns what either reads.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self { levels: self.levels || other.levels, integers: self.integers || other.integers }
+        Self {
+            order: self.order || other.order,
+            levels: self.levels || other.levels,
+            integers: self.integers || other.integers,
+        }
     }
 }
 
-/// Returns the number of the label of each value at a level.
-type OfLevel<'a> = dyn Fn(&Arc<dyn Generalizer>) -> Result<Vec<u32>> + 'a;
+/// The facts that a model reads of the distinct values of a column, which are in their order, NULL first.
+pub struct FactsOfValues {
+    /// The number of NULLs among the values, 0 or 1.
+    nulls: usize,
+    /// For each level above 0 the number of each value's label; empty if no model reads levels.
+    levels: Vec<Vec<u32>>,
+    /// Each value as an integer, 0 for NULL; empty if no model reads integers.
+    integers: Vec<u64>,
+}
+
+impl FactsOfValues {
+    /// Adds the facts to a distribution of these values, in which the number `n` is the `n`th of them that is not NULL. It may
+    /// lack some values.
+    ///
+    /// # Errors
+    /// An internal error for a value that is none of them.
+    pub fn add_to(&self, distribution: Distribution) -> Result<Distribution> {
+        // Numbered again: the distribution may lack labels, too.
+        let levels = self.levels.iter().map(|labels| Ok(numbered(self.in_order(&distribution, labels)?)));
+        let levels = levels.collect::<Result<Vec<_>>>()?;
+        let integers = match self.integers.is_empty() {
+            true => Vec::new(),
+            false => self.in_order(&distribution, &self.integers)?,
+        };
+        Ok(distribution.with_levels(levels).with_integers(integers))
+    }
+
+    /// Returns the facts in the order of the distribution's values.
+    fn in_order<T: Copy>(&self, distribution: &Distribution, facts: &[T]) -> Result<Vec<T>> {
+        let at = |value: Option<u32>| value.map_or(0, |number| number as usize + self.nulls);
+        let facts = distribution.values().iter().map(|count| facts.get(at(count.value)).copied());
+        facts.collect::<Option<_>>().ok_or_else(|| Error::internal("distribution: a value without its facts"))
+    }
+}
 
 impl SensitiveColumn {
-    /// Adds the facts that a model reads to the distribution of a column. `values` are its distinct values in their order,
-    /// NULL first, the number `n` being the `n`th of them that is not NULL.
+    /// Returns the facts that a model reads of the distinct `values` of the column, which are in their order, NULL first.
     ///
     /// # Errors
     /// Those of the hierarchy's rules, a data error for a value that is no integer.
-    pub fn add_facts(&self, distribution: Distribution, values: &ArrayRef) -> Result<Distribution> {
-        let of_level = |level: &Arc<dyn Generalizer>| {
-            let labels = text_forms(&apply(&**level, values)?)?;
-            Ok(numbered(labels.iter()))
-        };
+    pub fn facts(&self, values: &ArrayRef) -> Result<FactsOfValues> {
+        let of_level =
+            |level: &Arc<dyn Generalizer>| Ok(numbered(text_forms(&apply(&**level, values)?)?.iter()));
         let integers = || {
             let integers = cast(values, &DataType::Int64).map_err(|_| self.no_integer())?;
             let integers = integers.as_primitive::<Int64Type>();
@@ -54,47 +89,39 @@ impl SensitiveColumn {
                 integers.iter().map(|value| value.map_or(Some(0), |value| u64::try_from(value).ok()));
             wanted.collect::<Option<Vec<u64>>>().ok_or_else(|| self.no_integer())
         };
-        self.with_facts(distribution, values, &of_level, &integers)
+        self.facts_by(values, of_level, integers)
     }
 
-    /// Adds the facts as [`add_facts`](Self::add_facts) does, naively: one value at a time.
+    /// Returns the facts as [`facts`](Self::facts) does, naively: one value at a time.
     ///
     /// # Errors
-    /// As [`add_facts`](Self::add_facts).
-    pub fn add_facts_naively(&self, distribution: Distribution, values: &ArrayRef) -> Result<Distribution> {
+    /// As [`facts`](Self::facts).
+    pub fn facts_naively(&self, values: &ArrayRef) -> Result<FactsOfValues> {
         let of_level = |level: &Arc<dyn Generalizer>| {
             let label = |row| Ok(level.generalize_value(&Value::read(values, row)?)?.text_form());
-            let labels = (0..values.len()).map(label).collect::<Result<Vec<_>>>()?;
-            Ok(numbered(labels.iter().map(Option::as_deref)))
+            Ok(numbered((0..values.len()).map(label).collect::<Result<Vec<_>>>()?))
         };
         let integer = |row: usize| match Value::read(values, row)? {
             Value::Null => Ok(0),
             Value::Int(value) => u64::try_from(value).map_err(|_| self.no_integer()),
             _ => Err(self.no_integer()),
         };
-        self.with_facts(distribution, values, &of_level, &|| (0..values.len()).map(integer).collect())
+        self.facts_by(values, of_level, || (0..values.len()).map(integer).collect())
     }
 
-    fn with_facts(
+    fn facts_by(
         &self,
-        mut distribution: Distribution,
         values: &ArrayRef,
-        of_level: &OfLevel<'_>,
-        integers: &dyn Fn() -> Result<Vec<u64>>,
-    ) -> Result<Distribution> {
-        let ValueFacts { levels, integers: reads_integers } = self.reads();
-        if levels {
-            let labels = self.hierarchy()?.levels().iter().skip(1).map(of_level);
-            // Numbered again: the distribution may lack values, and labels.
-            let labels = labels.map(|labels| Ok(numbered(in_order(&distribution, values, &labels?)?)));
-            let labels = labels.collect::<Result<Vec<_>>>()?;
-            distribution = distribution.with_levels(labels);
-        }
-        if reads_integers {
-            let integers = in_order(&distribution, values, &integers()?)?;
-            distribution = distribution.with_integers(integers);
-        }
-        Ok(distribution)
+        of_level: impl Fn(&Arc<dyn Generalizer>) -> Result<Vec<u32>>,
+        integers: impl Fn() -> Result<Vec<u64>>,
+    ) -> Result<FactsOfValues> {
+        let reads = self.reads();
+        let levels = match reads.levels {
+            true => self.hierarchy()?.levels().iter().skip(1).map(of_level).collect::<Result<_>>()?,
+            false => Vec::new(),
+        };
+        let integers = if reads.integers { integers()? } else { Vec::new() };
+        Ok(FactsOfValues { nulls: values.logical_null_count(), levels, integers })
     }
 
     fn no_integer(&self) -> Error {
@@ -113,12 +140,4 @@ fn numbered<T: Eq + Hash>(labels: impl IntoIterator<Item = T>) -> Vec<u32> {
             *numbers.entry(label).or_insert(next)
         })
         .collect()
-}
-
-/// Returns the facts of `values` in the order of the distribution's values, which may lack some.
-fn in_order<T: Copy>(distribution: &Distribution, values: &ArrayRef, facts: &[T]) -> Result<Vec<T>> {
-    let null = values.logical_null_count();
-    let at = |value: Option<u32>| value.map_or(0, |number| number as usize + null);
-    let facts = distribution.values().iter().map(|count| facts.get(at(count.value)).copied());
-    facts.collect::<Option<_>>().ok_or_else(|| Error::internal("distribution: a value without its facts"))
 }

@@ -75,6 +75,10 @@ pub const REQUIRE: &[Key] = &[
         "values",
         "the only sensitive values that are bounded, for models that judge each value (default: all)",
     ),
+    key(
+        "quasi",
+        "the quasi-identifiers over which the model must hold, for models of sizes and of sensitive values (default: all)",
+    ),
 ];
 
 /// The keys of `[input]`.

@@ -305,3 +305,15 @@ pub(super) fn all_are_decided(columns: &Table) -> Result<()> {
         }
     }
 }
+/// The number of columns that an error names.
+const SHOWN: usize = 10;
+
+/// Lists the first few names.
+pub(super) fn some(names: &[&str]) -> String {
+    match names.get(..SHOWN) {
+        Some(first) if names.len() > SHOWN => {
+            format!("{} and {} more", first.join(", "), names.len() - SHOWN)
+        }
+        _ => names.join(", "),
+    }
+}

@@ -1,17 +1,18 @@
 //! The models that a policy spec requires.
 
+use std::collections::HashSet;
+
 use toml::{Table, Value};
 
 use super::key_tables::{REQUIRE, names};
-use super::keys::{Keys, expected, join, level, string, words};
+use super::keys::{Keys, expected, join, level, some, string, words};
+use super::spec::PolicySpec;
 use crate::decimal::Decimal;
 use crate::doc::find;
-use crate::error::{Error, Result};
-use crate::model::{self, ClassModel, MODELS, Needs, k_anonymity};
+use crate::error::{Error, Result, nearest};
+use crate::model::{self, ClassModel, MODELS, Needs, Requirement, SensitiveColumn, k_anonymity};
 use crate::parameter::Setting;
-
-/// Keys of a `[[require]]` that are reserved for a later version.
-const REQUIRE_LATER: &[&str] = &["quasi"];
+use crate::role::Role;
 
 /// A required model and its parameters, which are known to be valid.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(super) struct Required {
     pub(super) level: Option<usize>,
     /// The only sensitive values that are bounded.
     pub(super) values: Option<Vec<String>>,
+    /// The quasi-identifiers that form the classes, if not all do.
+    pub(super) quasi: Option<Vec<String>>,
 }
 
 impl Required {
@@ -39,13 +42,15 @@ impl Required {
             .map_err(|valid| at(Error::policy(format!("unknown model `{name}`; {valid}"))))?;
         let parameters = row.parameters.iter().map(|parameter| parameter.name);
         let known: Vec<&str> = names(REQUIRE).into_iter().chain(parameters).collect();
-        let mut keys = Keys::new(path.clone(), table, &known, REQUIRE_LATER)?;
+        let mut keys = Keys::new(path.clone(), table, &known, &[])?;
         let parameters = keys.settings(row.parameters)?;
         let sensitive = keys.take("sensitive", string)?;
         let at_level = keys.take("level", level)?;
         let values = keys.take("values", words)?;
+        let quasi = keys.take("quasi", words)?;
+        let model = row.doc.name;
         let required =
-            Self { path: Some(path), model: row.doc.name, parameters, sensitive, level: at_level, values };
+            Self { path: Some(path), model, parameters, sensitive, level: at_level, values, quasi };
         required.check_keys()?;
         Ok(required)
     }
@@ -77,6 +82,9 @@ impl Required {
             let why = "expected at least one value, found an empty list";
             return Err(Error::policy(why).at(join(self.place(), "values")));
         }
+        if self.quasi.is_some() && !matches!(model.needs(), Needs::Size | Needs::SensitiveCounts) {
+            return refused("quasi", "holds for the classes over all quasi-identifiers only");
+        }
         Ok(())
     }
 
@@ -89,12 +97,16 @@ impl Required {
             sensitive: None,
             level: None,
             values: None,
+            quasi: None,
         }
     }
 
-    /// Returns whether another requirement is the same model of the same column, looked at in the same way.
+    /// Returns whether another requirement is the same model of the same columns, looked at in the same way.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let key = |one: &Self| (one.model, one.sensitive.clone(), one.level, one.values.clone());
+        let key = |one: &Self| {
+            let Self { model, sensitive, level, values, quasi, .. } = one.clone();
+            (model, sensitive, level, values, quasi)
+        };
         key(self) == key(other)
     }
 
@@ -109,6 +121,88 @@ impl Required {
     /// Returns the place of the requirement in the policy, for errors.
     pub(super) fn place(&self) -> &str {
         self.path.as_deref().unwrap_or("k")
+    }
+}
+
+impl PolicySpec {
+    /// Makes the models with their columns.
+    ///
+    /// # Errors
+    /// A policy error that names the requirement.
+    pub fn requirements(&self) -> Result<Vec<Requirement>> {
+        let mut requirements: Vec<Requirement> = Vec::new();
+        for required in &self.required {
+            let model = required.make()?;
+            let sensitive = match model.needs().reads_column() {
+                false => None,
+                true => Some(
+                    SensitiveColumn::new(self.looked_at(required)?)
+                        .at_level(required.level.unwrap_or(0))
+                        .only(required.values.clone())
+                        .reading(model.needs().facts()),
+                ),
+            };
+            let requirement = Requirement::new(model, sensitive).over(self.over(required)?);
+            if requirements.iter().any(|other| other.is_like(&requirement)) {
+                let why = format!("`{}` is required twice for the same columns; keep one", required.model);
+                return Err(Error::policy(why).at(required.place()));
+            }
+            requirements.push(requirement);
+        }
+        Ok(requirements)
+    }
+
+    /// Returns the subset of the quasi-identifiers that a requirement names.
+    fn over(&self, required: &Required) -> Result<Option<Vec<String>>> {
+        let Some(named) = &required.quasi else { return Ok(None) };
+        let refused = |why: String| Err(Error::policy(why).at(join(required.place(), "quasi")));
+        let quasi: Vec<&str> = self.with_role(Role::Quasi).collect();
+        let is_quasi = |name: &&String| quasi.contains(&name.as_str());
+        if let Some(other) = named.iter().find(|name| !is_quasi(name)) {
+            return refused(match self.column(other) {
+                Some(column) => format!("the role of `{other}` is `{}`, not `quasi`", column.role.word()),
+                None => format!("unknown quasi-identifier `{other}`; {}", nearest(other, &quasi)),
+            });
+        }
+        let distinct: HashSet<&String> = named.iter().collect();
+        if named.is_empty() || distinct.len() < named.len() {
+            return refused("expected at least one quasi-identifier, each once".to_owned());
+        }
+        if distinct.len() == quasi.len() {
+            return refused("these are all quasi-identifiers; remove the key".to_owned());
+        }
+        Ok(Some(named.clone()))
+    }
+
+    /// Returns the sensitive column of a model: the named one, else the only one.
+    fn looked_at(&self, required: &Required) -> Result<String> {
+        let role = match required.make()?.needs() {
+            Needs::Integers => Role::Preference,
+            _ => Role::Sensitive,
+        };
+        let (word, sensitive) = (role.word(), self.with_role(role).collect::<Vec<&str>>());
+        let why = match (&required.sensitive, sensitive.as_slice()) {
+            (None, [only]) => return Ok((*only).to_owned()),
+            (Some(spec), names) if names.contains(&spec.as_str()) => return Ok(spec.clone()),
+            (_, []) => {
+                format!("`{}` needs a {word} column, but no column has the role `{word}`", required.model)
+            }
+            (None, names) => format!(
+                "`{}` needs one {word} column; name it: sensitive = one of {}",
+                required.model,
+                some(names)
+            ),
+            (Some(spec), names) => match self.column(spec) {
+                Some(column) => format!("the role of `{spec}` is `{}`, not `{word}`", column.role.word()),
+                None => format!("unknown {word} column `{spec}`; {}", nearest(spec, names)),
+            },
+        };
+        let place = if required.sensitive.is_some() {
+            join(required.place(), "sensitive")
+        } else {
+            required.place().to_owned()
+        };
+        Err(Error::policy(why).at(place))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use arrow::datatypes::{DataType, Schema};
 
-use super::keys::join;
+use super::keys::{join, some};
 use super::required::Required;
 use super::spec::{ColumnSpec, LevelsSpec, PolicySpec};
 use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
@@ -16,11 +16,9 @@ use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, Val
 use crate::plural::plural;
 use crate::role::Role;
 
-/// The number of columns that an error names.
-const SHOWN: usize = 10;
-
 /// Returns whether a model protects this sensitive column: it refuses a class in which all individuals share one value, while other
-/// individuals have other values. A requirement that names the only values that count never does.
+/// individuals have other values. A requirement that names the only values that count never does, nor one over a subset of the
+/// quasi-identifiers.
 pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
     let [shared, other] =
         [(0, 1_000), (1, u64::from(u32::MAX))].map(|(value, count)| ValueCount { value: Some(value), count });
@@ -28,7 +26,8 @@ pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
     let shared = Class { size: 1_000, sensitive: &[shared], input: &input, population: None };
     let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
     let looks_at = |r: &Requirement| {
-        r.sensitive.as_ref().is_some_and(|looked| looked.name() == column && looked.values().is_none())
+        let sees = |looked: &SensitiveColumn| looked.name() == column && looked.values().is_none();
+        r.is_of_classes() && r.sensitive.as_ref().is_some_and(sees)
     };
     requirements.iter().filter(refuses).any(looks_at)
 }
@@ -117,9 +116,8 @@ impl PolicySpec {
         hierarchies: &BTreeMap<String, Hierarchy>,
     ) -> Result<Vec<Requirement>> {
         let complete = |(requirement, required): (Requirement, &Required)| {
-            let Some(column) = requirement.sensitive else { return Ok(requirement) };
-            let hierarchy = hierarchies.get(column.name()).filter(|_| !column.is_complete()).cloned();
-            let column = column.with_hierarchy(hierarchy);
+            let Some(column) = requirement.sensitive.clone() else { return Ok(requirement) };
+            let column = column.completed(hierarchies);
             if !column.is_complete() {
                 let why = format!(
                     "`{}` looks at the hierarchy of `{}`, which has none; give its line under [columns] `hierarchy = ...`",
@@ -133,8 +131,7 @@ impl PolicySpec {
                 let why = format!("expected a level from 0 to {heights}, found {}", column.level());
                 return Err(Error::policy(why).at(join(required.place(), "level")));
             }
-            let is_text = type_name(self.type_named(schema, column.name())?) == "text";
-            if requirement.model.needs() == Needs::Order && column.level() == 0 && is_text {
+            if requirement.compares_letters(self.type_named(schema, column.name())?) {
                 let why = format!(
                     "`{}` compares values by their order, and `{}` is text, whose order is that of its letters; cast it to a \
                      number or a date, or require t_closeness",
@@ -252,68 +249,8 @@ impl PolicySpec {
         }
     }
 
-    fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {
+    pub(super) fn with_role(&self, role: Role) -> impl Iterator<Item = &str> {
         self.columns.iter().filter(move |column| column.role == role).map(ColumnSpec::name)
-    }
-
-    /// Makes the models with their columns.
-    ///
-    /// # Errors
-    /// A policy error that names the requirement.
-    pub fn requirements(&self) -> Result<Vec<Requirement>> {
-        let mut requirements: Vec<Requirement> = Vec::new();
-        for required in &self.required {
-            let model = required.make()?;
-            let sensitive = match model.needs().reads_column() {
-                false => None,
-                true => Some(
-                    SensitiveColumn::new(self.looked_at(required)?)
-                        .at_level(required.level.unwrap_or(0))
-                        .only(required.values.clone())
-                        .reading(model.needs().facts()),
-                ),
-            };
-            let same = |other: &Requirement| {
-                other.model.doc().name == model.doc().name && other.sensitive == sensitive
-            };
-            if requirements.iter().any(same) {
-                let why = format!("`{}` is required twice for the same column; keep one", required.model);
-                return Err(Error::policy(why).at(required.place()));
-            }
-            requirements.push(Requirement { model, sensitive });
-        }
-        Ok(requirements)
-    }
-
-    /// Returns the sensitive column of a model: the named one, else the only one.
-    fn looked_at(&self, required: &Required) -> Result<String> {
-        let role = match required.make()?.needs() {
-            Needs::Integers => Role::Preference,
-            _ => Role::Sensitive,
-        };
-        let (word, sensitive) = (role.word(), self.with_role(role).collect::<Vec<&str>>());
-        let why = match (&required.sensitive, sensitive.as_slice()) {
-            (None, [only]) => return Ok((*only).to_owned()),
-            (Some(spec), names) if names.contains(&spec.as_str()) => return Ok(spec.clone()),
-            (_, []) => {
-                format!("`{}` needs a {word} column, but no column has the role `{word}`", required.model)
-            }
-            (None, names) => format!(
-                "`{}` needs one {word} column; name it: sensitive = one of {}",
-                required.model,
-                some(names)
-            ),
-            (Some(spec), names) => match self.column(spec) {
-                Some(column) => format!("the role of `{spec}` is `{}`, not `{word}`", column.role.word()),
-                None => format!("unknown {word} column `{spec}`; {}", nearest(spec, names)),
-            },
-        };
-        let place = if required.sensitive.is_some() {
-            join(required.place(), "sensitive")
-        } else {
-            required.place().to_owned()
-        };
-        Err(Error::policy(why).at(place))
     }
 
     fn check_objective(&self) -> Result<()> {
@@ -462,15 +399,5 @@ fn nested(data_type: &DataType) -> Option<&'static str> {
         DataType::RunEndEncoded(..) => Some("a run-end encoded column"),
         other if other.is_nested() => Some("a list"),
         _ => None,
-    }
-}
-
-/// Lists the first few names.
-fn some(names: &[&str]) -> String {
-    match names.get(..SHOWN) {
-        Some(first) if names.len() > SHOWN => {
-            format!("{} and {} more", first.join(", "), names.len() - SHOWN)
-        }
-        _ => names.join(", "),
     }
 }

@@ -6,7 +6,10 @@ use arrow::record_batch::RecordBatch;
 use super::*;
 use crate::decimal::Decimal;
 use crate::engine::Resources;
+use crate::model::{Class, Quantity, ValueCount, Worst};
 use crate::model::{MODELS, make};
+use crate::release::check_models::{MOST_VALUES, check_among_released};
+use crate::release::publish::record::ModelRecord;
 use crate::release::publish::record::{ColumnRecord, FORMAT, RecodingRecord, TableRecord};
 
 #[test]
@@ -128,7 +131,7 @@ fn individuals_reach_no_more_than_their_rows() {
 /// l-diversity of diagnoses.
 fn diversity(l: i64) -> Requirement {
     let model = make("l_diversity", &[("l".to_owned(), Decimal::integer(l).into())]).unwrap();
-    Requirement { model, sensitive: Some("diagnosis".into()) }
+    Requirement::new(model, Some("diagnosis".into()))
 }
 
 fn reached(reached: f64) -> ModelRecord {
@@ -137,6 +140,7 @@ fn reached(reached: f64) -> ModelRecord {
         parameters: [("l".to_owned(), "3".to_owned())].into(),
         level: None,
         values: None,
+        quasi: None,
         sensitive: Some("diagnosis".into()),
         required: 3.0,
         reached: Some(reached),
@@ -168,7 +172,7 @@ fn diversity_is_bounded_by_rows_and_by_individuals() {
 fn entropy_is_bounded_by_the_diversity_of_rows() {
     let parameters = [("l".to_owned(), Decimal::parse("2.4602329762901234").unwrap().into())];
     let model = make("entropy_l_diversity", &parameters).unwrap();
-    let entropy = Requirement { model, sensitive: Some("diagnosis".into()) };
+    let entropy = Requirement::new(model, Some("diagnosis".into()));
     let can = |value, by_rows, least| {
         is_reached(&reached(value), &entropy, Some(Quantity::Count(by_rows)), least, Counted::Individuals)
     };
@@ -261,11 +265,11 @@ fn homogeneous_classes_are_bounded() {
     );
 }
 
-/// Nobody asks for less than 0, so no class has a greater margin than its size.
+/// An individual asks for at least 0, so no class has a greater margin than its size.
 #[test]
 fn a_margin_is_bounded_by_the_smallest_class() {
     let model = make("personalized_k_anonymity", &[]).unwrap();
-    let wishes = Requirement { model, sensitive: Some("wanted".into()) };
+    let wishes = Requirement::new(model, Some("wanted".into()));
     let record = |value| ModelRecord { model: "personalized_k_anonymity".into(), ..reached(value) };
     let is_right = |value| is_reached(&record(value), &wishes, None, 5, Counted::Rows);
     assert!(is_right(0.0) && is_right(5.0));
@@ -275,7 +279,7 @@ fn a_margin_is_bounded_by_the_smallest_class() {
 /// t-closeness of diagnoses.
 fn closeness(t: &str) -> Requirement {
     let model = make("t_closeness", &[("t".to_owned(), Decimal::parse(t).unwrap().into())]).unwrap();
-    Requirement { model, sensitive: Some("diagnosis".into()) }
+    Requirement::new(model, Some("diagnosis".into()))
 }
 
 fn closeness_record(value: f64) -> ModelRecord {

@@ -52,7 +52,7 @@ pub(super) fn concrete(
         }
         Recoding::Classes(released) => {
             let merged = classes.merge(released)?;
-            let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements);
+            let evaluated = EvaluatedRegions::new(classes, released, &merged, &policy.requirements)?;
             check_not_empty(policy, &evaluated)?;
             let (chosen, kept) = released_regions::choose(policy, schema, &evaluated)?;
             let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;

@@ -6,6 +6,7 @@
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
+mod check_models;
 mod check_record;
 mod concrete_recoding;
 mod earlier_recoding;

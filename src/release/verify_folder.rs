@@ -22,7 +22,8 @@ use crate::input::{Format, Input, PinnedFile, open_typed};
 use crate::method::shows_regions;
 use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
-use crate::release::check_record::{self, can_be_judged_alone, refused};
+use crate::release::check_models::{self, can_be_judged_alone};
+use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
 use crate::release::publish::make_record::{column_records, recoding_record};
@@ -127,7 +128,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
         let requirement = model.requirement()?;
         if !with_input && !can_be_judged_alone(&requirement, public) {
             let least = verified.sizes.min().unwrap_or(0);
-            if !check_record::is_reached(model, &requirement, reached, least, Counted::Rows) {
+            if !check_models::is_reached(model, &requirement, reached, least, Counted::Rows) {
                 return Err(refused(format!("the record states a value of {} that cannot be", model.text())));
             }
             continue;
@@ -157,7 +158,7 @@ async fn alone(
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
-        let bounds_labels = check_record::values_bound_labels(&requirement);
+        let bounds_labels = check_models::values_bound_labels(&requirement);
         let is_judged = bounds_labels || can_be_judged_alone(&requirement, public);
         let model = match public.individuals {
             _ if requirement.model.needs().compares() || !is_judged => None,
@@ -165,7 +166,9 @@ async fn alone(
             Some(_) => requirement.model.bounded_by_rows(),
         };
         let as_they_are = |column: SensitiveColumn| if bounds_labels { column.at_level(0) } else { column };
-        model.map(|model| Requirement { model, sensitive: requirement.sensitive.map(as_they_are) })
+        model.map(|model| {
+            Requirement::new(model, requirement.sensitive.map(as_they_are)).over(requirement.quasi)
+        })
     };
     let models: Vec<Option<Requirement>> = models.into_iter().map(bounding).collect();
     let judged: Vec<bool> = models.iter().map(Option::is_some).collect();
@@ -190,7 +193,7 @@ async fn alone(
     let rows = ReleasedRows::new(&session, output, None, &expected, &verified, run.stop).await?;
     if public.individuals.is_none() {
         verified.reached_among_released = rows.reached_among_released().await?;
-        check_record::check_among_released(expected.requirements, &verified)?;
+        check_models::check_among_released(expected.requirements, &verified)?;
     }
     let unique = rows.unique_together().await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
@@ -312,7 +315,7 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
         let agrees = record::recorded(model.required().to_f64()) == record::recorded(recorded.required)
             && parameters_text(&**model) == recorded.parameters
             && model.needs().reads_column() == recorded.sensitive.is_some()
-            && check_record::is_looked_at(recorded, &requirement, public)
+            && check_models::is_looked_at(recorded, &requirement, public)
             && recorded.compared_with.as_deref() == compared_with(&requirement);
         if !agrees {
             return Err(refused(format!("the record contradicts itself on {}", recorded.model)));
@@ -323,7 +326,7 @@ fn recorded_models(public: &PublicRecord) -> Result<Vec<Requirement>> {
     if models.is_empty() {
         return Err(refused("the record names no model"));
     }
-    check_record::check_promise(&models)?;
+    check_models::check_promise(&models)?;
     Ok(models)
 }
 

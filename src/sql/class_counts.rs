@@ -120,17 +120,20 @@ impl ClassCounts {
             }
             return Ok(());
         }
-        // A distribution numbers values in their order.
-        let ranks = self.values.ranks();
-        let rank = |value: u32| ranks.get(value as usize).copied().unwrap_or(NULL);
-        entries.iter_mut().for_each(|(entry, _)| entry.value = rank(entry.value));
-        entries.sort_unstable();
-        let reads_facts = column.reads() != ValueFacts::default();
-        let values = if reads_facts { self.values.ordered_values()? } else { None };
+        let mut facts = None;
+        if column.reads() != ValueFacts::default() {
+            // Values are numbered as they came; facts are of values in their order.
+            let ranks = self.values.ranks();
+            let rank = |value: u32| ranks.get(value as usize).copied().unwrap_or(NULL);
+            entries.iter_mut().for_each(|(entry, _)| entry.value = rank(entry.value));
+            entries.sort_unstable();
+            let values = self.values.ordered_values()?;
+            facts = values.map(|values| column.facts(&values)).transpose().map_err(into_engine)?;
+        }
         for group in entries.chunk_by(|(a, _), (b, _)| a.group == b.group) {
             let mut input = self.distribution(group);
-            if let Some(values) = &values {
-                input = column.add_facts(input, values).map_err(into_engine)?;
+            if let Some(facts) = &facts {
+                input = facts.add_to(input).map_err(into_engine)?;
             }
             self.for_each_class_of(group, &input, see);
         }

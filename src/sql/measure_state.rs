@@ -7,10 +7,9 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
-use hashbrown::HashMap;
 
 use super::constants::Constant;
-use crate::class::ClassSizes;
+use crate::class::ClassSizesBuilder;
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::engine::into_engine;
@@ -102,10 +101,16 @@ impl Row {
         let model = reached_by(row, &[])?;
         let value = [ValueCount { value: Some(0), count: 1 }];
         let input = Distribution::of_rows(value.to_vec()).with_integers(vec![0]);
-        Ok(match model.value(&Class { size: 1, sensitive: &value, input: &input, population: None }) {
-            Quantity::Count(_) | Quantity::Margin(_) => DataType::Int64,
-            Quantity::Ratio(..) | Quantity::Real(_) | Quantity::Broken => DataType::Float64,
-        })
+        let class = Class { size: 1, sensitive: &value, input: &input, population: None };
+        Ok(type_of(model.value(&class)))
+    }
+}
+
+/// Returns the type in which SQL shows a value that a model reaches.
+pub(super) fn type_of(value: Quantity) -> DataType {
+    match value {
+        Quantity::Count(_) | Quantity::Margin(_) => DataType::Int64,
+        Quantity::Ratio(..) | Quantity::Real(_) | Quantity::Broken => DataType::Float64,
     }
 }
 
@@ -132,14 +137,7 @@ pub(super) enum Number {
 /// The running result after some classes.
 pub(super) enum Answer {
     Reached(Option<Quantity>),
-    Risk(Box<AtRisk>),
-}
-
-/// Class sizes, and the smallest class of each counted individual.
-#[derive(Default)]
-pub(super) struct AtRisk {
-    sizes: ClassSizes,
-    smallest: HashMap<u32, u64>,
+    Risk(Box<ClassSizesBuilder>),
 }
 
 impl Number {
@@ -158,16 +156,7 @@ impl Number {
                 let value = model.value(class);
                 *known = model.reached(&mut known.iter().copied().chain([value]));
             }
-            (Number::Risk(_) | Number::Table(_), Answer::Risk(known)) => match individuals {
-                None => known.sizes.add(class.size),
-                Some(individuals) => {
-                    let size = known.sizes.add_class(class.size);
-                    for individual in individuals {
-                        let smallest = known.smallest.entry(*individual).or_insert(size);
-                        *smallest = size.min(*smallest);
-                    }
-                }
-            },
+            (Number::Risk(_) | Number::Table(_), Answer::Risk(sizes)) => sizes.add(class.size, individuals),
             _ => {}
         }
     }
@@ -176,14 +165,14 @@ impl Number {
     pub(super) fn add_sizes(&self, answer: &mut Answer, size: u64, classes: u64) {
         match answer {
             Answer::Reached(_) => self.add(answer, None, &Class::of_size(size)),
-            Answer::Risk(known) => known.sizes.add_many(size, classes),
+            Answer::Risk(sizes) => sizes.add_many(size, classes),
         }
     }
 
     /// Adds this many individuals whose smallest class has this size.
     pub(super) fn add_individuals(&self, answer: &mut Answer, smallest: u64, individuals: u64) {
-        if let Answer::Risk(known) = answer {
-            known.sizes.add_individuals(smallest, individuals);
+        if let Answer::Risk(sizes) = answer {
+            sizes.add_individuals(smallest, individuals);
         }
     }
 
@@ -205,13 +194,9 @@ impl Number {
             return Ok(Arc::new(answers.into_iter().map(count).collect::<Result<Int64Array>>()?));
         }
         let number = |answer| match (self, answer) {
-            (Number::Risk(risk), Answer::Risk(mut known)) => {
-                known.smallest.values().for_each(|size| known.sizes.add_individual(*size));
-                risk.value(&known.sizes)
-            }
-            (Number::Table(model), Answer::Risk(mut known)) => {
-                known.smallest.values().for_each(|size| known.sizes.add_individual(*size));
-                model.table_value(&known.sizes).map(Quantity::to_f64)
+            (Number::Risk(risk), Answer::Risk(sizes)) => risk.value(&sizes.finish()),
+            (Number::Table(model), Answer::Risk(sizes)) => {
+                model.table_value(&sizes.finish()).map(Quantity::to_f64)
             }
             (_, Answer::Reached(known)) => {
                 known.filter(|value| *value != Quantity::Broken).map(Quantity::to_f64)

@@ -40,7 +40,7 @@ use super::size_aggregate::OfSizes;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
-use crate::model::{Counted, HIERARCHY, MODELS, Needs, SensitiveColumn, ValueFacts};
+use crate::model::{Counted, HIERARCHY, MODELS, Needs, SensitiveColumn};
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
@@ -49,8 +49,8 @@ pub struct ClassAggregate {
     over: AggregateInput,
     /// The hierarchies that a call may name.
     hierarchies: Hierarchies,
-    /// What the measure reads of the values of the sensitive column.
-    facts: ValueFacts,
+    /// What the measure needs of a class, its group and its table.
+    needs: Needs,
     name: String,
     returns: DataType,
     signature: Signature,
@@ -82,16 +82,14 @@ pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregat
         }
         let returns = row.returns().map_err(into_engine)?;
         for individual in [false, true] {
-            let looks = CountedColumns {
-                individual,
-                sensitive: needs.reads_column(),
-                compared: needs.reads_input() || needs == Needs::Table,
-            };
-            let of_quasi = ClassAggregate::new(row, looks, AggregateInput::Quasi, &returns);
-            all.push(ClassAggregate { hierarchies: hierarchies.clone(), facts: needs.facts(), ..of_quasi });
+            let looks =
+                CountedColumns { individual, sensitive: needs.reads_column(), compared: needs.reads_input() };
+            let of_quasi = ClassAggregate::new(row, needs, looks, AggregateInput::Quasi, &returns);
+            let depends_on_all = of_quasi.compares();
+            all.push(ClassAggregate { hierarchies: hierarchies.clone(), ..of_quasi });
             // One class does not tell the distribution of them all.
-            if looks.columns() > 0 && matches!(row, Row::Model(_)) && !looks.compared {
-                all.push(ClassAggregate::new(row, looks, AggregateInput::OneClass, &returns));
+            if looks.columns() > 0 && matches!(row, Row::Model(_)) && !depends_on_all {
+                all.push(ClassAggregate::new(row, needs, looks, AggregateInput::OneClass, &returns));
             }
         }
         if needs == Needs::Size {
@@ -117,7 +115,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl ClassAggregate {
-    fn new(row: Row, looks: CountedColumns, over: AggregateInput, returns: &DataType) -> Self {
+    fn new(row: Row, needs: Needs, looks: CountedColumns, over: AggregateInput, returns: &DataType) -> Self {
         let counted = if looks.individual { Counted::Individuals } else { Counted::Rows };
         let mut doc = *row.doc();
         let name = match (over, counted) {
@@ -133,7 +131,7 @@ impl ClassAggregate {
             looks,
             over,
             hierarchies: Hierarchies::default(),
-            facts: ValueFacts::default(),
+            needs,
             name,
             returns: returns.clone(),
             signature,
@@ -152,7 +150,7 @@ impl ClassAggregate {
 
     /// Returns whether the measure depends on all classes of its group together.
     pub(super) fn compares(&self) -> bool {
-        self.looks.compared
+        self.looks.compared || self.needs == Needs::Table
     }
 
     pub(super) fn over(&self) -> AggregateInput {
@@ -214,8 +212,8 @@ impl ClassAggregate {
     /// Returns the sensitive column with what the measure reads of it; the first constant names a hierarchy if it reads
     /// levels.
     fn column(&self, constant: Option<&ScalarValue>) -> Result<SensitiveColumn> {
-        let column = SensitiveColumn::from("sensitive").reading(self.facts);
-        if !self.facts.levels {
+        let column = SensitiveColumn::from("sensitive").reading(self.needs.facts());
+        if self.needs != Needs::Hierarchy {
             return Ok(column);
         }
         let place = Constant { function: &self.name, position: 1, name: HIERARCHY.name };
@@ -343,7 +341,9 @@ impl AggregateUDFImpl for ClassAggregate {
                     _ => None,
                 });
                 this.row.number(&this.name, literals)?;
-                if let (true, Some(Expr::Literal(value, _))) = (this.facts.levels, call.params.args.first()) {
+                if let (Needs::Hierarchy, Some(Expr::Literal(value, _))) =
+                    (this.needs, call.params.args.first())
+                {
                     this.column(Some(value))?;
                 }
             }

@@ -155,6 +155,11 @@ impl<'a> ReleasedRows<'a> {
         Ok(Self { expected, counter, all, unowned_rows, alone_in_class, holders: OnceCell::new() })
     }
 
+    /// Returns what the verification expects.
+    pub(super) fn expected(&self) -> &'a Expected<'a> {
+        self.expected
+    }
+
     fn least_holders(&self) -> u64 {
         least_holders(self.expected.requirements)
     }
@@ -255,19 +260,6 @@ impl<'a> ReleasedRows<'a> {
         if comparing.is_empty() {
             return Ok(reached);
         }
-        let counted = self.expected.counted()?;
-        let sensitive = counted.iter().map(|(of, reads_whole)| {
-            let index = self.expected.columns.iter().position(|(name, _)| name == of.name());
-            // No model that compares classes looks at a column that is not released.
-            let values = index.map_or(lit(ScalarValue::Int64(None)), |index| column(column_name(index)));
-            CountedColumn::of(of, values, *reads_whole)
-        });
-        let in_classes = InClasses {
-            table: self.counter.table(),
-            labels: vec![column(CLASS)],
-            sensitive: sensitive.collect(),
-            individual: if self.counter.counts_individuals() { individual_columns() } else { Vec::new() },
-        };
         let mut see = |class: &SeenClass<'_>| {
             for at in &comparing {
                 let model = &requirements[*at].model;
@@ -275,8 +267,34 @@ impl<'a> ReleasedRows<'a> {
                 reached[*at] = model.reached(&mut reached[*at].into_iter().chain([value]));
             }
         };
-        each_class(in_classes, self.counter.budget(), self.counter.stop(), DOING, &mut see).await?;
+        self.for_each_class(vec![column(CLASS)], &mut see).await?;
         Ok(reached)
+    }
+
+    /// Calls `see` for each class that the released rows form over these `labels`.
+    ///
+    /// # Errors
+    /// A data error when reading fails or memory runs out.
+    pub(super) async fn for_each_class(
+        &self,
+        labels: Vec<Expr>,
+        see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
+    ) -> Result<()> {
+        let counted = self.expected.counted()?;
+        let sensitive = counted.iter().map(|(of, reads_whole)| {
+            let index = self.expected.columns.iter().position(|(name, _)| name == of.name());
+            // No model that asks for classes of released rows looks at a column that is not released.
+            let values = index.map_or(lit(ScalarValue::Int64(None)), |index| column(column_name(index)));
+            CountedColumn::of(of, values, *reads_whole)
+        });
+        let in_classes = InClasses {
+            table: self.counter.table(),
+            labels,
+            sensitive: sensitive.collect(),
+            individual: if self.counter.counts_individuals() { individual_columns() } else { Vec::new() },
+        };
+        each_class(in_classes, self.counter.budget(), self.counter.stop(), DOING, see).await?;
+        Ok(())
     }
 
     /// Counts the holders that are unique on the quasi-identifiers and some of the other columns.

@@ -45,7 +45,7 @@ pub(crate) async fn distributions(
             false => Distribution::of_individuals(counts, individuals),
         };
         all.push(match values {
-            Some(values) => column.add_facts_naively(distribution, &values)?,
+            Some(values) => column.facts_naively(&values)?.add_to(distribution)?,
             None => distribution,
         });
     }

@@ -154,6 +154,8 @@ pub(crate) struct Judge<'a> {
     with_input: bool,
     /// Whether an assignment says which rows are suppressed; else those of failing classes are.
     is_assigned: bool,
+    /// Whether a model holds over a subset of the quasi-identifiers.
+    is_over_subsets: bool,
     wrong: Violations,
     sizes: ClassSizes,
     homogeneous: Counting,
@@ -193,6 +195,7 @@ impl<'a> Judge<'a> {
             released_tuples: 0,
             with_input,
             is_assigned: with_input && expected.assignment.is_some(),
+            is_over_subsets: requirements.iter().any(|requirement| !requirement.is_of_classes()),
             wrong: Violations::default(),
             sizes: ClassSizes::default(),
             homogeneous: Counting::new(sensitive.iter().map(|index| expected.columns[*index].0.as_str())),
@@ -216,16 +219,22 @@ impl<'a> Judge<'a> {
         let seen = SeenClass::new(truth, ended, &self.inputs);
         let size = seen.size;
         let population = self.population.as_ref().map(|population| population.of(&class.labels));
-        let quantities: Vec<Quantity> = (self.requirements.iter().zip(&self.looks_at))
+        let quantities: Vec<Option<Quantity>> = (self.requirements.iter().zip(&self.looks_at))
             .map(|(requirement, looks_at)| {
-                requirement.model.value(&Class { population, ..seen.of_column(*looks_at) })
+                let class = Class { population, ..seen.of_column(*looks_at) };
+                requirement.is_of_classes().then(|| requirement.model.value(&class))
             })
             .collect();
-        let holds = self.requirements.iter().zip(&quantities).all(|(r, value)| r.model.holds(*value));
+        let holds = (self.requirements.iter().zip(&quantities))
+            .all(|(requirement, value)| value.is_none_or(|value| requirement.model.holds(value)));
         if class.no_label {
             self.wrong.no_label += 1;
         }
-        let may_be_missing = if self.is_assigned { class.is_suppressed } else { !holds };
+        let may_be_missing = match self.is_assigned {
+            true => class.is_suppressed,
+            // A class that holds by itself may belong to one over a subset of the quasi-identifiers that does not.
+            false => !holds || self.is_over_subsets,
+        };
         match (truth, out_rows) {
             (0, _) => self.wrong.not_in_input += 1,
             (_, 0) if !may_be_missing => self.wrong.rows_missing += 1,
@@ -246,7 +255,7 @@ impl<'a> Judge<'a> {
                     self.sizes.add(size);
                 }
                 self.homogeneous.add(size, &ended.values, ended.individuals.as_deref());
-                self.values.iter_mut().zip(quantities).for_each(|(all, value)| all.push(value));
+                self.values.iter_mut().zip(quantities).for_each(|(all, value)| all.extend(value));
             }
         }
         Ok(())

@@ -16,7 +16,8 @@
 //! satisfies every model must be equal on both sides; a class that fails one must be absent from
 //! the output. Where classes show regions, the assignment says which rows are suppressed: every class that it keeps must
 //! satisfy every model and be equal on both sides. To suppress a class that satisfies them is not refused, within the
-//! limit.
+//! limit; nor is it where a model holds over a subset of the quasi-identifiers. Such a model is judged afterwards, on the
+//! released rows grouped by these columns alone.
 
 pub mod as_is;
 mod assigner;
@@ -33,6 +34,7 @@ mod members;
 #[cfg(test)]
 mod memory_tests;
 pub(crate) mod merged_values;
+mod over_subset;
 pub(crate) mod per_class;
 mod population;
 
@@ -50,6 +52,7 @@ use crate::engine::{Context, PoolBudget, column};
 use crate::error::{Error, Result};
 use crate::model::{Distribution, SensitiveColumn};
 use crate::progress::CancelToken;
+use crate::verify::as_is::ReleasedRows;
 use crate::verify::assignment::SUPPRESSED;
 use crate::verify::counting::{counted_name, counting_plan};
 use crate::verify::distributions::distributions;
@@ -80,7 +83,7 @@ pub async fn verify(
     let labels = expected.labels(&budget);
     let assigner = expected.assigner(&budget)?.filter(|_| with_input);
     let counted = expected.counted()?;
-    let plan = counting_plan(output, input.clone(), expected, &counted, assigner.as_ref(), &labels)?;
+    let plan = counting_plan(output.clone(), input.clone(), expected, &counted, assigner.as_ref(), &labels)?;
     let mut fold = PerClass::new(counted.len(), expected.individual.is_some(), &budget);
     let inputs = match &input {
         Some(input) => distributions_of(input, &plan, expected, &counted, &mut fold, stop).await?,
@@ -129,7 +132,12 @@ pub async fn verify(
     if let Some(assigner) = assigner {
         assigner.check_assignment()?;
     }
-    judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))
+    let mut verified = judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))?;
+    if expected.requirements.iter().any(|requirement| !requirement.is_of_classes()) {
+        let rows = ReleasedRows::new(session, output, input, expected, &verified, stop).await?;
+        verified.reached = rows.judge_over_subsets(verified.reached).await?;
+    }
+    Ok(verified)
 }
 
 /// Returns the numbers of the labels in a row.
@@ -315,7 +323,7 @@ mod tests {
             session.read_batch(RecordBatch::try_from_iter(columns).unwrap()).unwrap()
         };
         let model = Box::new(TCloseness::new(Decimal::parse(t).unwrap()).unwrap());
-        let requirements = [Requirement { model, sensitive: Some("note".into()) }];
+        let requirements = [Requirement::new(model, Some("note".into()))];
         let expected = Expected {
             columns: vec![("zip".into(), Some(Arc::new(AsIs { text: true }))), ("note".into(), None)],
             assignment: None,

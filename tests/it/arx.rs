@@ -175,7 +175,7 @@ impl Asked {
             let parameters: Vec<_> = parameters.iter().map(number).collect();
             let model = make(model, &parameters).unwrap();
             let looked_at = of.requirements.iter().find_map(|requirement| requirement.sensitive.clone());
-            Requirement { model, sensitive: looked_at }
+            Requirement::new(model, looked_at)
         });
         k.into_iter().chain(model).collect()
     }

@@ -171,7 +171,7 @@ fn tables() -> Vec<Table> {
             src: &["model"],
             sql: "model",
             rows: MODELS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "distribution", "excess", "sensitive_column", "value_facts"],
+            support: &["mod", "distribution", "excess", "requirement", "sensitive_column", "value_facts"],
         },
         Table {
             name: "LOSSES and RISKS",
@@ -185,7 +185,15 @@ fn tables() -> Vec<Table> {
             src: &["sql/table"],
             sql: "table",
             rows: TABLE_FUNCTIONS.iter().map(|row| row.doc).collect(),
-            support: &["mod", "arguments", "distinct_counts", "of_population", "policy", "task"],
+            support: &[
+                "mod",
+                "arguments",
+                "distinct_counts",
+                "of_population",
+                "policy",
+                "task",
+                "two_tables",
+            ],
         },
         Table {
             name: "METHODS",

@@ -44,6 +44,7 @@ mod model_laws;
 mod mutants;
 mod mutants_individuals;
 mod mutants_sensitive;
+mod over_subset;
 mod papers;
 mod pruning;
 mod pycanon;

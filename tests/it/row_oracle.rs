@@ -24,7 +24,7 @@ const VALUES: u8 = 7;
 /// A random table. A cell is the place of its value among those of its column's kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
-    kinds: Vec<usize>,
+    pub(crate) kinds: Vec<usize>,
     weights: Vec<f64>,
     /// The cells of the quasi-identifiers of each row.
     cells: Vec<Vec<Option<u8>>>,
@@ -159,6 +159,11 @@ fn column(kind: usize, cells: &[Option<u8>]) -> Column {
     Column { hierarchy, values, file }
 }
 
+/// The name of a column in the class table.
+pub(crate) fn column_name(at: usize) -> String {
+    format!("column_{at}")
+}
+
 /// The class table of these rows, its groups in two batches.
 fn class_table(rows: &Rows, counts_sensitive: bool) -> ClassTable {
     let mut groups: BTreeMap<(Vec<Option<u8>>, Option<u8>, Option<u8>), u64> = BTreeMap::new();
@@ -167,8 +172,8 @@ fn class_table(rows: &Rows, counts_sensitive: bool) -> ClassTable {
         *groups.entry((cells.clone(), value.filter(|_| counts_sensitive), who)).or_default() += 1;
     }
     let groups: Vec<_> = groups.into_iter().collect();
-    let quasi = rows.kinds.iter().zip(&rows.weights).map(|(kind, weight)| QuasiColumn {
-        name: format!("kind_{kind}"),
+    let quasi = rows.kinds.iter().zip(&rows.weights).enumerate().map(|(at, (kind, weight))| QuasiColumn {
+        name: column_name(at),
         hierarchy: column(*kind, &[]).hierarchy,
         weight: *weight,
     });
@@ -355,15 +360,19 @@ impl Oracle {
         counts
     }
 
-    /// Groups the generalized rows of a node and judges the groups.
-    pub(crate) fn node(&self, levels: &[usize], rules: &[Rule]) -> Node {
+    /// Groups the generalized rows of a node and judges the groups; then, in rounds, those that are kept by the rule over some
+    /// of the columns.
+    pub(crate) fn node(&self, levels: &[usize], rules: &[Rule], over: Option<&(Rule, Vec<usize>)>) -> Node {
+        let label = |row: usize, column: usize| self.levels[column][levels[column]].labels[row];
         let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
         for row in 0..self.rows() {
-            let tuple = self.levels.iter().zip(levels).map(|(column, level)| column[*level].labels[row]);
+            let tuple = (0..levels.len()).map(|column| label(row, column));
             groups.entry(tuple.collect()).or_default().push(row);
         }
         let row = |row: usize| (self.rows.who(row), self.rows.sensitive[row]);
         let all: Vec<Row> = (0..self.rows()).map(row).collect();
+        let size =
+            |rows: &[Row]| rows.iter().filter_map(|(who, _)| *who).collect::<BTreeSet<_>>().len() as u64;
         let judged = |rows: Vec<usize>| {
             let values: Vec<Row> = rows.iter().map(|at| row(*at)).collect();
             let holds = |rule: &Rule| rule.holds_for(&values, &all, self.counted());
@@ -377,7 +386,37 @@ impl Oracle {
                 rows,
             }
         };
-        Node { levels: levels.to_vec(), classes: groups.into_values().map(judged).collect() }
+        let mut classes: Vec<Members> = groups.into_values().map(judged).collect();
+        let Some((rule, columns)) = over else { return Node { levels: levels.to_vec(), classes } };
+        let tuple = |class: &Members| -> Vec<usize> {
+            columns.iter().map(|column| label(class.rows[0], *column)).collect()
+        };
+        // The tuples over these columns whose rows, those of the chosen classes, fail.
+        let failing =
+            |classes: &[Members], chosen: &dyn Fn(&Members) -> bool, fails: &dyn Fn(&[Row]) -> bool| {
+                let mut rows: BTreeMap<Vec<usize>, Vec<Row>> = BTreeMap::new();
+                for class in classes.iter().filter(|class| chosen(class)) {
+                    rows.entry(tuple(class)).or_default().extend(class.rows.iter().map(|at| row(*at)));
+                }
+                let failing = rows.into_iter().filter(|(_, rows)| fails(rows)).map(|(tuple, _)| tuple);
+                failing.collect::<BTreeSet<_>>()
+            };
+        let holds = |rows: &[Row]| rule.holds_for(rows, &all, self.counted());
+        let never = failing(&classes, &|_| true, &|rows| {
+            size(rows) < rule.min_size() || (rule.merge(self.counted()) == Merge::Any && !holds(rows))
+        });
+        for class in classes.iter_mut().filter(|class| never.contains(&tuple(class))) {
+            (class.kept, class.fails_below) = (false, true);
+        }
+        loop {
+            let failing = failing(&classes, &|class| class.kept, &|rows| !holds(rows));
+            if failing.is_empty() {
+                return Node { levels: levels.to_vec(), classes };
+            }
+            for class in classes.iter_mut().filter(|class| failing.contains(&tuple(class))) {
+                class.kept = false;
+            }
+        }
     }
 
     /// A loss by its formula.

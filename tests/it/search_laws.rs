@@ -24,7 +24,7 @@ use datafusion_kanon::progress::{CancelToken, Silent};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use super::row_oracle::{Node, Oracle, Rows, table_and_oracle, tables};
+use super::row_oracle::{Node, Oracle, Rows, column_name, table_and_oracle, tables};
 use super::test_models::{Rule, rule_sets};
 use crate::shared::found;
 
@@ -35,6 +35,8 @@ static NEVER_STOPPED: LazyLock<CancelToken> = LazyLock::new(CancelToken::default
 struct Case {
     rows: Rows,
     rules: Vec<Rule>,
+    /// A rule over some of the columns.
+    over: Option<(Rule, [bool; 4])>,
     /// The lowest and highest level of each column; `None` allows all.
     ranges: [Option<(Index, Index)>; 4],
     /// Whether the sensitive column is counted even if no model needs it.
@@ -46,9 +48,9 @@ struct Case {
 /// In a few lines, where a derived one fills a screen with cells.
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rows, rules, ranges, counted, limits, picks } = self;
+        let Self { rows, rules, over, ranges, counted, limits, picks } = self;
         let said = format!(
-            "rows: {rows:?}\nrules: {rules:?}\nranges: {ranges:?}\ncounted: {counted}\nlimits: {limits:?}\n\
+            "rows: {rows:?}\nrules: {rules:?}\nover: {over:?}\nranges: {ranges:?}\ncounted: {counted}\nlimits: {limits:?}\n\
              picks: {picks:?}"
         );
         f.write_str(&said)
@@ -60,8 +62,18 @@ fn cases() -> impl Strategy<Value = Case> {
     let rows = prop_oneof![2 => tables(0..=8), 3 => tables(9..=40)];
     let range = prop::option::weighted(0.4, any::<(Index, Index)>());
     let picks = prop::collection::vec(any::<(Index, Index)>(), 24);
-    (rows, rule_sets(), prop::array::uniform4(range), any::<bool>(), any::<[Index; 2]>(), picks).prop_map(
-        |(rows, rules, ranges, counted, limits, picks)| Case { rows, rules, ranges, counted, limits, picks },
+    let over = prop::option::weighted(0.3, (rule_sets().prop_map(|rules| rules[0]), any::<[bool; 4]>()));
+    let what = (rows, rule_sets(), over);
+    (what, prop::array::uniform4(range), any::<bool>(), any::<[Index; 2]>(), picks).prop_map(
+        |((rows, rules, over), ranges, counted, limits, picks)| Case {
+            rows,
+            rules,
+            over,
+            ranges,
+            counted,
+            limits,
+            picks,
+        },
     )
 }
 
@@ -69,7 +81,9 @@ fn cases() -> impl Strategy<Value = Case> {
 struct Asked {
     table: ClassTable,
     oracle: Oracle,
+    /// All rules, that over some of the columns too.
     rules: Vec<Rule>,
+    is_over_some: bool,
     requirements: Vec<Requirement>,
     ranges: Vec<RangeInclusive<usize>>,
     nodes: BTreeMap<Vec<usize>, Node>,
@@ -77,7 +91,13 @@ struct Asked {
 
 impl Asked {
     fn new(case: &Case) -> Self {
-        let counted = case.counted || case.rules.iter().any(|rule| rule.needs() != Needs::Size);
+        let over = case.over.as_ref().map(|(rule, columns)| {
+            let columns = (0..case.rows.kinds.len()).filter(|at| columns[*at]).collect::<Vec<usize>>();
+            (*rule, columns)
+        });
+        let rules: Vec<Rule> =
+            case.rules.iter().copied().chain(over.as_ref().map(|(rule, _)| *rule)).collect();
+        let counted = case.counted || rules.iter().any(|rule| rule.needs() != Needs::Size);
         let (table, oracle) = table_and_oracle(&case.rows, counted);
         let ranges: Vec<RangeInclusive<usize>> = (table.heights().into_iter().zip(&case.ranges))
             .map(|(height, said)| {
@@ -93,10 +113,14 @@ impl Asked {
             };
             all = all.iter().flat_map(longer).collect();
         }
-        let nodes =
-            all.into_iter().map(|levels| (levels.clone(), oracle.node(&levels, &case.rules))).collect();
-        let requirements = case.rules.iter().map(|rule| rule.requirement()).collect();
-        Self { table, oracle, rules: case.rules.clone(), requirements, ranges, nodes }
+        let judged = |levels: Vec<usize>| (levels.clone(), oracle.node(&levels, &case.rules, over.as_ref()));
+        let nodes = all.into_iter().map(judged).collect();
+        let mut requirements: Vec<Requirement> = case.rules.iter().map(|rule| rule.requirement()).collect();
+        let is_over_some = over.is_some();
+        requirements.extend(over.map(|(rule, columns)| {
+            rule.requirement().over(Some(columns.into_iter().map(column_name).collect()))
+        }));
+        Self { table, oracle, rules, is_over_some, requirements, ranges, nodes }
     }
 
     fn options(&self, top: usize) -> LatticeOptions {
@@ -141,6 +165,12 @@ impl Asked {
     /// The allowed nodes that suppress no more than `limit` people.
     fn anonymous(&self, limit: u64) -> impl Iterator<Item = &Node> {
         self.nodes.values().filter(move |node| node.suppressed_people() <= limit)
+    }
+
+    /// No kept class is smaller.
+    fn min_size(&self) -> u64 {
+        let of_classes = self.rules.iter().take(self.rules.len() - usize::from(self.is_over_some));
+        of_classes.map(|rule| rule.min_size()).max().unwrap_or(0).max(1)
     }
 
     /// The weakest promise of all models.
@@ -387,11 +417,12 @@ fn bounds_hold(asked: &Asked, limit: u64, picks: &[(Index, Index)]) -> Result<()
             limit: most_rows,
             classes: lowest.classes.len() as u64,
             squares: lowest.squares(),
-            min_size: asked.rules.iter().map(|rule| rule.min_size()).max().unwrap_or(0).max(1),
+            min_size: asked.min_size(),
             max_failing: n,
         };
         let of_rows = asked.oracle.counted() == Counted::Rows;
-        let by_sizes = of_rows && asked.rules.iter().all(|rule| matches!(rule, Rule::Size(_)));
+        let by_sizes =
+            of_rows && !asked.is_over_some && asked.rules.iter().all(|rule| matches!(rule, Rule::Size(_)));
         let labels = asked.table.columns().iter().zip(&low).map(|(c, l)| c.level(*l).leaves().len() as u64);
         let most = labels.product::<u64>().min(asked.table.base().len() as u64).max(1);
         let tightest = Interval {

@@ -74,7 +74,7 @@ impl Rule {
             other => Box::new(TestModel(other)),
         };
         let sensitive = (model.needs() != Needs::Size).then(|| "value".into());
-        Requirement { model, sensitive }
+        Requirement::new(model, sensitive)
     }
 
     pub(crate) fn needs(self) -> Needs {

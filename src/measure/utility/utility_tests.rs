@@ -195,7 +195,7 @@ proptest! {
             match &best.recoding {
                 Recoding::Classes(released) => {
                     let merged = table.merge(released).unwrap();
-                    agrees(&table, &EvaluatedRegions::new(&table, released, &merged, &requirements));
+                    agrees(&table, &EvaluatedRegions::new(&table, released, &merged, &requirements).unwrap());
                 }
                 Recoding::Levels(levels) => {
                     // The same, said as classes.
@@ -203,7 +203,7 @@ proptest! {
                     let of_levels = Utility::of_node(&EvaluatedNode::new(&table, levels, &rolled, &requirements).unwrap()).unwrap();
                     let released = best::as_regions(&Problem { ends: Ends::Cuts, ..problem }, levels, &[]).unwrap();
                     let merged = table.merge(&released).unwrap();
-                    let evaluated = EvaluatedRegions::new(&table, &released, &merged, &requirements);
+                    let evaluated = EvaluatedRegions::new(&table, &released, &merged, &requirements).unwrap();
                     let of_classes = agrees(&table, &evaluated);
                     for (one, other) in of_levels.columns.iter().zip(&of_classes.columns) {
                         prop_assert!((one.information_kept - other.information_kept).abs() < 2e-6);

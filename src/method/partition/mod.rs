@@ -61,7 +61,7 @@ pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) ->
     };
     loop {
         let merged = problem.table.merge(&released)?;
-        let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements);
+        let evaluated = EvaluatedRegions::new(problem.table, &released, &merged, problem.requirements)?;
         if !evaluated.is_anonymous(problem.limit) {
             return Ok(None);
         }

@@ -149,7 +149,7 @@ fn parts(rows: &[Row], k: u64, l: u64, counts_individuals: bool) -> Vec<Vec<Row>
 pub(crate) fn requirements(k: u64, l: u64) -> [Requirement; 2] {
     [
         Requirement::of_sizes(KAnonymity::new(k).unwrap()),
-        Requirement { model: Box::new(LDiversity::new(l).unwrap()), sensitive: Some("value".into()) },
+        Requirement::new(Box::new(LDiversity::new(l).unwrap()), Some("value".into())),
     ]
 }
 

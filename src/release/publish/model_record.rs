@@ -26,6 +26,9 @@ pub struct ModelRecord {
     /// The only values that the model bounds, if it does not bound all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub values: Option<Vec<String>>,
+    /// The quasi-identifiers over which the model holds, if it is a subset.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub quasi: Option<Vec<String>>,
     /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
@@ -53,13 +56,15 @@ impl ModelRecord {
             sensitive: requirement.sensitive.as_ref().map(|column| column.name().to_owned()),
             level: requirement.sensitive.as_ref().map(SensitiveColumn::level).filter(|level| *level > 0),
             values: requirement.sensitive.as_ref().and_then(|column| Some(column.values()?.to_vec())),
+            quasi: requirement.quasi.clone(),
             required: requirement.model.required().to_f64(),
             reached: reached.and_then(Quantity::finite),
             compared_with: compared_with(requirement).map(str::to_owned),
         }
     }
 
-    /// Returns the model and its column in words: `l_diversity of diagnosis`; with its parameters if there are several.
+    /// Returns the model and its columns in words: `l_diversity of diagnosis`, `k_anonymity over birth, sex`; with its parameters
+    /// if there are several.
     pub fn text(&self) -> String {
         let parameters = self.parameters.iter().map(|(name, value)| format!("{name} = {value}"));
         // The bound of a model's only parameter is told beside it.
@@ -67,10 +72,9 @@ impl ModelRecord {
             0 | 1 => String::new(),
             _ => format!(" ({})", parameters.collect::<Vec<_>>().join(", ")),
         };
-        match self.column() {
-            Some(column) => format!("{}{parameters} of {column}", self.model),
-            None => format!("{}{parameters}", self.model),
-        }
+        let of = self.column().map(|column| format!(" of {column}")).unwrap_or_default();
+        let over = self.quasi.as_ref().map(|quasi| format!(" over {}", quasi.join(", ")));
+        format!("{}{parameters}{of}{}", self.model, over.unwrap_or_default())
     }
 
     /// Returns the sensitive column as the model looks at it, without its hierarchy.
@@ -88,6 +92,6 @@ impl ModelRecord {
             self.parameters.iter().map(|(name, text)| Ok((name.clone(), Decimal::parse(text)?.into())));
         let model = make(&self.model, &parameters.collect::<Result<Vec<_>>>()?)?;
         let sensitive = self.column().map(|column| column.reading(model.needs().facts()));
-        Ok(Requirement { model, sensitive })
+        Ok(Requirement::new(model, sensitive).over(self.quasi.clone()))
     }
 }

@@ -15,15 +15,15 @@
 //! A match is not a proof: an individual who is not in `b` may
 //! match others.
 
-use datafusion::common::{Column, DFSchemaRef, NullEquality};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::{Column, NullEquality};
+use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::{count, max, min, sum};
-use datafusion::logical_expr::binary::comparison_coercion;
-use datafusion::logical_expr::{Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit, when};
 
 use super::TableFunctionRow;
 use super::arguments::Arguments;
 use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
+use super::two_tables::in_both;
 use crate::doc::Doc;
 use crate::sql::udaf::compared_column as compared;
 
@@ -37,14 +37,6 @@ const DOC: &Doc = &Doc {
     example: "SELECT * FROM link(voters, patients, 'dob', 'sex', 'zip', sensitive => 'diagnosis')",
     paper: None,
 };
-
-/// Adds to an error which of the two tables it is about.
-pub(super) fn in_table(error: DataFusionError, table: &str) -> DataFusionError {
-    match error {
-        DataFusionError::Plan(why) => DataFusionError::Plan(format!("{why} (table {table})")),
-        other => other,
-    }
-}
 
 const MATCHES: &str = "matches";
 
@@ -60,21 +52,9 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let sensitive = call.named_columns("sensitive", &b)?;
     call.finish(&["individual", "individual_of_b", "sensitive"])?;
 
-    let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
-    for (at, argument) in arguments.iter().enumerate() {
-        let (name, left) = call.column(argument, a.schema()).map_err(|error| in_table(error, "a"))?;
-        let (_, right) = call.column(argument, b.schema()).map_err(|error| in_table(error, "b"))?;
-        let (left_type, right_type) = (left.get_type(a.schema())?, right.get_type(b.schema())?);
-        let Some(common) = comparison_coercion(&left_type, &right_type) else {
-            let why = format!(
-                "`{name}` is {left_type} in a and {right_type} in b, which cannot be compared; cast one"
-            );
-            return Err(call.refused(why));
-        };
-        let key = |key: Expr, schema: &DFSchemaRef| compared(key.cast_to(&common, schema)?, schema);
-        of_a.push(key(left, a.schema())?.alias(format!("a_{at}")));
-        of_b.push(key(right, b.schema())?);
-    }
+    let (of_a, of_b) = in_both(&mut call, &arguments, [(&a, "a"), (&b, "b")])?;
+    let of_a: Vec<Expr> =
+        of_a.into_iter().enumerate().map(|(at, key)| key.alias(format!("a_{at}"))).collect();
     let keys =
         |prefix: &str| (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect::<Vec<String>>();
 

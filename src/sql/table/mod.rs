@@ -12,6 +12,7 @@ mod distinct_counts;
 mod of_population;
 mod policy;
 mod task;
+mod two_tables;
 
 pub mod anonymize;
 pub mod classes;

@@ -15,18 +15,15 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Column, NullEquality};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::{count, max, min};
-use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast, lit, when,
+    ColumnarValue, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, cast, lit, when,
 };
 
 use super::arguments::Arguments;
-use super::link::in_table;
-use crate::generalize::value::type_name;
+use super::two_tables::in_both;
 use crate::model::{Class, ClassModel, ModelRow, Quantity, Worst};
-use crate::sql::measure_state::reached_by;
-use crate::sql::udaf::compared_column as compared;
+use crate::sql::measure_state::{reached_by, type_of};
 
 /// The argument list of every such function.
 pub(super) const PARAMETERS: &str = "table, population, column..., [individual => column]";
@@ -48,29 +45,13 @@ pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPla
     if arguments.is_empty() {
         return Err(call.refused("expected at least one column"));
     }
-    let (mut here, mut there) = (Vec::new(), Vec::new());
-    for (at, argument) in arguments.iter().enumerate() {
-        let of_table = call.column(argument, table.schema()).map_err(|error| in_table(error, "table"));
-        let (name, left) = of_table?;
-        let of_population = call.column(argument, population.schema());
-        let (_, right) = of_population.map_err(|error| in_table(error, "population"))?;
-        let (left_type, right_type) = (left.get_type(table.schema())?, right.get_type(population.schema())?);
-        let is_text = |of: &DataType| type_name(of) == "text";
-        let common = comparison_coercion(&left_type, &right_type);
-        // A cast of texts could fail while the query runs, and show one.
-        let Some(common) = common.filter(|_| is_text(&left_type) == is_text(&right_type)) else {
-            let why =
-                format!("`{name}` is {left_type} in the table and {right_type} in the population; cast one");
-            return Err(call.refused(why));
-        };
-        let left = left.cast_to(&common, table.schema())?;
-        let right = right.cast_to(&common, population.schema())?;
-        here.push(compared(left, table.schema())?.alias(format!("table_{at}")));
-        there.push(compared(right, population.schema())?.alias(format!("population_{at}")));
-    }
+    let tables = [(&table, "the table"), (&population, "the population")];
+    let (here, there) = in_both(&mut call, &arguments, tables)?;
     let names =
         |prefix: &str| -> Vec<String> { (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect() };
-    let sizes = |table: LogicalPlan, mut keys: Vec<Expr>, individual: Option<Expr>, prefix: &str| {
+    let sizes = |table: LogicalPlan, keys: Vec<Expr>, individual: Option<Expr>, prefix: &str| {
+        let named = keys.into_iter().zip(names(prefix)).map(|(key, name)| key.alias(name));
+        let mut keys: Vec<Expr> = named.collect();
         let counted = individual.map(|who| who.alias("who"));
         let has_individuals = counted.is_some();
         keys.extend(counted);
@@ -91,7 +72,8 @@ pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPla
     let joined = joined.join_detailed(there, JoinType::Left, on, None, NullEquality::NullEqualsNull)?;
     let found = column("population_size");
     let found = when(found.clone().is_null(), lit(0i64)).otherwise(found)?;
-    let (worst, is_count) = (model.worst(), is_count(&*model));
+    let class = Class { population: Some(1), ..Class::of_size(1) };
+    let (worst, returns) = (model.worst(), type_of(model.value(&class)));
     let value = ScalarUDF::new_from_impl(ValueOfClass::new(model)).call(vec![column("table_size"), found]);
     let values = joined.project(vec![value.alias(REACHED)])?;
     let of_all = match worst {
@@ -104,13 +86,8 @@ pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPla
         count(lit(1i64)).alias("classes"),
     ];
     let reached = when(column("values").eq(column("classes")), column("worst")).end()?;
-    let reached = if is_count { cast(reached, DataType::Int64) } else { reached };
+    let reached = if returns == DataType::Float64 { reached } else { cast(reached, returns) };
     values.aggregate(Vec::<Expr>::new(), all)?.project(vec![reached.alias(REACHED)])?.build()
-}
-
-fn is_count(model: &dyn ClassModel) -> bool {
-    let class = Class { population: Some(1), ..Class::of_size(1) };
-    matches!(model.value(&class), Quantity::Count(_))
 }
 
 /// The value that a model reaches for a class of this size, of whose labels the population has so many.

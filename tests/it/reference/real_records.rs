@@ -63,6 +63,10 @@ const REGIONS: &str = r#"
 const CITIES: &str = r#"
     k = 20
     rows_are_individuals = true
+    [[require]]
+    model = "k_anonymity"
+    k = 40
+    quasi = ["zip"]
     [columns]
     zip  = { role = "quasi", hierarchy = { prefix = [4] }, min_level = 1 }
     town = { role = "quasi", hierarchy = { prefix = [2, 1] }, min_level = 2 }
@@ -148,11 +152,12 @@ fn wards() -> RecordBatch {
 }
 
 /// Fields of a struct that serves both records, in a form that only one of them has.
-const IN_ONE: [&str; 4] = [
+const IN_ONE: [&str; 5] = [
     "compared_with_input[].compared_with (missing)",
     "compared_with_input[].sensitive (missing)",
     "compared_with_input[].reached (null)",
     "compared_with_input[].values",
+    "compared_with_input[].quasi",
 ];
 
 /// Both records of releases of every kind.
