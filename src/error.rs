@@ -42,7 +42,7 @@ impl Kind {
 pub enum Code {
     /// The command line is wrong.
     Usage,
-    /// The columns of a file are not those of the policy, of the earlier release or of the other files.
+    /// The columns of a file are not those of the policy, of the earlier release or of the other files, or a CSV file has no line of names.
     OtherColumns,
     /// The input has no rows.
     EmptyInput,
@@ -56,16 +56,18 @@ pub enum Code {
     NotFound,
     /// Another run writes to the same place.
     ConcurrentRun,
+    /// The file or release to write already exists.
+    Exists,
 }
 
 impl Code {
     /// Every code with its name and what it means.
-    pub const ALL: [(Code, &'static str, &'static str); 8] = [
+    pub const ALL: [(Code, &'static str, &'static str); 9] = [
         (Code::Usage, "usage", "the command line is wrong"),
         (
             Code::OtherColumns,
             "other_columns",
-            "the columns of a file are not those of the policy, of the earlier release or of the other files",
+            "the columns of a file are not those of the policy, of the earlier release or of the other files, or a CSV file has no line of names",
         ),
         (Code::EmptyInput, "empty_input", "the input has no rows, or its folder no files"),
         (Code::DamagedFile, "damaged_file", "a file is damaged"),
@@ -73,6 +75,7 @@ impl Code {
         (Code::OutOfMemory, "out_of_memory", "the memory limit does not suffice"),
         (Code::NotFound, "not_found", "a file or folder is not there"),
         (Code::ConcurrentRun, "concurrent_run", "another run writes to the same place"),
+        (Code::Exists, "exists", "the file or release to write already exists"),
     ];
 
     /// Returns the name.

@@ -54,6 +54,14 @@ says() {
     done
 }
 
+# hides WORD...: demands that the last command printed none of these.
+hides() {
+    local word
+    for word in "$@"; do
+        ! grep -qF -- "$word" "$said" || fail "printed $word"
+    done
+}
+
 # edit FILE SED...: edits a copy of FILE and shows the difference.
 edit() {
     local file=$1
@@ -331,7 +339,57 @@ excel() {
     cmp patienten_safe/part-00000.parquet exported_safe/part-00000.parquet || fail "expected the same bytes"
 }
 
+unlucky() {
+    heading "What goes wrong: no line of names, lost zeros, a full disk, a job that runs twice"
+    note "Without the line of names the first patient would be taken for the names of the columns, and shown."
+    show tail -n +2 exported.csv '>' ohne_namen.csv
+    tail -n +2 exported.csv >ohne_namen.csv
+    for command in check risk sql; do
+        case $command in
+        sql) run 3 sql -c "SELECT foo FROM 'ohne_namen.csv'" ;;
+        check) run 3 check ohne_namen.csv --quasi w --k 2 ;;
+        *) run 3 "$command" ohne_namen.csv --quasi w ;;
+        esac
+        says "the first line looks like data" "header = false"
+        hides 1001 Gicht verwitwet
+    done
+    mkdir zwei
+    cp exported.csv zwei/a.csv
+    cp ohne_namen.csv zwei/b.csv
+    run 3 release zwei --policy patienten_bom.toml --to zwei_safe --format json
+    says "zwei/b.csv: the first line looks like data" '"code": "other_columns"'
+    run 0 check ohne_namen.csv --quasi column_3 --k 1 --csv 'header = false'
+    says "k_anonymity(1) promises nothing"
+
+    note "Postcodes that lost their zeros match nobody; that is no proof of anything."
+    printf 'Geburtsdatum,Geschlecht,PLZ\n1992-04-02,w,1118\n' >verloren.csv
+    show cat verloren.csv
+    cat verloren.csv
+    run 1 link verloren.csv patienten_safe --k 5
+    says "PLZ: no value of A occurs in B" "no answer 5 matches required"
+
+    note "The job runs twice, and then the disk is full."
+    run 2 release patienten.csv --policy patienten.toml --to patienten_safe --format json
+    says '"code": "exists"'
+    show kanon list '>' /dev/full
+    local code=0
+    "$binary" list 2>"$said" >/dev/full || code=$?
+    cat "$said"
+    printf '(exit code %d)\n' "$code"
+    [ "$code" -eq 3 ] || fail "expected exit code 3, found $code"
+    says "no space left on the device"
+
+    note "The private record is lost."
+    cp -r patienten_safe kopie
+    run 2 verify kopie --input patienten.csv --policy patienten.toml
+    says "its private record is needed"
+
+    note "Fifty columns."
+    run 0 init wide.csv --to wide.toml
+    says "50 columns"
+}
+
 write_files
-for user in steward engineer analyst reviewer excel; do "$user"; done
+for user in steward engineer analyst reviewer excel unlucky; do "$user"; done
 rm -r .tmp
 printf '\nall four users arrived\n'

@@ -150,7 +150,7 @@ impl<'a> EvaluatedClasses<'a> {
     }
 
     /// For a node, returns the number of rows that every node below suppresses too: those of classes that fail
-    /// a model which survives any merging, or that are smaller than a model implies. At most
+    /// a model which survives any merging, that are smaller than a model implies, or that belong to a joined class that fails so. At most
     /// [`suppressed_rows`](Self::suppressed_rows).
     pub fn surely_suppressed_rows(&self) -> u64 {
         self.surely_suppressed
@@ -232,7 +232,7 @@ fn verdicts(
 ) -> Vec<Verdict> {
     let counted = table.counted();
     let least = min_size(requirements);
-    let of_classes = || requirements.iter().filter(|requirement| requirement.is_of_classes());
+    let of_classes = || requirements.iter().filter(|requirement| requirement.is_over_all_quasi());
     let of_size: Vec<&Requirement> = of_classes().filter(|r| r.model.needs() == Needs::Size).collect();
     let by_size = |size: u64| {
         let class = Class::of_size(size);

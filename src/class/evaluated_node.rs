@@ -3,10 +3,9 @@
 use std::ops::Deref;
 
 use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
-use super::over_subset::numbered;
 use super::{ClassTable, Classes};
 use crate::error::Result;
-use crate::model::Requirement;
+use crate::model::{Requirement, numbered};
 
 /// A node whose classes were checked against all class models.
 #[derive(Debug)]

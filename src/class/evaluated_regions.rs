@@ -3,10 +3,9 @@
 use std::ops::Deref;
 
 use super::evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
-use super::over_subset::numbered;
 use super::{ClassTable, MergedClasses, Region, ReleasedClasses};
 use crate::error::Result;
-use crate::model::Requirement;
+use crate::model::{Requirement, numbered};
 
 /// Released classes that were checked against all class models.
 #[derive(Debug)]
@@ -36,10 +35,16 @@ impl<'a> EvaluatedRegions<'a> {
         requirements: &[Requirement],
     ) -> Result<Self> {
         let regions = released.regions();
+        // A class shows the label of an earlier release if there is one, else that of its region.
+        let label = |class: usize, column: usize| {
+            let label = released.label(class, column)?;
+            Some(label.write(table.columns()[column].hierarchy().input_type()))
+        };
         // The class of the suppressed base classes shows nothing.
-        let shown = |class: usize, columns: &[usize]| -> Option<Vec<&Region>> {
+        type Shown<'s> = (&'s Region, Option<Option<String>>);
+        let shown = |class: usize, columns: &[usize]| -> Option<Vec<Shown<'_>>> {
             let shown = regions.get(class)?;
-            Some(columns.iter().map(|column| &shown[*column]).collect())
+            Some(columns.iter().map(|column| (&shown[*column], label(class, *column))).collect())
         };
         let join_by = |columns: &[usize]| numbered((0..merged.0.len()).map(|class| shown(class, columns)));
         let evaluated = EvaluatedClasses::new(table, &merged.0, regions.len(), requirements, None, &join_by)?;

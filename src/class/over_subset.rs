@@ -1,19 +1,17 @@
 //! Requirements over a subset of the quasi-identifiers: the kept classes that show the same in these columns are judged
 //! together, as one joined class.
 
-use std::collections::BTreeMap;
-
 use super::evaluated_classes::Verdict;
 use super::roll_up::merge_by_number;
 use super::{ClassTable, Classes};
 use crate::error::{Error, Result};
 use crate::model::{Class, Merge, Requirement};
 
-/// Returns the number of the joined class of each class, where classes are joined that show the same in these columns.
+/// Maps column indices to the number of each class's joined class: classes with equal labels in these columns share one.
 pub(super) type JoinBy<'a> = &'a dyn Fn(&[usize]) -> Vec<u32>;
 
 /// Judges the classes by the requirements over subsets. In rounds, all classes of a joined class that fails among the kept ones
-/// are suppressed, until none fails: released rows are then safe even for somebody who knows which rows are not released.
+/// are suppressed, until none fails: released rows are then safe even against an attacker who knows which rows are suppressed.
 ///
 /// # Errors
 /// A data error when memory runs out, an internal error for an unknown column.
@@ -24,7 +22,7 @@ pub(super) fn judge(
     join_by: JoinBy<'_>,
     verdicts: &mut [Verdict],
 ) -> Result<()> {
-    let over_subsets = requirements.iter().filter(|requirement| !requirement.is_of_classes());
+    let over_subsets = requirements.iter().filter(|requirement| !requirement.is_over_all_quasi());
     let subsets: Vec<Subset<'_>> =
         over_subsets.map(|requirement| Subset::new(table, requirement, join_by)).collect::<Result<_>>()?;
     let counted = table.counted();
@@ -66,7 +64,11 @@ impl<'a> Subset<'a> {
     fn new(table: &ClassTable, requirement: &'a Requirement, join_by: JoinBy<'_>) -> Result<Self> {
         let column = |name: &String| {
             let found = table.columns().iter().position(|column| column.name() == name);
-            found.ok_or_else(|| Error::internal("over_subset: a column that is no quasi-identifier"))
+            found.ok_or_else(|| {
+                Error::internal(
+                    "over_subset: `quasi` names a column that is not a quasi-identifier of the class table",
+                )
+            })
         };
         let columns = requirement.quasi.iter().flatten().map(column).collect::<Result<Vec<_>>>()?;
         Ok(Self { requirement, joined: join_by(&columns) })
@@ -99,12 +101,4 @@ impl<'a> Subset<'a> {
         let is_found = |(_, joined): &(usize, &u32)| **joined != others && failing[**joined as usize];
         Ok(target.iter().enumerate().filter(is_found).map(|(class, _)| class).collect())
     }
-}
-
-/// Numbers keys: equal ones alike.
-pub(super) fn numbered<K: Ord>(keys: impl Iterator<Item = K>) -> Vec<u32> {
-    let mut numbers: BTreeMap<K, u32> = BTreeMap::new();
-    let mut next = 0u32..;
-    let number = |key: K| *numbers.entry(key).or_insert_with(|| next.next().unwrap_or(u32::MAX));
-    keys.map(number).collect()
 }

@@ -11,7 +11,7 @@ use crate::generalize::{RegionLabel, Value, text_forms};
 
 /// The values of a column that a released class shows, by their level-0 codes, which are in the
 /// order of the values.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Region {
     /// The values below the label with this code of this level.
     Label {

@@ -75,11 +75,12 @@ impl Check {
         let mut see = |class: &SeenClass<'_>| {
             classes += 1;
             all_rows += class.rows;
-            let of_classes = judged.iter_mut().filter(|judged| judged.requirement.is_of_classes());
+            let of_classes = judged.iter_mut().filter(|judged| judged.requirement.is_over_all_quasi());
             of_classes.for_each(|judged| judged.add(class));
         };
         let all = for_every_class(session, table, &names, &counted, individual, run.stop, &mut see);
-        let SeenAll { individuals, homogeneous } = all.await?;
+        let SeenAll { individuals, mut homogeneous } = all.await?;
+        homogeneous.retain(|one| loaded.policy.preferences().all(|preference| preference != one.column));
         for judged in &mut judged {
             judged.judge_table();
             let Some(quasi) = &judged.requirement.quasi else { continue };
@@ -261,7 +262,8 @@ impl<'a> Judged<'a> {
             let fail = if self.failing_classes == 1 { "fails" } else { "fail" };
             text += &format!("; {classes} with {} {fail}", rows(self.failing_rows));
         }
-        text + "\n"
+        let note = self.requirement.why_vacuous();
+        text + "\n" + &note.map(|why| format!("note      {why}\n")).unwrap_or_default()
     }
 
     fn to_json(&self) -> serde_json::Value {

@@ -10,7 +10,7 @@ use super::release::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::measure::RISKS;
-use crate::model::MODELS;
+use crate::model::{MODELS, delta_presence};
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions, RegionsRecord, Statement,
 };
@@ -129,7 +129,11 @@ fn page(out: &str, record: &PublicRecord) -> String {
         }
         None => "",
     };
-    page + NOT_PROMISED
+    let bounds_membership = record.models.iter().any(|model| model.model == delta_presence::ROW.doc.name);
+    let beyond = if bounds_membership { ", beyond what `delta_presence` bounds" } else { "" };
+    page + "\n## What is not promised\n\n- That nobody learns whether a person is in the data"
+        + beyond
+        + NOT_PROMISED
         + &format!(
             "\n## What this page does not check\n\nIt repeats the record. `kanon verify {out}` checks the released rows against it, and with \
          `--input` every row against the input.{in_rows} No program can check whether the roles are right: whether others know a column \
@@ -137,10 +141,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
         )
 }
 
-const NOT_PROMISED: &str = "
-## What is not promised
-
-- That nobody learns whether a person is in the data.
+const NOT_PROMISED: &str = ".
 - Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this release with
   another one of the same people.
 - How many rows a person has, where people have several.

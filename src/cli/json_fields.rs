@@ -1,5 +1,7 @@
 //! What the commands print with `--format json`: the reference lists these tables, and a test compares them with real output.
 
+use super::init;
+
 /// The output of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonOutput {
@@ -37,11 +39,16 @@ pub enum Keys {
     OfPrivateRecord(&'static str),
 }
 
-const fn field(path: &'static str, kind: &'static str, meaning: &'static str) -> JsonField {
+pub(super) const fn field(path: &'static str, kind: &'static str, meaning: &'static str) -> JsonField {
     JsonField { path, kind, meaning, keys: Keys::Here }
 }
 
-const fn with(keys: Keys, path: &'static str, kind: &'static str, meaning: &'static str) -> JsonField {
+pub(super) const fn with(
+    keys: Keys,
+    path: &'static str,
+    kind: &'static str,
+    meaning: &'static str,
+) -> JsonField {
     JsonField { path, kind, meaning, keys }
 }
 
@@ -50,7 +57,7 @@ const WARNING: &str = "The reason why the policy protects no individual, so that
 
 /// The outputs of all commands.
 pub const JSON_OUTPUTS: &[JsonOutput] = &[
-    JsonOutput { call: "init", summary: "The proposal.", fields: INIT },
+    JsonOutput { call: "init", summary: "The proposal.", fields: init::json_fields::FIELDS },
     JsonOutput { call: "check", summary: "The verdict on the table as it is.", fields: CHECK },
     JsonOutput { call: "search", summary: "The best recodings.", fields: SEARCH },
     JsonOutput { call: "search --minimal", summary: "The minimal nodes.", fields: SEARCH_MINIMAL },
@@ -88,106 +95,6 @@ pub const JSON_OUTPUTS: &[JsonOutput] = &[
     JsonOutput { call: "generate", summary: "The file that was written.", fields: GENERATE },
 ];
 
-const INIT: &[JsonField] = &[
-    field("rows", "number", "The number of rows."),
-    field(
-        "input",
-        "table or null",
-        "How the CSV files are written, as keys of `[input]`; `null` for other files.",
-    ),
-    field(
-        "input.delimiter",
-        "text or null",
-        "The character between two cells; `null` if the files' names tell it.",
-    ),
-    field("input.header", "true or false", "Whether the first line holds the names of the columns."),
-    field("input.nulls", "list of texts", "The cells that mean \"missing\"."),
-    field(
-        "input.encoding",
-        "text or null",
-        "The encoding; `null` for UTF-8, and for UTF-16 with a byte order mark.",
-    ),
-    field("input.date_format", "list of texts", "How dates are written; empty for ISO 8601."),
-    field("input.decimal", "text", "The mark before the fraction of a number."),
-    field("input.thousands", "text or null", "The mark between groups of three digits; `null` for none."),
-    field("unclear_date_formats", "list of texts", "The formats between which the dates leave the choice."),
-    field("numbers_are_unclear", "true or false", "Whether the numbers fit two ways of writing numbers."),
-    field("individual", "text or null", "The column proposed as the individual."),
-    field(
-        "rows_are_individuals",
-        "true or false",
-        "Whether a column of personal numbers shows that each row is another individual.",
-    ),
-    field("columns", "list of tables", "The columns in their order."),
-    field("columns[].name", "text", "The column's name."),
-    field(
-        "columns[].type",
-        "text",
-        "Its Arrow type; in CSV files, the one that all its cells can be read as.",
-    ),
-    field("columns[].role", "text", "The proposed role; `?` where the user must decide."),
-    field("columns[].why", "text", "The reason for the role."),
-    field(
-        "columns[].doubt",
-        "text or null",
-        "The reason why cells may not be what they seem, such as numbers in two forms.",
-    ),
-    field(
-        "columns[].distinct",
-        "number or null",
-        "The number of distinct values, NULL aside; `null` for types that cannot be released.",
-    ),
-    field(
-        "columns[].distinct_is_counted",
-        "true or false",
-        "Whether the distinct values were counted; otherwise their number is an estimate within about 2 %.",
-    ),
-    field("columns[].nulls", "number", "The number of rows with NULL."),
-    field(
-        "columns[].hierarchy",
-        "table of any values or null",
-        "The proposed hierarchy, with the keys and values of the policy.",
-    ),
-    field(
-        "columns[].unique_share_with",
-        "number or null",
-        "For the first 8 undecided columns, the share of rows that are unique when the column joins the quasi-identifiers.",
-    ),
-    field(
-        "undecided_together",
-        "table or null",
-        "The undecided columns that together are unique in nearly all rows; `null` if there are no such columns.",
-    ),
-    field("undecided_together.columns", "list of texts", "The names of these columns."),
-    field(
-        "undecided_together.unique_share",
-        "number",
-        "The share of rows that are unique on them, from 0 to 1.",
-    ),
-    field(
-        "undecided_together.with_quasi",
-        "true or false",
-        "Whether they are that unique only with the quasi-identifiers.",
-    ),
-    field(
-        "singled_out",
-        "list of tables",
-        "The quasi-identifiers that make most rows unique: one, two and three of them.",
-    ),
-    field(
-        "singled_out[].columns",
-        "list of texts",
-        "The columns, the one that makes most rows unique first.",
-    ),
-    field("singled_out[].unique_share", "number", "The share of rows that are unique on them."),
-    field(
-        "unique_share",
-        "number or null",
-        "The share of rows that are unique on all proposed quasi-identifiers; `null` without any.",
-    ),
-    field("policy", "text", "The text of the policy."),
-];
-
 const CHECK: &[JsonField] = &[
     field("models", "list of tables", "The models."),
     field("models[].model", "text", "The model's name."),
@@ -195,6 +102,21 @@ const CHECK: &[JsonField] = &[
         "models[].sensitive",
         "text, may be missing",
         "The sensitive column that the model looks at, if it needs one.",
+    ),
+    field(
+        "models[].level",
+        "number, may be missing",
+        "The level of the column's hierarchy whose labels are compared, if it is not the values themselves.",
+    ),
+    field(
+        "models[].values",
+        "list of texts, may be missing",
+        "The only values that the model bounds, if it does not bound all.",
+    ),
+    field(
+        "models[].quasi",
+        "list of texts, may be missing",
+        "The quasi-identifiers over which the model is judged, if it is a subset.",
     ),
     field("models[].required", "number", "The required bound."),
     field("models[].reached", "number", "The worst value of all classes."),
@@ -377,6 +299,11 @@ const LINK: &[JsonField] = &[
     field("individuals", "number", "The number of individuals in A."),
     field("matched", "number", "The number of individuals with a match."),
     field("unmatched", "number", "The number of individuals without a match."),
+    field(
+        "never_equal",
+        "list of texts",
+        "If no individual has a match: the linked columns without a common value; each alone rules out every match.",
+    ),
     field(
         "unique",
         "number",

@@ -62,7 +62,7 @@ pub(crate) struct Link {
     /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     sensitive: Vec<String>,
-    /// Exit with code 1 if an individual has any matches, but fewer than K.
+    /// Exit with code 1 if an individual with a match has fewer than K, or if no individual has a match.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = integer::<u64>(1..=u64::MAX / 2))]
     k: Option<u64>,
     /// The policy to use in place of the copy in the private record; its `[input]` applies to CSV.
@@ -93,7 +93,8 @@ impl Link {
             csv: self.csv.or(policy.as_ref().map(|policy| &policy.spec)),
         };
         let linked = link(run, &attack).await?;
-        let holds = self.k.is_none_or(|k| linked.least().is_none_or(|least| least >= k));
+        // An attack in which nobody matches says nothing about k.
+        let holds = self.k.is_none_or(|k| linked.least().is_some_and(|least| least >= k));
         let mut text = self.describe(&linked, holds);
         if self.individual_of_b.is_none() {
             let record = record_of(&self.table)?;
@@ -110,8 +111,8 @@ impl Link {
             None => ("row", "rows"),
         };
         let on = linked.on.iter().map(|(name, by)| by.iter().fold(name.clone(), |name, by| name + " " + by));
-        let mut text = format!("read      {} in {}\n", individuals(all), self.list);
-        text += &format!("linked    with {} on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
+        let mut text = format!("read      {} in {} (A)\n", individuals(all), self.list);
+        text += &format!("linked    with {} (B) on {}\n", self.table, on.collect::<Vec<_>>().join(" | "));
         for (name, why) in &linked.unused {
             text += &format!("not used  {name}: {why}\n");
         }
@@ -132,6 +133,11 @@ impl Link {
                 None => plural(linked.unmatched, "matches nothing", "match nothing"),
             }
         );
+        for name in &linked.never_equal {
+            text += &format!(
+                "hint      {name}: no value of A occurs in B; are both written alike (lost zeros, other words, another format)?\n"
+            );
+        }
         let unique = linked.unique();
         let share = percent_of(unique, all);
         let matches = plural(unique, "individual matches", "individuals match");
@@ -154,7 +160,10 @@ impl Link {
             let required = plural(k, "match", "matches");
             text += &match linked.least() {
                 Some(least) => format!("{word}  {required} required, {least} reached{}\n", only_on(linked)),
-                None => format!("{word}  {required} required; no individual has any{}\n", only_on(linked)),
+                None => format!(
+                    "no answer {required} required; no individual of A has a match{}\n",
+                    only_on(linked)
+                ),
             };
         }
         if !linked.matches.is_empty() {
@@ -230,6 +239,7 @@ fn to_json(linked: &Linked) -> serde_json::Value {
         "individuals": linked.individuals(),
         "matched": linked.matched(),
         "unmatched": linked.unmatched,
+        "never_equal": linked.never_equal,
         "unique": linked.unique(),
         "least_matches": linked.least(),
         "histogram": histogram,

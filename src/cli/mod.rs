@@ -149,7 +149,7 @@ pub fn main() -> ExitCode {
         }
         Err(usage) => usage.exit(),
     };
-    let format = cli.everywhere.format;
+    let (format, verbosity) = (cli.everywhere.format, cli.everywhere.verbosity());
     // A panic's text may quote cells, so only its location is printed.
     std::panic::set_hook(Box::new(|panic| {
         if is_guarded() {
@@ -163,6 +163,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(done) => {
             let text = match format {
+                Format::Text if verbosity == Verbosity::Quiet => without_controls(&without_notes(&done.text)),
                 Format::Text => without_controls(&done.text),
                 Format::Json if done.json.is_null() => String::new(),
                 Format::Json => format!("{:#}\n", done.json),
@@ -190,6 +191,15 @@ fn consistent(cli: Cli) -> Result<Cli, clap::Error> {
     }
     Ok(cli)
 }
+
+/// Removes the lines that only advise: what to run next, what to compare, what to keep.
+fn without_notes(text: &str) -> String {
+    let is_note = |line: &&str| NOTES.iter().any(|key| line.starts_with(&format!("{key:<10}")));
+    text.split_inclusive('\n').filter(|line| !is_note(line)).collect()
+}
+
+/// The first words of lines that only advise.
+const NOTES: [&str; 4] = ["compare", "keep", "next", "note"];
 
 /// Prints an error; returns its exit code.
 fn failed(error: &Error, format: Format) -> ExitCode {

@@ -15,7 +15,7 @@ use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
 use crate::class::ClassSizes;
 use crate::engine::Run;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Code, Error, Result, of_file};
 use crate::generalize::known;
 use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
@@ -223,7 +223,10 @@ impl Release {
                 " {}{of_individuals} ({}, limit {share}{})",
                 rows(private.suppressed_rows),
                 percent_of(suppressed, all),
-                grouped(private.suppression_limit),
+                match private.suppressed_individuals {
+                    Some(_) => plural(private.suppression_limit, "individual", "individuals"),
+                    None => rows(private.suppression_limit),
+                },
             ),
         );
         line("verified", models.join("; "));
@@ -303,12 +306,14 @@ fn lost_text(chosen: &RecodingRecord, costs: &[f64]) -> Option<String> {
     let is_lost = |(level, cost): &(&LevelRecord, &f64)| {
         **cost >= 1.0 || level.by.parts().first().is_some_and(|(name, _)| *name == "suppress")
     };
-    let lost = levels.iter().zip(costs).filter(is_lost);
-    let lost: Vec<&str> = lost.map(|(level, _)| level.column.as_str()).collect();
+    let lost: Vec<&LevelRecord> = levels.iter().zip(costs).filter(is_lost).map(|(level, _)| level).collect();
     let (shows, keeps) = if lost.len() == 1 { ("shows", "it") } else { ("show", "one") };
+    let has_levels = lost.iter().all(|level| level.of > 1);
+    let hierarchy = if has_levels { "" } else { "a hierarchy with levels, " };
+    let lost: Vec<&str> = lost.into_iter().map(|level| level.column.as_str()).collect();
     (!lost.is_empty()).then(|| {
         format!(
-            "{} of {} {shows} nothing: {}; a hierarchy with levels, `weight` or `max_level` in its line of the policy keeps {keeps}, \
+            "{} of {} {shows} nothing: {}; {hierarchy}`weight` or `max_level` in its line of the policy may keep {keeps}, \
              or method = \"best\" (docs/choosing.md)",
             lost.len(),
             plural(levels.len() as u64, "column", "columns"),
@@ -329,6 +334,7 @@ fn check_report(path: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let exists = std::fs::symlink_metadata(path).is_ok();
     if exists && !(overwrite && path.extension().is_some_and(|extension| extension == "json")) {
         return Err(Error::policy("already exists; choose another name (--overwrite replaces a .json file)")
+            .coded(Code::Exists)
             .at(place));
     }
     if folder.starts_with(absolute(out)?) {

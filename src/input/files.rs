@@ -187,6 +187,9 @@ impl Input {
         let mut input = std::io::stdin().lock();
         let mut first = Vec::new();
         (&mut input).take(8).read_to_end(&mut first).context(place)?;
+        if first.is_empty() {
+            return Err(Error::data("it is empty").coded(Code::EmptyInput).at(place));
+        }
         let (format, name) = match first.as_slice() {
             [b'P', b'A', b'R', b'1', ..] => (Format::Parquet, "stdin.parquet"),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [0xff, 0xff, 0xff, 0xff, ..] => {

@@ -329,7 +329,17 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
         .iter()
         .map(|(why, count)| format!("; {count} {} {why}", if *count == 1 { "has" } else { "have" }))
         .collect();
-    let forms = counted(cells, name, of_form(*wanted, csv)).await?;
+    let all = count_each(plain, vec![column(name).is_not_null()]).await?;
+    let all: u64 = all.into_iter().filter_map(|count| u64::try_from(count).ok()).sum();
+    let mut forms = match wanted {
+        CsvType::Date => counted(cells, name, of_form(*wanted, &usual)).await?,
+        _ => Vec::new(),
+    };
+    // If one format reads every cell, only it is named; otherwise the formats of the cells that the policy's formats do not read.
+    forms.retain(|(_, count)| *count == all);
+    if forms.is_empty() {
+        forms = counted(cells, name, of_form(*wanted, csv)).await?;
+    }
     // Several forms may read the same cells.
     let most = forms.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let mut keys: Vec<&str> = Vec::new();
@@ -348,8 +358,6 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
     }
     let of_kind: u64 = kinds.iter().map(|(_, count)| count).sum();
     let has_cause = most.saturating_add(of_kind) >= *rows;
-    let all = count_each(plain, vec![column(name).is_not_null()]).await?;
-    let all: u64 = all.into_iter().filter_map(|count| u64::try_from(count).ok()).sum();
     // A column that holds something else now, rather than one with a few cells that do not fit.
     let is_other = *rows > all / 2;
     let rest = match (has_cause, is_other) {
@@ -444,6 +452,9 @@ fn of_form(wanted: CsvType, csv: &CsvOptions) -> Vec<(Pattern, String)> {
     };
     let of = |text: String| {
         let format = DateFormat::parse(&text).ok()?;
+        if known.date_formats.iter().any(|known| known.is_swapped_form_of(&format)) {
+            return None;
+        }
         let known = known.clone();
         let fits = move |text: &str| {
             format.iso(text).is_some() && !known.date_formats.iter().any(|known| known.iso(text).is_some())

@@ -1,6 +1,7 @@
 //! CSV files before the engine reads them: their columns, and a check of every line, so that an
 //! error can name it.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(crate) fn by_name(input: &Input) -> Result<u8> {
         0 => Ok(b','),
         all if all == input.files.len() => Ok(b'\t'),
         _ => Err(Error::policy(format!(
-            "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] of the policy, without a policy in --csv, or \
+            "input `{}`: .tsv files are mixed with others; set `delimiter` under [input] of the policy, or by --csv, or \
              give files of one kind",
             input.argument
         ))),
@@ -54,15 +55,20 @@ pub(crate) fn by_name(input: &Input) -> Result<u8> {
 /// # Errors
 /// A data error when it cannot be read.
 pub(crate) fn first_lines(input: &Input, csv: &CsvOptions) -> Result<Vec<u8>> {
-    let mut first = Vec::new();
     let texts = input.copies.of(&input.files, csv)?;
-    if let (Some(file), Some(path)) = (input.files.first(), texts.paths.first()) {
-        let place = file.place();
-        let read = File::open(path).context(&place)?.take(HEAD).read_to_end(&mut first).context(&place)?;
-        if u64::try_from(read).is_ok_and(|read| read == HEAD) {
-            let end = first.iter().rposition(|byte| *byte == b'\n').map_or(first.len(), |at| at + 1);
-            first.truncate(end);
-        }
+    match (input.files.first(), texts.paths.first()) {
+        (Some(file), Some(path)) => head(path, &file.place()),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Returns the first whole lines of a file.
+fn head(path: &Path, place: &str) -> Result<Vec<u8>> {
+    let mut first = Vec::new();
+    let read = File::open(path).context(place)?.take(HEAD).read_to_end(&mut first).context(place)?;
+    if u64::try_from(read).is_ok_and(|read| read == HEAD) {
+        let end = first.iter().rposition(|byte| *byte == b'\n').map_or(first.len(), |at| at + 1);
+        first.truncate(end);
     }
     Ok(first)
 }
@@ -88,18 +94,40 @@ pub(crate) fn delimiter_of(first: &[u8]) -> u8 {
     best.copied().unwrap_or(b',')
 }
 
+/// Returns whether the first of these lines looks like data rather than names: a cell is a number or a date, or half of the cells recur in
+/// their columns.
+pub(crate) fn first_is_data(first: &[u8], delimiter: u8) -> bool {
+    let records = records(first, delimiter);
+    let Some((first, others)) = records.split_first() else { return false };
+    // The names are there again where files with names were joined.
+    let others = others.iter().filter(|other| *other != first);
+    let again: HashSet<(usize, &[u8])> = others.flat_map(|other| other.iter().enumerate()).collect();
+    // Lines that end in delimiters have columns without a name.
+    let cells: Vec<(usize, &[u8])> = first.iter().enumerate().filter(|(_, cell)| !cell.is_empty()).collect();
+    let is_number = |cell: &[u8]| {
+        let text = String::from_utf8_lossy(cell);
+        text.contains(|c: char| c.is_ascii_digit()) && !text.contains(char::is_alphabetic)
+    };
+    let recurring = cells.iter().filter(|cell| again.contains(*cell)).count();
+    cells.iter().any(|(_, cell)| is_number(cell)) || (recurring > 0 && recurring * 2 >= cells.len())
+}
+
 /// Returns the columns of a file, all text; `place` names the file in errors.
 ///
 /// # Errors
-/// A data error for a file without a first line; a policy error when the first line seems to have
-/// another delimiter.
+/// A data error for a file without a first line, or with a first line of data where the options do not say whether there are names; a policy
+/// error when the first line seems to have another delimiter.
 pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) -> Result<Schema> {
     let mut first = ByteRecord::new();
     if !next(&mut reader(path, delimiter, place)?, &mut first, place)? {
         return Err(Error::data("the file is empty").coded(Code::EmptyInput).at(place));
     }
     if first.iter().any(|cell| cell.contains(&0)) {
-        return Err(Error::data("the first line holds a NUL byte; save the file as CSV in UTF-8").at(place));
+        return Err(Error::data(
+            "the first line holds a NUL byte, as UTF-16 does; save the file as CSV in UTF-8, or set encoding = \"utf-16le\" under [input] of \
+             the policy, or by --csv",
+        )
+        .at(place));
     }
     if first.get(0).is_some_and(|cell| cell.get(..4).is_some_and(|note| note.eq_ignore_ascii_case(b"sep="))) {
         return Err(Error::data(
@@ -111,7 +139,7 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
         .iter()
         .map(|cell| {
             std::str::from_utf8(cell).map_err(|_| Error::data(
-                    "the first line is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, without a policy in --csv, such as \"windows-1252\"",
+                    "the first line is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, or by --csv, such as \"windows-1252\"",
                 )
                 .at(place))
         })
@@ -121,13 +149,20 @@ pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) 
     {
         return Err(Error::policy(format!(
             "{place}: the first line is one field that holds {mark:?}; if it separates the columns, set \
-             delimiter = {mark:?} under [input] of the policy, without a policy in --csv"
+             delimiter = {mark:?} under [input] of the policy, or by --csv"
         )));
     }
-    let names = cells
-        .into_iter()
-        .enumerate()
-        .map(|(index, name)| if csv.header { name.to_owned() } else { format!("column_{}", index + 1) });
+    if csv.header.is_none() && first_is_data(&head(path, place)?, delimiter) {
+        return Err(Error::data(
+            "the first line looks like data, not like the names of the columns; add a line of names, or set header = false (header = true, if \
+             these are the names) under [input] of the policy, or by --csv",
+        )
+        .coded(Code::OtherColumns)
+        .at(place));
+    }
+    let names = cells.into_iter().enumerate().map(|(index, name)| {
+        if csv.has_header() { name.to_owned() } else { format!("column_{}", index + 1) }
+    });
     Ok(Schema::new(names.map(|name| Field::new(name, DataType::Utf8, true)).collect::<Vec<_>>()))
 }
 
@@ -159,7 +194,7 @@ pub(crate) fn check(path: &Path, delimiter: u8, place: &str) -> Result<()> {
             )
         } else if let Some(field) = record.iter().position(|cell| std::str::from_utf8(cell).is_err()) {
             format!(
-                "field {} is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, without a policy in --csv, such as \"windows-1252\"",
+                "field {} is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, or by --csv, such as \"windows-1252\"",
                 field + 1
             )
         } else if let Some(field) = record.iter().position(|cell| cell.contains(&0)) {
@@ -289,7 +324,7 @@ mod tests {
         assert_eq!(checked(b"a,b\n\"two\nlines\",2\n\n\n3\n"), ragged(1, 6));
         assert_eq!(checked(b"a,b\n1,\"open\n3,4\n"), Err(format!("line 2: {open}")));
         assert_eq!(checked(b"a,b\n1,2\n\"open,4\n5,6\n"), ragged(1, 3));
-        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, without a policy in --csv, such as \"windows-1252\"".to_owned();
+        let not_text = "line 2: field 2 is not UTF-8; save the file as UTF-8, or set encoding under [input] of the policy, or by --csv, such as \"windows-1252\"".to_owned();
         assert_eq!(checked(b"a,b\n1,\xff\n"), Err(not_text.clone()));
         // Two halves of one character in two fields.
         assert_eq!(checked(b"a,b\n\"x\",\xc3\n\xa9,1\n"), Err(not_text));

@@ -39,11 +39,13 @@ impl Input {
     /// A data error when a file cannot be read or differs from the first.
     pub fn file_schema(&self, csv: &CsvOptions) -> Result<SchemaRef> {
         let schema = match self.format {
-            Format::Parquet => self.common_schema(|at, _| parquet_schema(&self.files[at].path))?,
+            Format::Parquet => self.common_schema(csv, |at, _| parquet_schema(&self.files[at].path))?,
             Format::Csv => {
                 let delimiter = read_csv::delimiter(self, csv)?;
                 let files = self.copies.of(&self.files, csv)?;
-                self.common_schema(|at, place| read_csv::schema(&files.paths[at], csv, delimiter, place))?
+                self.common_schema(csv, |at, place| {
+                    read_csv::schema(&files.paths[at], csv, delimiter, place)
+                })?
             }
             Format::Json => Arc::new(read_json::schema(self.files.iter().map(|file| &file.path))?),
             Format::Arrow => {
@@ -55,7 +57,9 @@ impl Input {
                         "input file {path}: Arrow files and Arrow streams are mixed; give files of one kind"
                     )));
                 }
-                self.common_schema(|at, _| Ok(without_metadata(&read_arrow::schema(&self.files[at].path)?)))?
+                self.common_schema(csv, |at, _| {
+                    Ok(without_metadata(&read_arrow::schema(&self.files[at].path)?))
+                })?
             }
         };
         if schema.fields().is_empty() {
@@ -67,7 +71,11 @@ impl Input {
     }
 
     /// Returns the schema that all files share; `of` gets the place of a file in the list, and the words that name it in an error.
-    fn common_schema(&self, of: impl Fn(usize, &str) -> Result<Schema>) -> Result<SchemaRef> {
+    fn common_schema(
+        &self,
+        csv: &CsvOptions,
+        of: impl Fn(usize, &str) -> Result<Schema>,
+    ) -> Result<SchemaRef> {
         let mut common: Option<(SchemaRef, &Path)> = None;
         for (at, file) in self.files.iter().enumerate() {
             let place = file.place();
@@ -75,7 +83,10 @@ impl Input {
             match &common {
                 None => common = Some((Arc::new(schema), &file.path)),
                 Some((first, known)) => {
-                    let same = same_columns(first, known, &schema);
+                    let same = match self.format {
+                        Format::Csv => same_names(first, known, &schema, csv.has_header()),
+                        _ => same_columns(first, known, &schema),
+                    };
                     same.map_err(|error| error.at(place).coded(Code::OtherColumns))?;
                 }
             }
@@ -152,7 +163,7 @@ impl Input {
     fn raw(&self, session: &SessionContext, csv: &CsvOptions, schema: &SchemaRef) -> Result<DataFrame> {
         if self.format == Format::Csv {
             let delimiter = read_csv::delimiter(self, csv)?;
-            if let Some(rows) = self.copies.of(&self.files, csv)?.rows(schema, csv.header, delimiter) {
+            if let Some(rows) = self.copies.of(&self.files, csv)?.rows(schema, csv.has_header(), delimiter) {
                 return table_of_partitions(session, rows);
             }
         }
@@ -163,7 +174,7 @@ impl Input {
             }
             Format::Csv => Arc::new(
                 CsvFormat::default()
-                    .with_has_header(csv.header)
+                    .with_has_header(csv.has_header())
                     .with_delimiter(read_csv::delimiter(self, csv)?)
                     .with_newlines_in_values(true)
                     // Matches nothing: the code below decides which texts are NULL, including the
@@ -272,6 +283,28 @@ fn with_zones(schema: Schema, written: Option<&str>) -> Schema {
 fn without_metadata(schema: &Schema) -> Schema {
     let plain = |field: &Arc<Field>| Field::new(field.name(), field.data_type().clone(), true);
     Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
+}
+
+/// Checks that a CSV file has the first line of the first file, at `path`. Where a file has no names, its first line holds cells, so the error
+/// does not show them.
+fn same_names(first: &Schema, path: &Path, other: &Schema, has_header: bool) -> Result<()> {
+    const SAME: &str = "all files of a CSV input need the same columns in the same order";
+    let (mut names, path) = (first.fields().iter().zip(other.fields()), path.display());
+    let advice = if has_header { "; if the line of names is missing here, add it" } else { "" };
+    if let Some(at) = names.position(|(a, b)| a.name() != b.name()) {
+        let column = at + 1;
+        return Err(Error::data(format!(
+            "column {column} does not have the name that it has in {path}; {SAME}{advice}"
+        )));
+    }
+    if first.fields().len() != other.fields().len() {
+        return Err(Error::data(format!(
+            "the first line has {} cells, that of {path} has {}; {SAME}{advice}",
+            other.fields().len(),
+            first.fields().len()
+        )));
+    }
+    Ok(())
 }
 
 /// Checks that a file has the columns of the first file, at `path`, in the same order.

@@ -23,13 +23,24 @@ pub(super) fn unused(
     on: &[String],
     list: &Schema,
     recoding: &AttackerRecoding<'_>,
-) -> Vec<(String, &'static str)> {
+) -> Vec<(String, String)> {
     let quasi = public.columns().filter(|column| column.role == Role::Quasi.word());
+    let lacks = |wanted: &str| match list
+        .fields()
+        .iter()
+        .map(|field| field.name())
+        .find(|name| name.to_lowercase() == wanted.to_lowercase())
+    {
+        Some(other) => format!("A has `{other}`; rename that column"),
+        None => "A lacks it".to_owned(),
+    };
     let why = |column: &ColumnRecord| match (&column.days_since, list.field_with_name(&column.name)) {
-        (Some(_), _) => "it holds days since another date",
-        (None, Err(_)) => "A lacks it",
-        (None, Ok(_)) if attack.on.is_empty() && recoding.hides_labels(&column.name) => HIDES_LABELS,
-        (None, Ok(_)) => "--on does not name it",
+        (Some(_), _) => "it holds days since another date".to_owned(),
+        (None, Err(_)) => lacks(&column.name),
+        (None, Ok(_)) if attack.on.is_empty() && recoding.hides_labels(&column.name) => {
+            HIDES_LABELS.to_owned()
+        }
+        (None, Ok(_)) => "--on does not name it".to_owned(),
     };
     quasi
         .filter(|column| !on.contains(&column.name))

@@ -76,7 +76,7 @@ pub struct Linked {
     /// The linked columns, and the recoding of A where B is a release.
     pub on: Vec<(String, Option<String>)>,
     /// The other quasi-identifiers of B where it is a release, and why they are not linked.
-    pub unused: Vec<(String, &'static str)>,
+    pub unused: Vec<(String, String)>,
     /// The linked columns whose texts are read by themselves, because their hierarchies are not available.
     pub read_alone: Vec<String>,
     /// The number of individuals of A by their number of matches: rows of B, or its individuals.
@@ -84,6 +84,8 @@ pub struct Linked {
     /// The individuals without a match. Where matches are individuals, some of them may match rows
     /// of B without an individual.
     pub unmatched: u64,
+    /// If no individual has a match: the linked columns without a common value; each alone rules out every match.
+    pub never_equal: Vec<String>,
     /// For each sensitive column, the individuals with a row all of whose matches share one
     /// non-NULL value.
     pub homogeneous: Vec<(String, u64)>,
@@ -128,6 +130,21 @@ impl Linked {
 /// does not match its record, a data error when reading fails, memory runs out or A has no
 /// individuals.
 pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
+    let mut linked = link_on(run, attack).await?;
+    if linked.matched() > 0 {
+        return Ok(linked);
+    }
+    for (name, _) in &linked.on {
+        let (on, is_only) = (std::slice::from_ref(name), linked.on.len() == 1);
+        if is_only || link_on(run, &Attack { on, csv: attack.csv.clone(), ..*attack }).await?.matched() == 0 {
+            linked.never_equal.push(name.clone());
+        }
+    }
+    Ok(linked)
+}
+
+/// Runs an attack on given columns.
+async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let public = attack.release.map(PublicRecord::read).transpose()?;
     let private = match (attack.release, &public) {
         (Some(out), Some(public)) => PrivateRecord::read_for(out, public)?,
@@ -194,6 +211,7 @@ pub async fn link(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         read_alone,
         matches: BTreeMap::new(),
         unmatched: 0,
+        never_equal: Vec::new(),
         homogeneous: sensitive.into_iter().map(|name| (name, 0)).collect(),
         uncovered: 0,
         rows_without_individual: 0,

@@ -9,7 +9,8 @@
 //! The loss is at most that of any method tried that makes classes of its own, and is not proven best. A node of the lattice
 //! loses at most as much by regions as by its labels, but for columns in which a value has the same text as a label above it, as
 //! which the region must then be read, and where an interval reaches from the least to the greatest released value: it is
-//! written `*`, and loses as much. Methods that cannot do what the policy says are left out, such as those that
+//! written `*`, and loses as much. It does not hold where a model is required over a subset of the quasi-identifiers: there classes are
+//! joined by what they show, and finer regions join fewer. Methods that cannot do what the policy says are left out, such as those that
 //! choose no levels where a column has a `max_level`; a `min_level` is refused, but in a column with `recode = "global"`, because
 //! a class may show values finer than its labels. The schema is the same whichever method wins: every quasi-identifier shows
 //! regions, which the policy writes as text or as columns. The same bytes for

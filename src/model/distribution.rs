@@ -64,7 +64,7 @@ impl Distribution {
     }
 
     /// Returns all values with their counts, in the order of their numbers, NULL first. Where a model reads facts of the values
-    /// ([`ValueFacts`](super::ValueFacts)), that is the order of the values.
+    /// ([`ReadFacts`](super::ReadFacts)), that is the order of the values.
     pub fn values(&self) -> &[ValueCount] {
         &self.values
     }

@@ -39,7 +39,8 @@ use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 pub use distribution::Distribution;
 pub use requirement::{Requirement, looked_at};
 pub use sensitive_column::SensitiveColumn;
-pub use value_facts::ValueFacts;
+pub(crate) use value_facts::numbered;
+pub use value_facts::{ReadFacts, ValueFacts};
 
 /// The facts of a class that a model needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,12 +80,12 @@ impl Needs {
     }
 
     /// Returns what is read of the values besides how often they occur.
-    pub fn facts(self) -> ValueFacts {
+    pub fn facts(self) -> ReadFacts {
         match self {
-            Self::Order => ValueFacts { order: true, ..ValueFacts::default() },
-            Self::Hierarchy => ValueFacts { levels: true, ..ValueFacts::default() },
-            Self::Integers => ValueFacts { integers: true, ..ValueFacts::default() },
-            _ => ValueFacts::default(),
+            Self::Order => ReadFacts { order: true, ..ReadFacts::default() },
+            Self::Hierarchy => ReadFacts { levels: true, ..ReadFacts::default() },
+            Self::Integers => ReadFacts { integers: true, ..ReadFacts::default() },
+            _ => ReadFacts::default(),
         }
     }
 }
@@ -346,7 +347,7 @@ pub fn make(name: &str, given: &[(String, Setting)]) -> Result<Box<dyn ClassMode
 
 /// Returns the size below which a class over all quasi-identifiers fails, whatever it holds; 0 without a requirement.
 pub(crate) fn min_size(requirements: &[Requirement]) -> u64 {
-    let of_classes = requirements.iter().filter(|requirement| requirement.is_of_classes());
+    let of_classes = requirements.iter().filter(|requirement| requirement.is_over_all_quasi());
     of_classes.map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
 }
 
@@ -404,7 +405,7 @@ pub(crate) mod tests {
             Requirement::new(model, Some("disease".into()))
                 .over(Some(vec!["sex".into(), "age".into()]))
                 .text(),
-            "l_diversity(2, disease) over sex, age"
+            "l_diversity(2, disease) over (sex, age)"
         );
     }
 }

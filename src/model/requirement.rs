@@ -1,10 +1,8 @@
 //! A required model, and the columns that it looks at.
 
-use std::collections::BTreeSet;
-
 use arrow::datatypes::DataType;
 
-use super::{Class, ClassModel, Needs, SensitiveColumn};
+use super::{Class, ClassModel, Needs, SensitiveColumn, ValueCount};
 use crate::generalize::value::type_name;
 
 /// A model that must hold, its sensitive column, and the quasi-identifiers that form its classes.
@@ -35,18 +33,24 @@ impl Requirement {
         Self { quasi, ..self }
     }
 
-    /// Returns whether the classes are those over all quasi-identifiers, so that each is judged by itself.
-    pub fn is_of_classes(&self) -> bool {
+    /// Returns whether the model is required over all quasi-identifiers, not over a subset.
+    pub fn is_over_all_quasi(&self) -> bool {
         self.quasi.is_none()
+    }
+
+    /// Explains why the requirement is vacuous, if a class of one individual satisfies it: k = 1, l = 1.
+    pub fn why_vacuous(&self) -> Option<String> {
+        let alone = [ValueCount { value: Some(0), count: 1 }];
+        let of_classes = matches!(self.model.needs(), Needs::Size | Needs::SensitiveCounts);
+        (of_classes && self.model.holds(self.model.value(&Class::of_values(1, &alone))))
+            .then(|| format!("{} promises nothing: it holds for a class of one individual", self.text()))
     }
 
     /// Returns whether another requirement is the same model of the same columns, whatever its bound.
     pub fn is_like(&self, other: &Self) -> bool {
-        let columns =
-            |one: &Self| one.quasi.as_ref().map(|quasi| quasi.iter().cloned().collect::<BTreeSet<String>>());
         self.model.doc().name == other.model.doc().name
             && self.sensitive == other.sensitive
-            && columns(self) == columns(other)
+            && self.quasi == other.quasi
     }
 
     /// Returns whether everything that the model looks at is there. Without the policy, a requirement that looks at a
@@ -63,9 +67,9 @@ impl Requirement {
     }
 
     /// Returns whether the model hides every individual: among others of the class, or among others of the population. Over a
-    /// subset of the quasi-identifiers it hides nobody who is known by the others.
+    /// subset it does not protect an individual whose other quasi-identifiers are known.
     pub fn hides_individuals(&self) -> bool {
-        if !self.is_of_classes() {
+        if !self.is_over_all_quasi() {
             return false;
         }
         if self.model.needs() != Needs::Population {
@@ -76,12 +80,13 @@ impl Requirement {
     }
 
     /// Returns the model with its parameters and its columns as users read it:
-    /// `l_diversity(2, diagnosis)`, `k_anonymity(20) over birth, sex`.
+    /// `l_diversity(2, diagnosis)`, `k_anonymity(20) over (birth, sex)`.
     pub fn text(&self) -> String {
         let parameters = self.model.parameters().into_iter().map(|(_, value)| value.to_string());
         let sensitive = self.sensitive.iter().map(SensitiveColumn::to_string);
         let arguments: Vec<String> = parameters.chain(sensitive).collect();
-        let over = self.quasi.as_ref().map(|quasi| format!(" over {}", quasi.join(", "))).unwrap_or_default();
+        let over =
+            self.quasi.as_ref().map(|quasi| format!(" over ({})", quasi.join(", "))).unwrap_or_default();
         format!("{}({}){over}", self.model.doc().name, arguments.join(", "))
     }
 }

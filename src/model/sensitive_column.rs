@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
 use arrow::datatypes::DataType;
 
-use super::value_facts::ValueFacts;
+use super::value_facts::ReadFacts;
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Hierarchy, Value, apply, text_forms};
 
@@ -24,13 +24,13 @@ pub struct SensitiveColumn {
     only: Option<Vec<String>>,
     /// The levels that the requirement looks at, if any.
     hierarchy: Option<Hierarchy>,
-    reads: ValueFacts,
+    reads: ReadFacts,
 }
 
 impl SensitiveColumn {
     /// Returns the column with its values as they are.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), level: 0, only: None, hierarchy: None, reads: ValueFacts::default() }
+        Self { name: name.into(), level: 0, only: None, hierarchy: None, reads: ReadFacts::default() }
     }
 
     /// Counts the labels of a level instead of the values.
@@ -56,7 +56,7 @@ impl SensitiveColumn {
 
     /// Adds what a model reads of the values besides their counts.
     #[must_use]
-    pub fn reading(mut self, facts: ValueFacts) -> Self {
+    pub fn reading(mut self, facts: ReadFacts) -> Self {
         self.reads = self.reads.and(facts);
         self
     }
@@ -77,7 +77,7 @@ impl SensitiveColumn {
     }
 
     /// Returns what the model reads of the values besides their counts.
-    pub fn reads(&self) -> ValueFacts {
+    pub fn reads(&self) -> ReadFacts {
         self.reads
     }
 

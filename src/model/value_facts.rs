@@ -15,7 +15,7 @@ use crate::generalize::{Generalizer, Value, apply, text_forms};
 
 /// What a model reads of the values of a sensitive column besides how often they occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ValueFacts {
+pub struct ReadFacts {
     /// The order of the values.
     pub order: bool,
     /// The label of every value at each level of the column's hierarchy.
@@ -24,7 +24,7 @@ pub struct ValueFacts {
     pub integers: bool,
 }
 
-impl ValueFacts {
+impl ReadFacts {
     /// Returns what either reads.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -37,7 +37,7 @@ impl ValueFacts {
 }
 
 /// The facts that a model reads of the distinct values of a column, which are in their order, NULL first.
-pub struct FactsOfValues {
+pub struct ValueFacts {
     /// The number of NULLs among the values, 0 or 1.
     nulls: usize,
     /// For each level above 0 the number of each value's label; empty if no model reads levels.
@@ -46,7 +46,7 @@ pub struct FactsOfValues {
     integers: Vec<u64>,
 }
 
-impl FactsOfValues {
+impl ValueFacts {
     /// Adds the facts to a distribution of these values, in which the number `n` is the `n`th of them that is not NULL. It may
     /// lack some values.
     ///
@@ -76,7 +76,7 @@ impl SensitiveColumn {
     ///
     /// # Errors
     /// Those of the hierarchy's rules, a data error for a value that is no integer.
-    pub fn facts(&self, values: &ArrayRef) -> Result<FactsOfValues> {
+    pub fn facts(&self, values: &ArrayRef) -> Result<ValueFacts> {
         let of_level =
             |level: &Arc<dyn Generalizer>| Ok(numbered(text_forms(&apply(&**level, values)?)?.iter()));
         let integers = || {
@@ -96,7 +96,7 @@ impl SensitiveColumn {
     ///
     /// # Errors
     /// As [`facts`](Self::facts).
-    pub fn facts_naively(&self, values: &ArrayRef) -> Result<FactsOfValues> {
+    pub fn facts_naively(&self, values: &ArrayRef) -> Result<ValueFacts> {
         let of_level = |level: &Arc<dyn Generalizer>| {
             let label = |row| Ok(level.generalize_value(&Value::read(values, row)?)?.text_form());
             Ok(numbered((0..values.len()).map(label).collect::<Result<Vec<_>>>()?))
@@ -114,14 +114,14 @@ impl SensitiveColumn {
         values: &ArrayRef,
         of_level: impl Fn(&Arc<dyn Generalizer>) -> Result<Vec<u32>>,
         integers: impl Fn() -> Result<Vec<u64>>,
-    ) -> Result<FactsOfValues> {
+    ) -> Result<ValueFacts> {
         let reads = self.reads();
         let levels = match reads.levels {
             true => self.hierarchy()?.levels().iter().skip(1).map(of_level).collect::<Result<_>>()?,
             false => Vec::new(),
         };
         let integers = if reads.integers { integers()? } else { Vec::new() };
-        Ok(FactsOfValues { nulls: values.logical_null_count(), levels, integers })
+        Ok(ValueFacts { nulls: values.logical_null_count(), levels, integers })
     }
 
     fn no_integer(&self) -> Error {
@@ -130,8 +130,8 @@ impl SensitiveColumn {
     }
 }
 
-/// Numbers labels in the order in which they first occur; NULL is a label of its own.
-fn numbered<T: Eq + Hash>(labels: impl IntoIterator<Item = T>) -> Vec<u32> {
+/// Numbers labels, equal ones alike, in the order in which they first occur; NULL is a label of its own.
+pub(crate) fn numbered<T: Eq + Hash>(labels: impl IntoIterator<Item = T>) -> Vec<u32> {
     let mut numbers: HashMap<T, u32> = HashMap::new();
     labels
         .into_iter()

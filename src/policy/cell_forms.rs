@@ -95,6 +95,16 @@ impl DateFormat {
         &self.text
     }
 
+    /// Returns whether another format is the same with day and month swapped, so that both read the same texts as other days.
+    pub(crate) fn is_swapped_form_of(&self, other: &Self) -> bool {
+        let swapped = |part: &Part| match part {
+            Part::Number(Unit::Day) => Part::Number(Unit::Month),
+            Part::Number(Unit::Month) => Part::Number(Unit::Day),
+            other => *other,
+        };
+        self.parts != other.parts && self.parts.iter().map(swapped).eq(other.parts.iter().copied())
+    }
+
     /// Returns whether it says a time of day.
     pub fn has_time(&self) -> bool {
         self.parts.contains(&Part::Number(Unit::Hour))

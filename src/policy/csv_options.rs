@@ -15,8 +15,8 @@ use crate::generalize::Generalizer;
 pub struct CsvOptions {
     /// The one ASCII character between two cells; by default a tab in .tsv files, and in others the one that their first lines show.
     pub delimiter: Option<u8>,
-    /// Whether the first line holds the column names.
-    pub header: bool,
+    /// Whether the first line holds the column names; `None`: it does, and a first line that looks like data is refused.
+    pub header: Option<bool>,
     /// The cells that stand for NULL.
     pub nulls: Vec<String>,
     /// How dates are written: a cell is read by the first format that it has. Dates in ISO form are read besides, unless a format begins
@@ -32,7 +32,7 @@ impl Default for CsvOptions {
     fn default() -> Self {
         Self {
             delimiter: None,
-            header: true,
+            header: None,
             nulls: vec![String::new()],
             date_formats: Vec::new(),
             numbers: NumberFormat::default(),
@@ -98,12 +98,17 @@ impl CsvOptions {
         }
         Ok(Self {
             delimiter: keys.take("delimiter", delimiter)?,
-            header: keys.take("header", boolean)?.unwrap_or(default.header),
+            header: keys.take("header", boolean)?,
             nulls: keys.take("nulls", words)?.unwrap_or(default.nulls),
             date_formats: keys.take("date_format", date_formats)?.unwrap_or_default(),
             numbers,
             encoding: keys.take("encoding", encoding)?,
         })
+    }
+
+    /// Returns whether the first line holds the column names.
+    pub fn has_header(&self) -> bool {
+        self.header.unwrap_or(true)
     }
 
     /// Returns whether dates in ISO form are read besides those of the formats.
@@ -134,5 +139,15 @@ fn date_formats(value: Value) -> Result<Vec<DateFormat>> {
         Value::Array(_) => words(value)?,
         one => vec![string(one)?],
     };
-    texts.iter().map(|text| DateFormat::parse(text)).collect()
+    let formats: Vec<DateFormat> = texts.iter().map(|text| DateFormat::parse(text)).collect::<Result<_>>()?;
+    for (at, format) in formats.iter().enumerate() {
+        if let Some(other) = formats[..at].iter().find(|other| other.is_swapped_form_of(format)) {
+            return Err(Error::policy(format!(
+                "03/04 would be read by the first of \"{}\" and \"{}\", whichever was meant; keep one of them",
+                other.text(),
+                format.text()
+            )));
+        }
+    }
+    Ok(formats)
 }

@@ -87,7 +87,10 @@ pub const INPUT: &[Key] = &[
         "delimiter",
         "the one ASCII character between two cells (default: a tab in .tsv files, in others the one that the first lines show)",
     ),
-    key("header", "whether the first line holds the names of the columns (default `true`)"),
+    key(
+        "header",
+        "whether the first line holds the names of the columns (default `true`; a first line that looks like data is then refused)",
+    ),
     key("nulls", "the cells that mean \"missing\" (default `[\"\"]`)"),
     key(
         "date_format",

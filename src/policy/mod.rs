@@ -128,8 +128,8 @@ impl Policy {
         }
         let required: Vec<String> = self.requirements.iter().map(Requirement::text).collect();
         Some(format!(
-            "{} holds for a class of one individual, so everyone could be identified; require k of at least \
-             2, or l_diversity with l of at least 2",
+            "a class of one individual over all quasi-identifiers satisfies {}, so everyone could be identified; require k of at \
+             least 2, or l_diversity with l of at least 2, over all quasi-identifiers",
             required.join(" with ")
         ))
     }

@@ -104,7 +104,8 @@ impl Required {
     /// Returns whether another requirement is the same model of the same columns, looked at in the same way.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let key = |one: &Self| {
-            let Self { model, sensitive, level, values, quasi, .. } = one.clone();
+            let Self { model, sensitive, level, values, mut quasi, .. } = one.clone();
+            quasi.iter_mut().for_each(|quasi| quasi.sort());
             (model, sensitive, level, values, quasi)
         };
         key(self) == key(other)
@@ -164,14 +165,19 @@ impl PolicySpec {
                 None => format!("unknown quasi-identifier `{other}`; {}", nearest(other, &quasi)),
             });
         }
-        let distinct: HashSet<&String> = named.iter().collect();
-        if named.is_empty() || distinct.len() < named.len() {
-            return refused("expected at least one quasi-identifier, each once".to_owned());
+        if named.is_empty() {
+            return refused("expected at least one quasi-identifier, found an empty list".to_owned());
         }
-        if distinct.len() == quasi.len() {
+        let mut seen = HashSet::new();
+        if let Some(again) = named.iter().find(|name| !seen.insert(*name)) {
+            return refused(format!("`{again}` is named twice"));
+        }
+        if named.len() == quasi.len() {
             return refused("these are all quasi-identifiers; remove the key".to_owned());
         }
-        Ok(Some(named.clone()))
+        // In the policy's order, whatever the order of the list.
+        let quasi = quasi.into_iter().filter(|name| named.iter().any(|one| one == name));
+        Ok(Some(quasi.map(str::to_owned).collect()))
     }
 
     /// Returns the sensitive column of a model: the named one, else the only one.

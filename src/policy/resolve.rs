@@ -27,7 +27,7 @@ pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
     let refuses = |r: &&Requirement| !r.model.holds(r.model.value(&shared));
     let looks_at = |r: &Requirement| {
         let sees = |looked: &SensitiveColumn| looked.name() == column && looked.values().is_none();
-        r.is_of_classes() && r.sensitive.as_ref().is_some_and(sees)
+        r.is_over_all_quasi() && r.sensitive.as_ref().is_some_and(sees)
     };
     requirements.iter().filter(refuses).any(looks_at)
 }
@@ -236,16 +236,29 @@ impl PolicySpec {
         });
         match open {
             None => Ok(()),
-            Some(column) => Err(Error::policy(format!(
-                "no model protects this sensitive column: when all rows of a class share one value of it, \
-                 anyone who knows that a person is in the class learns the value (homogeneity); require \
-                 variety with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = {:?}`, accept \
-                 it with the line `accept_homogeneity = {:?}` above `[columns]`, or do not release the \
-                 column",
-                column.name,
-                [&column.name],
-            ))
-            .at(column.path())),
+            Some(column) => {
+                let looks = |one: &&Requirement| {
+                    one.sensitive.as_ref().is_some_and(|looked| looked.name() == column.name)
+                };
+                let too_weak = requirements.iter().find(looks).map(|one| match one.is_over_all_quasi() {
+                    true => one.why_vacuous().map(|why| why + "; ").unwrap_or_default(),
+                    false => format!(
+                        "{} holds over a subset of the quasi-identifiers, which does not protect the column; ",
+                        one.text()
+                    ),
+                });
+                Err(Error::policy(format!(
+                    "{}no model protects this sensitive column: when all rows of a class share one value of it, \
+                     anyone who knows that a person is in the class learns the value (homogeneity); require \
+                     variety with `[[require]]`, `model = \"l_diversity\"`, `l = 2`, `sensitive = {:?}`, accept \
+                     it with the line `accept_homogeneity = {:?}` above `[columns]`, or do not release the \
+                     column",
+                    too_weak.unwrap_or_default(),
+                    column.name,
+                    [&column.name],
+                ))
+                .at(column.path()))
+            }
         }
     }
 

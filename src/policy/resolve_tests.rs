@@ -214,7 +214,7 @@ fn models_look_at_sensitive_columns() {
     );
     assert_eq!(
         wrong(&format!("{l}{of_diagnosis}"), diagnosis),
-        "require[1]: `l_diversity` is required twice for the same column; keep one"
+        "require[1]: `l_diversity` is required twice for the same columns; keep one"
     );
     assert!(wrong(&of_diagnosis, &two).starts_with("columns.marital: no model protects"));
 }

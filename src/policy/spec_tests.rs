@@ -56,7 +56,7 @@ fn the_policy_of_the_manual() {
     assert_eq!(spec.suppression_limit.to_string(), "0.1");
     let csv = CsvOptions {
         delimiter: Some(b';'),
-        header: false,
+        header: Some(false),
         nulls: vec![String::new(), "?".into()],
         date_formats: vec![DateFormat::parse("%d.%m.%Y").unwrap()],
         numbers: NumberFormat { decimal: ',', thousands: Some('.') },

@@ -18,7 +18,7 @@ use super::missing::{is_missing_among_words, without_missing};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::infer_types::{TIMES, misfit};
-use crate::input::read_csv::{by_name, delimiter_of, first_lines, records};
+use crate::input::read_csv::{by_name, delimiter_of, first_is_data, first_lines, records};
 use crate::input::{Input, utf8_copies};
 use crate::policy::{CsvOptions, CsvType, DateFormat, NumberFormat};
 
@@ -60,14 +60,14 @@ pub(super) async fn detect_format(
     let mut options = CsvOptions { encoding, ..CsvOptions::default() };
     let first = first_lines(input, &options)?;
     let mark = delimiter_of(&first);
-    options.header = has_names(&first, mark);
+    options.header = Some(false).filter(|_| !has_names(&first, mark));
     // Options are set only where the files' names do not imply them.
     options.delimiter = Some(mark).filter(|mark| by_name(input).ok() != Some(*mark));
     let mut table = input.table(session, &options, &|_| CsvType::Text).await?;
     let mut looks = look(&table, run).await?;
     // The cells of the first line occur again below, so it is an ordinary line.
-    if options.header && looks.iter().any(|look| look.named_like_a_cell) {
-        options.header = false;
+    if options.has_header() && looks.iter().any(|look| look.named_like_a_cell) {
+        options.header = Some(false);
         table = input.table(session, &options, &|_| CsvType::Text).await?;
         looks = look(&table, run).await?;
     }
@@ -203,17 +203,14 @@ async fn look_at(table: &DataFrame, names: &[String]) -> Result<Vec<Look>> {
     looks.collect()
 }
 
-/// Returns whether the first line can be names: all are different, and none is a number or consists
-/// of digits like a date.
+/// Returns whether the first line can be names: all are different, and none looks like data.
 fn has_names(first: &[u8], delimiter: u8) -> bool {
     let records = records(first, delimiter);
-    let Some(first) = records.first() else { return true };
+    let Some(names) = records.first() else { return true };
     let mut known = HashSet::new();
     // Lines that end in delimiters have columns without a name.
-    first.iter().map(String::from_utf8_lossy).filter(|cell| !cell.is_empty()).all(|cell| {
-        let is_number = cell.contains(|c: char| c.is_ascii_digit()) && !cell.contains(char::is_alphabetic);
-        known.insert(cell) && !is_number
-    })
+    names.iter().filter(|cell| !cell.is_empty()).all(|cell| known.insert(cell))
+        && !first_is_data(first, delimiter)
 }
 
 #[cfg(test)]

@@ -22,7 +22,9 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
     if models.iter().any(Requirement::hides_individuals) {
         return Ok(());
     }
-    Err(refused("the models of the record guarantee nothing: each accepts a class of one"))
+    Err(refused(
+        "the models of the record guarantee nothing: together they accept a class of one individual over all quasi-identifiers",
+    ))
 }
 
 /// Checks that the released rows by themselves can be a release under the models that compare classes with the whole
@@ -103,15 +105,22 @@ pub(super) fn is_reached(
     counted: Counted,
 ) -> bool {
     let model = &requirement.model;
-    if let (Some(_), Some(reached)) = (&requirement.quasi, record.reached) {
+    // No share or ratio of counts is below 0, and labels are no more diverse than their values.
+    let is_worst_of = |reached: f64| {
+        let shares = model.needs() == Needs::SensitiveCounts;
+        (!shares || reached >= 0.0) && by_rows.is_none_or(|rows| recorded(rows.to_f64()) <= reached)
+    };
+    if requirement.quasi.is_some() {
         // Several classes may be one over a subset, so only the rows bound it.
+        let Some(reached) = record.reached else { return false };
         let as_counted = format!("{reached}").parse().map_or(Quantity::Real(reached), Quantity::Count);
         let is_met = reached == recorded(model.required().to_f64()) || model.holds(as_counted);
-        let is_worse = |by_rows: Quantity| match model.worst() {
-            Worst::Least => reached <= by_rows.to_f64(),
-            Worst::Greatest => true,
-        };
-        return is_met && by_rows.is_none_or(is_worse);
+        let is_within = |rows: Quantity| reached <= recorded(rows.to_f64());
+        return is_met
+            && match model.worst() {
+                Worst::Greatest => is_worst_of(reached),
+                Worst::Least => by_rows.map_or(model.bounded_by_rows().is_none(), is_within),
+            };
     }
     if matches!(model.needs(), Needs::Population | Needs::Integers | Needs::Table) {
         let as_counted = |reached: f64| match model.needs() {
@@ -141,16 +150,30 @@ pub(super) fn is_reached(
         return recorded(model.value(&Class::of_size(least)).to_f64()) == recorded(reached.to_f64());
     }
     if model.worst() == Worst::Greatest {
-        return true;
+        return is_worst_of(reached.to_f64());
     }
     // The best class of that size has a different value for each individual.
     let best = u32::try_from(least).ok().filter(|least| *least <= MOST_VALUES).map(|least| {
         let values: Vec<_> = (0..least).map(|value| ValueCount { value: Some(value), count: 1 }).collect();
         model.value(&Class::of_values(u64::from(least), &values))
     });
-    let is_within = |bound: Quantity| reached.to_f64() <= bound.to_f64();
+    let is_within = |bound: Quantity| reached.to_f64() <= recorded(bound.to_f64());
     let by_rows = by_rows.map(is_within);
     best.is_none_or(is_within) && by_rows.unwrap_or(model.bounded_by_rows().is_none())
+}
+
+/// Checks the models over subsets of the quasi-identifiers against the rows, of which `shares` says whether all of one of the model's
+/// classes share a value: then all its individuals do.
+///
+/// # Errors
+/// An unmet error that names the model.
+pub(super) fn check_shares(public: &PublicRecord, shares: &[bool]) -> Result<()> {
+    for (model, shares) in public.models.iter().zip(shares) {
+        if *shares && model.values.is_none() && rules_out_sharing(model, 2)? {
+            return Err(refused(format!("{} does not hold for the released rows", model.text())));
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a class of `size` individuals who share a value would have reached worse than the record says, even if

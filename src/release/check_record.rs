@@ -21,7 +21,7 @@ use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
-use crate::model::{Counted, Requirement};
+use crate::model::{Counted, Requirement, Worst};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
     ColumnRecord, LevelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
@@ -249,7 +249,14 @@ pub(super) fn check_individuals(
             let risk = public.risk.get(risk).copied().map(self::recorded);
             risk.is_some() && risk == recorded.reached.map(self::recorded)
         });
-        if !is_risk || !is_reached(recorded, requirement, *by_rows, least, Counted::Individuals) {
+        // A class over a subset of the quasi-identifiers holds at most everybody, and as many values.
+        let is_possible = recorded.quasi.is_none()
+            || requirement.model.worst() == Worst::Greatest
+            || recorded.reached.is_some_and(|reached| reached <= ratio(u128::from(individuals), 1));
+        if !is_risk
+            || !is_possible
+            || !is_reached(recorded, requirement, *by_rows, least, Counted::Individuals)
+        {
             return Err(refused(format!(
                 "the record states a value of {} that its classes cannot reach",
                 recorded.text()

@@ -42,7 +42,7 @@ use crate::error::{Code, Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::population::PopulationTable;
 use crate::input::{Input, PolicySource, open, open_typed};
-use crate::model::least_holders;
+use crate::model::{Requirement, least_holders};
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
 use crate::release::pipeline::{Passed, recode_and_verify};
@@ -175,7 +175,8 @@ async fn release_by(
         }
     })?;
     let searched = search_record(policy, &method, &outcome);
-    let notices = unseen_values(policy, &classes);
+    let mut notices = unseen_values(policy, &classes);
+    notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);

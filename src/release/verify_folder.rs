@@ -28,8 +28,8 @@ use crate::release::concrete_recoding::expected;
 use crate::release::interval_columns::as_texts;
 use crate::release::publish::make_record::{column_records, recoding_record};
 use crate::release::publish::record::{
-    FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, compared_with, models_text,
-    parameters_text,
+    FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, are_same_models, compared_with,
+    models_text, parameters_text,
 };
 use crate::release::publish::write::{self, Part};
 use crate::release::publish::{order, record, staging};
@@ -194,6 +194,8 @@ async fn alone(
     if public.individuals.is_none() {
         verified.reached_among_released = rows.reached_among_released().await?;
         check_models::check_among_released(expected.requirements, &verified)?;
+    } else {
+        check_models::check_shares(public, &rows.share_over_subsets().await?)?;
     }
     let unique = rows.unique_together().await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
@@ -217,7 +219,7 @@ async fn against(
     private.map_or(Ok(()), |private| private.check_trees(policy))?;
     merged_trees::check_holders(&loaded.session, &loaded.table, policy, run.stop).await?;
     let models = recorded_models(public)?;
-    if models_text(&models) != models_text(&policy.requirements) {
+    if !are_same_models(&models, &policy.requirements) {
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;

@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 
 use super::interned::{Interned, NULL, passes};
 use crate::engine::into_engine;
-use crate::model::{Class, Counted, Distribution, SensitiveColumn, ValueCount, ValueFacts};
+use crate::model::{Class, Counted, Distribution, ReadFacts, SensitiveColumn, ValueCount};
 
 /// The columns that are counted besides the quasi-identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl ClassCounts {
             return Ok(());
         }
         let mut facts = None;
-        if column.reads() != ValueFacts::default() {
+        if column.reads() != ReadFacts::default() {
             // Values are numbered as they came; facts are of values in their order.
             let ranks = self.values.ranks();
             let rank = |value: u32| ranks.get(value as usize).copied().unwrap_or(NULL);

@@ -155,7 +155,7 @@ pub(crate) struct Judge<'a> {
     /// Whether an assignment says which rows are suppressed; else those of failing classes are.
     is_assigned: bool,
     /// Whether a model holds over a subset of the quasi-identifiers.
-    is_over_subsets: bool,
+    has_subset_models: bool,
     wrong: Violations,
     sizes: ClassSizes,
     homogeneous: Counting,
@@ -195,7 +195,7 @@ impl<'a> Judge<'a> {
             released_tuples: 0,
             with_input,
             is_assigned: with_input && expected.assignment.is_some(),
-            is_over_subsets: requirements.iter().any(|requirement| !requirement.is_of_classes()),
+            has_subset_models: requirements.iter().any(|requirement| !requirement.is_over_all_quasi()),
             wrong: Violations::default(),
             sizes: ClassSizes::default(),
             homogeneous: Counting::new(sensitive.iter().map(|index| expected.columns[*index].0.as_str())),
@@ -222,7 +222,7 @@ impl<'a> Judge<'a> {
         let quantities: Vec<Option<Quantity>> = (self.requirements.iter().zip(&self.looks_at))
             .map(|(requirement, looks_at)| {
                 let class = Class { population, ..seen.of_column(*looks_at) };
-                requirement.is_of_classes().then(|| requirement.model.value(&class))
+                requirement.is_over_all_quasi().then(|| requirement.model.value(&class))
             })
             .collect();
         let holds = (self.requirements.iter().zip(&quantities))
@@ -233,7 +233,7 @@ impl<'a> Judge<'a> {
         let may_be_missing = match self.is_assigned {
             true => class.is_suppressed,
             // A class that holds by itself may belong to one over a subset of the quasi-identifiers that does not.
-            false => !holds || self.is_over_subsets,
+            false => !holds || self.has_subset_models,
         };
         match (truth, out_rows) {
             (0, _) => self.wrong.not_in_input += 1,

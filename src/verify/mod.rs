@@ -133,7 +133,7 @@ pub async fn verify(
         assigner.check_assignment()?;
     }
     let mut verified = judge.verdict(expected, fold.individuals().map(|all| (all, fold.most_rows())))?;
-    if expected.requirements.iter().any(|requirement| !requirement.is_of_classes()) {
+    if expected.requirements.iter().any(|requirement| !requirement.is_over_all_quasi()) {
         let rows = ReleasedRows::new(session, output, input, expected, &verified, stop).await?;
         verified.reached = rows.judge_over_subsets(verified.reached).await?;
     }

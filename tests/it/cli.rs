@@ -350,7 +350,10 @@ fn sensitive_columns_of_every_type() {
             let cannot = if diversity == 1 { cannot.as_str() } else { "the input has only 2 rows" };
             refused(&place, "release in.parquet --policy p.toml --to out", 1, cannot);
             place.write("p.toml", policy(diversity));
-            place.run("release in.parquet --policy p.toml --to out").exit(0);
+            let released = place.run("release in.parquet --policy p.toml --to out");
+            assert_eq!(released.code, 0, "{released:?}");
+            let vacuous = format!("l_diversity(1, {name}) promises nothing");
+            assert_eq!(released.err.contains(&vacuous), diversity == 1, "{released:?}");
             let verify = place.run("verify out --input in.parquet --format json").exit(0).json();
             assert_eq!(verify["models"][1]["reached"], diversity, "{name}");
             place.run("verify out").exit(0);

@@ -217,7 +217,7 @@ fn the_limit_counts_people_and_nobody_is_free() {
     // The row of nobody in a class that holds is released; the people of the release are six.
     assert_eq!((&released["tables"][0]["rows"], &released["individuals"]), (&7.into(), &6.into()));
     let text = place.run("release in.parquet --policy some.toml --to out --overwrite").exit(0).out;
-    assert!(text.contains("suppressed 3 rows of 1 individual (17 %, limit 17 %: 1)"), "{text}");
+    assert!(text.contains("suppressed 3 rows of 1 individual (17 %, limit 17 %: 1 individual)"), "{text}");
     place.run("verify out --input in.parquet").exit(0);
     place
         .run("verify out --input in.parquet --policy none.toml")

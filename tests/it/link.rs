@@ -53,7 +53,7 @@ fn voters_are_found_in_the_table_as_it_is() {
     let on = ["dob", "sex", "zip"].map(|name| json!({ "column": name, "generalized": null }));
     let expected = json!({
         "on": on, "not_used": [], "read_as_texts": [],
-        "individuals": 10, "matched": 10, "unmatched": 0, "unique": 10, "least_matches": 1,
+        "individuals": 10, "matched": 10, "unmatched": 0, "never_equal": [], "unique": 10, "least_matches": 1,
         "histogram": [{ "matches": 1, "individuals": 10 }],
         "homogeneous": [{ "column": "problem", "individuals": 10, "share": 1 }],
         "uncovered": 0, "rows_without_individual": 0, "suppressed_rows": null, "by_assignment": false,
@@ -232,10 +232,15 @@ fn a_reviewer_attacks_with_the_release_alone() {
          form: under [input] of the policy, set date_format = \"%d.%m.%Y\"; without a policy, --csv takes the keys of [input]",
     );
     place.run("link german.csv safe --csv 'date_format = \"%d.%m.%Y\"'").exit(0);
-    // Strangers match nothing, so the required number is neither reached nor missed.
-    place.write("strangers.csv", "sex\nunknown\n");
-    let text = place.run("link strangers.csv safe --k 2").exit(0).out;
-    assert!(text.contains("holds     2 matches required; no individual has any, on 1 of 4"), "{text}");
+    // Strangers match nothing, so the required number is neither reached nor missed, and nothing is shown.
+    place.write("strangers.csv", "sex,ZIP\nunknown,02141\n");
+    let text = place.run("link strangers.csv safe --k 2").exit(1).out;
+    assert!(
+        text.contains("no answer 2 matches required; no individual of A has a match, on 1 of 4"),
+        "{text}"
+    );
+    assert!(text.contains("hint      sex: no value of A occurs in B;"), "{text}");
+    assert!(text.contains("not used  zip: A has `ZIP`; rename that column\n"), "{text}");
 }
 
 /// Where classes show regions, texts are read as a person reads them.

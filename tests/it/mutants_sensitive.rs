@@ -263,7 +263,7 @@ fn other_policies() {
         (
             diverse().replace("l = 2", "l = 1"),
             2,
-            "columns.diagnosis: no model protects this sensitive column",
+            "columns.diagnosis: l_diversity(1, diagnosis) promises nothing: it holds for a class of one individual; no model protects",
         ),
         (
             diverse().replace("l = 2", "l = 1").replace("[[require]]", &format!("{CONSENT}[[require]]")),

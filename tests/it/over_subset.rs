@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::array::{AsArray, Int32Array, StringArray};
 use arrow::datatypes::Int32Type;
 use arrow::record_batch::RecordBatch;
+use datafusion_kanon::release::publish::record::PublicRecord;
 use datafusion_kanon::release::publish::write;
 use serde_json::Value;
 
@@ -16,7 +17,8 @@ use crate::command::Place;
 use crate::mutants::Must::{Pass, Refuse};
 use crate::mutants::verify;
 use crate::releases::{
-    Lab, OUT, PART, POLICY, as_kanon_writes, people, read_parquet, reseal, texts, with, write_parquet,
+    Lab, OUT, PART, POLICY, as_kanon_writes, people, read_parquet, record, reseal, seal, texts, with,
+    write_parquet,
 };
 
 /// Four rows of a third sex, which no subset with a large k can show.
@@ -75,7 +77,7 @@ fn least(rows: &RecordBatch, columns: &[&str], holder: &dyn Fn(usize) -> Option<
 }
 
 #[test]
-fn every_method_holds_them() {
+fn every_method_satisfies_models_over_subsets() {
     let place = Place::new();
     place.parquet("in.parquet", &with_a_rare_sex());
     for method in ["optimal", "exhaustive", "auto", "mondrian", "clusters", "local"] {
@@ -107,7 +109,7 @@ fn every_method_holds_them() {
             assert!(of_people || reached == l as u64, "{method}: {reached} of {l}");
             assert!(!texts(&rows, "sex").contains(&Some("X".to_owned())), "{method} released the four rows");
             let verified = place.run("verify out").exit(0).out;
-            assert!(verified.contains("k_anonymity over sex, marital 30 required"), "{verified}");
+            assert!(verified.contains("k_anonymity over (sex, marital) 30 required"), "{verified}");
             place.run("verify out --input in.parquet --policy p.toml").exit(0);
             let page = place.run("explain out").exit(0).out;
             assert!(page.contains("`k_anonymity` over `sex`, `marital` alone"), "{page}");
@@ -121,11 +123,11 @@ fn every_method_holds_them() {
 }
 
 #[test]
-fn forged_ones_are_refused() {
+fn forged_subset_records_are_refused() {
     let over = "[[require]]\nmodel = \"k_anonymity\"\nk = 8\nquasi = [\"sex\", \"marital\"]\n\n[columns]";
     let lab = Lab::new(&people(1));
     fs::write(lab.path("policy.toml"), POLICY.replace("[columns]", over)).unwrap();
-    lab.release("policy.toml", OUT).exit(0, "k_anonymity over sex, marital 8 required");
+    lab.release("policy.toml", OUT).exit(0, "k_anonymity over (sex, marital) 8 required");
     verify(&lab, "before", Pass, Pass);
     let (honest, rows) = (lab.files(), read_parquet(&lab.out().join(PART)));
     let footer = |models: &str| {
@@ -133,13 +135,13 @@ fn forged_ones_are_refused() {
         write_parquet(&lab.out().join(PART), &rows, properties);
     };
     let others = Refuse("the models of the record are not those of the policy");
-    footer("k_anonymity(5), k_anonymity(5000) over sex, marital");
+    footer("k_anonymity(5), k_anonymity(5000) over (sex, marital)");
     reseal(&lab, |record| {
         let model = &mut record.models[1];
         (model.required, model.reached) = (5000.0, Some(5000.0));
         model.parameters.insert("k".into(), "5000".into());
     });
-    verify(&lab, "a larger k", Refuse("k_anonymity(5000) over sex, marital does not hold"), others);
+    verify(&lab, "a larger k", Refuse("k_anonymity(5000) over (sex, marital) does not hold"), others);
     lab.restore(&honest);
 
     footer("k_anonymity(5), k_anonymity(8)");
@@ -155,7 +157,7 @@ fn forged_ones_are_refused() {
         ("all", &["dob", "zip", "age", "sex", "marital"]),
     ];
     for (what, names) in names {
-        footer(&format!("k_anonymity(5), k_anonymity(8) over {}", names.join(", ")));
+        footer(&format!("k_anonymity(5), k_anonymity(8) over ({})", names.join(", ")));
         reseal(&lab, |record| {
             record.models[1].quasi = Some(names.iter().map(|name| (*name).to_owned()).collect());
         });
@@ -167,6 +169,33 @@ fn forged_ones_are_refused() {
     let other = Refuse("reaches another value than the recorded one");
     verify(&lab, "another value", other, other);
     lab.restore(&honest);
+    verify(&lab, "after", Pass, Pass);
+}
+
+/// Individuals are not in the rows, but what the rows rule out is refused without the input, too.
+#[test]
+fn records_that_the_rows_rule_out_are_refused() {
+    let lab = Lab::new(&with_a_rare_sex());
+    let alpha = "[[require]]\nmodel = \"alpha_k_anonymity\"\nalpha = 0.99\nquasi = [\"sex\"]\n[columns]";
+    let policy = COLUMNS.replace("[columns]", alpha).replace("max_level = 0", "recode = \"global\"");
+    fs::write(lab.path("policy.toml"), policy + "ssn = { role = \"individual\" }\n").unwrap();
+    lab.release("policy.toml", OUT).exit(0, "alpha_k_anonymity of diagnosis over (sex) 0.99 required");
+    verify(&lab, "before", Pass, Pass);
+    let honest = lab.files();
+    let individuals = record(&lab).individuals.unwrap() as f64;
+    let differs = Refuse("reaches another value than the recorded one");
+    let edits: [(&str, fn(&mut PublicRecord, f64)); 3] = [
+        ("more than everybody", |record, all| record.models[1].reached = Some(all + 1.0)),
+        ("a share below 0", |record, _| record.models[3].reached = Some(-1.0)),
+        ("as many values", |record, all| record.models[2].reached = Some(all + 1.0)),
+    ];
+    for (what, edit) in edits {
+        let mut forged = record(&lab);
+        edit(&mut forged, individuals);
+        seal(&lab, forged);
+        verify(&lab, what, Refuse("that its classes cannot reach"), differs);
+        lab.restore(&honest);
+    }
     verify(&lab, "after", Pass, Pass);
 }
 
@@ -184,8 +213,8 @@ fn policies_name_quasi_identifiers() {
     let k = |quasi: &str| format!("model = \"k_anonymity\"\nk = 3\nquasi = {quasi}");
     let place_of = "require[0].quasi: ";
     for (quasi, why) in [
-        ("[]", "expected at least one quasi-identifier, each once"),
-        ("[\"sex\", \"sex\"]", "expected at least one quasi-identifier, each once"),
+        ("[]", "expected at least one quasi-identifier, found an empty list"),
+        ("[\"sex\", \"sex\"]", "`sex` is named twice"),
         ("[\"sex\", \"age\"]", "these are all quasi-identifiers; remove the key"),
         ("[\"sexx\"]", "unknown quasi-identifier `sexx`; did you mean `sex`?"),
         ("[\"diagnosis\"]", "the role of `diagnosis` is `sensitive`, not `quasi`"),
@@ -205,5 +234,5 @@ fn policies_name_quasi_identifiers() {
     place
         .run("release in.parquet --policy p.toml --to out")
         .exit(2)
-        .says("holds for a class of one individual");
+        .says("a class of one individual over all quasi-identifiers satisfies k_anonymity(3) over (sex)");
 }

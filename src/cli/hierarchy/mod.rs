@@ -14,7 +14,7 @@ use super::numbers::{integer, plural};
 use super::source::{Csv, PolicyFile};
 use super::{Done, Format, in_shell};
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::generalize::hierarchy::is_table;
 use crate::generalize::hierarchy_rows::csv_for_column;
 use crate::input::Input;
@@ -171,7 +171,9 @@ fn check_target(path: &Path, overwrite: bool, input: &Input) -> Result<()> {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     match real(path).is_some_and(|to| input.files.iter().any(|file| real(&file.path).as_ref() == Some(&to))) {
         true => Err(Error::policy("this is a file of the input; choose another name")),
-        false if !overwrite => Err(Error::policy("already exists; --overwrite replaces it")),
+        false if !overwrite => {
+            Err(Error::policy("already exists; --overwrite replaces it").coded(Code::Exists))
+        }
         false if !facts.is_file() => Err(Error::policy("expected a plain file; choose another name")),
         false => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! `kanon init`: proposes a first policy for a table, to be read and completed by the user.
 
+pub(super) mod json_fields;
 mod render_input;
 mod render_policy;
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use super::Done;
 use super::numbers::plural;
 use crate::engine::Run;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::input::Input;
 use crate::policy::DateFormat;
 use crate::propose::{IndividualSource, Levels, Proposal, Proposed, ProposedColumn, propose};
@@ -63,7 +64,7 @@ fn place(path: &Path) -> String {
 /// Refuses a path that cannot be written, before the input is read.
 fn check_free(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
-        return Err(Error::policy("already exists; choose another name").at(place(path)));
+        return Err(Error::policy("already exists; choose another name").coded(Code::Exists).at(place(path)));
     }
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match folder.is_none_or(Path::is_dir) {
@@ -111,7 +112,7 @@ fn to_json(proposal: &Proposal, policy: &str) -> Value {
     let input = proposal.csv.as_ref().map(|csv| {
         json!({
             "delimiter": csv.delimiter.map(|delimiter| char::from(delimiter).to_string()),
-            "header": csv.header,
+            "header": csv.has_header(),
             "nulls": csv.nulls,
             "encoding": csv.encoding.map(|encoding| encoding.name().to_ascii_lowercase()),
             "date_format": csv.date_formats.iter().map(DateFormat::text).collect::<Vec<_>>(),

@@ -58,9 +58,9 @@ impl PolicyText {
                 of(other)
             ));
         }
-        if !csv.header {
+        if !csv.has_header() {
             self.comment(
-                "The first line looks like data, not like names; if it holds names, delete `header`.",
+                "The first line looks like data, not like names; if it holds names, write `header = true`.",
             );
         }
         if csv.nulls != usual.nulls {
@@ -72,7 +72,7 @@ impl PolicyText {
         if let Some(delimiter) = csv.delimiter {
             self.line(&format!("delimiter = {}", quoted(&char::from(delimiter).to_string())));
         }
-        if csv.header != usual.header {
+        if !csv.has_header() {
             self.line("header = false");
         }
         if let Some(encoding) = csv.encoding {

@@ -77,7 +77,7 @@ impl<'a> Evaluator<'a> {
         let by_size_alone = requirements().all(|r| {
             let class = Class::of_size(min_size);
             counted == Counted::Rows
-                && r.is_of_classes()
+                && r.is_over_all_quasi()
                 && r.model.needs() == Needs::Size
                 && r.model.merge(counted) == Merge::Any
                 && r.model.holds(r.model.value(&class))

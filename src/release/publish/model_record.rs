@@ -63,7 +63,7 @@ impl ModelRecord {
         }
     }
 
-    /// Returns the model and its columns in words: `l_diversity of diagnosis`, `k_anonymity over birth, sex`; with its parameters
+    /// Returns the model and its columns in words: `l_diversity of diagnosis`, `k_anonymity over (birth, sex)`; with its parameters
     /// if there are several.
     pub fn text(&self) -> String {
         let parameters = self.parameters.iter().map(|(name, value)| format!("{name} = {value}"));
@@ -73,7 +73,7 @@ impl ModelRecord {
             _ => format!(" ({})", parameters.collect::<Vec<_>>().join(", ")),
         };
         let of = self.column().map(|column| format!(" of {column}")).unwrap_or_default();
-        let over = self.quasi.as_ref().map(|quasi| format!(" over {}", quasi.join(", ")));
+        let over = self.quasi.as_ref().map(|quasi| format!(" over ({})", quasi.join(", ")));
         format!("{}{parameters}{of}{}", self.model, over.unwrap_or_default())
     }
 

@@ -427,6 +427,14 @@ pub(crate) fn models_text(requirements: &[Requirement]) -> String {
     requirements.iter().map(Requirement::text).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns whether both name the same models of the same columns, in the same order. Texts do not tell: the name of a column may hold a comma.
+pub(crate) fn are_same_models(models: &[Requirement], others: &[Requirement]) -> bool {
+    let same = |(one, other): (&Requirement, &Requirement)| {
+        one.is_like(other) && one.model.parameters() == other.model.parameters()
+    };
+    models.len() == others.len() && models.iter().zip(others).all(same)
+}
+
 /// Returns the parameters of a model as a record writes them.
 pub(crate) fn parameters_text(model: &dyn ClassModel) -> BTreeMap<String, String> {
     model.parameters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()

@@ -12,7 +12,9 @@ use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
 use crate::method::{AUTO, METHODS, shows_regions};
 use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
-use crate::release::publish::record::{ColumnRecord, ModelRecord, PublicRecord, RecodingRecord, models_text};
+use crate::release::publish::record::{
+    ColumnRecord, ModelRecord, PublicRecord, RecodingRecord, are_same_models,
+};
 use crate::role::Role;
 
 /// The role word of columns without a line in the policy.
@@ -185,7 +187,7 @@ pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
     let recorded = record.columns().map(|column| (column.name.as_str(), column.role.as_str()));
     let models = record.models.iter().map(ModelRecord::requirement).collect::<Result<Vec<_>>>();
     let same_models = models.is_ok_and(|recorded| {
-        spec.requirements().is_ok_and(|required| models_text(&required) == models_text(&recorded))
+        spec.requirements().is_ok_and(|required| are_same_models(&required, &recorded))
     });
     columns == recorded.collect()
         && same_models

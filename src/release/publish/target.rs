@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Context;
-use crate::error::{Error, Result, of_file};
+use crate::error::{Code, Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
 use crate::release::publish::record::{PrivateRecord, RECORD, name_of};
@@ -157,9 +157,8 @@ pub(crate) fn check_replaceable(out: &Path, found: &Path, overwrite: bool) -> Re
         return Err(no_release(out));
     }
     if !overwrite {
-        return Err(Error::policy(format!(
-            "--to {shown}: a release already exists; --overwrite replaces it"
-        )));
+        let why = format!("--to {shown}: a release already exists; --overwrite replaces it");
+        return Err(Error::policy(why).coded(Code::Exists));
     }
     let place = format!("--to {shown}");
     for entry in fs::read_dir(found).context(&place)? {

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, 
 use super::TableFunctionRow;
 use super::arguments::Arguments;
 use super::distinct_counts::{ROWS, distinct, distinct_counts, known};
-use super::two_tables::in_both;
+use super::two_tables::compared_columns;
 use crate::doc::Doc;
 use crate::sql::udaf::compared_column as compared;
 
@@ -52,7 +52,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let sensitive = call.named_columns("sensitive", &b)?;
     call.finish(&["individual", "individual_of_b", "sensitive"])?;
 
-    let (of_a, of_b) = in_both(&mut call, &arguments, [(&a, "a"), (&b, "b")])?;
+    let (of_a, of_b) = compared_columns(&mut call, &arguments, [(&a, "a"), (&b, "b")])?;
     let of_a: Vec<Expr> =
         of_a.into_iter().enumerate().map(|(at, key)| key.alias(format!("a_{at}"))).collect();
     let keys =

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arguments::Arguments;
-use super::two_tables::in_both;
+use super::two_tables::compared_columns;
 use crate::model::{Class, ClassModel, ModelRow, Quantity, Worst};
 use crate::sql::measure_state::{reached_by, type_of};
 
@@ -46,7 +46,7 @@ pub(super) fn plan(mut call: Arguments<'_>, row: &ModelRow) -> Result<LogicalPla
         return Err(call.refused("expected at least one column"));
     }
     let tables = [(&table, "the table"), (&population, "the population")];
-    let (here, there) = in_both(&mut call, &arguments, tables)?;
+    let (here, there) = compared_columns(&mut call, &arguments, tables)?;
     let names =
         |prefix: &str| -> Vec<String> { (0..arguments.len()).map(|at| format!("{prefix}_{at}")).collect() };
     let sizes = |table: LogicalPlan, keys: Vec<Expr>, individual: Option<Expr>, prefix: &str| {

@@ -18,7 +18,7 @@ pub(super) type Named<'a> = (&'a LogicalPlan, &'a str);
 /// # Errors
 /// A plan error for a column that one of the tables lacks, and for types that cannot be compared: a cast of texts to numbers
 /// could fail while the query runs, and show one.
-pub(super) fn in_both(
+pub(super) fn compared_columns(
     call: &mut Arguments<'_>,
     arguments: &[SqlExpr],
     [(a, name_a), (b, name_b)]: [Named<'_>; 2],
@@ -46,7 +46,7 @@ pub(super) fn in_both(
 /// Adds to an error which of the two tables it is about.
 fn in_table(error: DataFusionError, table: &str) -> DataFusionError {
     match error {
-        DataFusionError::Plan(why) => DataFusionError::Plan(format!("{why} (table {table})")),
+        DataFusionError::Plan(why) => DataFusionError::Plan(format!("{why} (in {table})")),
         other => other,
     }
 }

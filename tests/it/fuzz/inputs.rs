@@ -408,7 +408,7 @@ impl InputFiles {
 /// The names that a file says: the first line of a CSV file with a header, the keys of JSON lines.
 fn header(input: &Input, options: &CsvOptions, file: &[u8]) -> String {
     match input.format {
-        Format::Csv if options.header => {
+        Format::Csv if options.has_header() => {
             let mut reader = csv::ReaderBuilder::new();
             reader.has_headers(false).flexible(true).delimiter(delimiter_of(input, options));
             let first = reader.from_reader(file).byte_records().next();
@@ -452,7 +452,7 @@ fn as_it_is_written(
     }
     let delimiter = char::from(delimiter_of(input, options));
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let lines = text.split('\n').filter(|line| !line.is_empty()).skip(usize::from(options.header));
+    let lines = text.split('\n').filter(|line| !line.is_empty()).skip(usize::from(options.has_header()));
     let cells: Vec<Vec<&str>> = lines.map(|line| line.split(delimiter).collect()).collect();
     if cells.len() != rows {
         return Err(format!("{} lines became {rows} rows", cells.len()));

@@ -184,8 +184,20 @@ fn init() {
 
 #[test]
 fn check() {
-    let lines = ["check in.parquet --policy models.toml", "check in.parquet --policy alone.toml"];
-    agrees("check", &run(&scene(), &lines));
+    let place = scene();
+    let level = "[[require]]\nmodel = \"l_diversity\"\nl = 2\nlevel = 1\n";
+    let values =
+        "[[require]]\nmodel = \"alpha_k_anonymity\"\nalpha = 0.9\nvalues = [\"flu\"]\nquasi = [\"age\"]\n";
+    let sensitive = "{ role = \"sensitive\", hierarchy = { prefix = [1] } }";
+    let policy = LEVELS.replace("[columns]", &format!("{level}{values}[columns]"));
+    let policy: String = policy
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("diagnosis"))
+        .fold(String::new(), |policy, line| policy + line + "\n");
+    place.write("looks.toml", format!("{policy}diagnosis = {sensitive}\n"));
+    let lines = ["models", "alone", "looks"].map(|name| format!("check in.parquet --policy {name}.toml"));
+    agrees("check", &run(&place, &lines.each_ref().map(String::as_str)));
 }
 
 #[test]
