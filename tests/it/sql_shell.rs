@@ -23,8 +23,7 @@ fn ask(place: &Place, line: &str, text: &str) -> Ran {
     place.run_on(&format!("sql {line} -c"), Some(text), "")
 }
 
-const SCORES: &str =
-    "SELECT age, CAST(\"preTestScore\" AS INT) AS pre FROM 'scores.csv' WHERE age > '40' ORDER BY age";
+const SCORES: &str = "SELECT age, CAST(\"preTestScore\" AS INT) AS pre FROM 'scores.csv' WHERE age > 40 ORDER BY CAST(age AS INT)";
 
 #[test]
 fn results_are_tables_csv_or_json() {
@@ -132,7 +131,7 @@ fn statements_come_from_words_files_and_standard_input() {
 #[test]
 fn tables_are_expanded() {
     let place = place();
-    let rows = "SELECT age, 'x' AS \"a name\" FROM 'scores.csv' WHERE age > '50' ORDER BY age";
+    let rows = "SELECT age, 'x' AS \"a name\" FROM 'scores.csv' WHERE CAST(age AS INT) > 50 ORDER BY CAST(age AS INT)";
     let block = |number: i32, age: &str| {
         let head = format!("-[ RECORD {number} ]");
         format!("{head:-<40}\nage    | {age}\na name | x\n")
@@ -184,6 +183,63 @@ fn swapped_arguments_are_noted() {
     ] {
         assert_eq!(note(right), "", "{right}");
     }
+}
+
+/// The result is the engine's; the note says how text compares, once per column.
+#[test]
+fn comparisons_of_text_of_csv_files_are_noted() {
+    let place = place();
+    place.write("num.csv", "age,Full Income,name\n9,900,x\n10,1000,y\n55,20000,z\n");
+    place.write("in/num.csv", "age\n9\n10\n");
+    place.parquet("num.parquet", &table([("age", Arc::new(StringArray::from(vec!["9", "10"])) as ArrayRef)]));
+    let note = |column: &str, file: &str, written: &str| {
+        format!(
+            "note: `{column}` of {file} is text, so it is compared letter by letter: '10' comes before '9'; CAST({written} AS \
+             DOUBLE) compares numbers, to_date({written}, '%d.%m.%Y') dates\n"
+        )
+    };
+    let noted = |text: &str| {
+        let ran = ask(&place, "--output csv", text);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.err
+    };
+    let (age, income) = (note("age", "num.csv", "age"), note("Full Income", "num.csv", "\"Full Income\""));
+    assert_eq!(noted("SELECT max(age), min(\"Full Income\") FROM 'num.csv'"), format!("{age}{income}"));
+    for text in [
+        "SELECT * FROM 'num.csv' ORDER BY age",
+        "SELECT age AS a FROM 'num.csv' ORDER BY a DESC",
+        "SELECT age FROM 'num.csv' ORDER BY 1; SELECT max(age) FROM 'num.csv'",
+        "SELECT * FROM 'num.csv' WHERE age > '50'",
+        "SELECT * FROM 'num.csv' AS t WHERE '5' >= t.age",
+        "SELECT age BETWEEN '5' AND '60' FROM 'num.csv'",
+        "SELECT max(age) OVER () FROM 'num.csv'",
+        "SELECT rank() OVER (ORDER BY age) AS n FROM 'num.csv'",
+        "SELECT array_to_string(array_agg(name ORDER BY age), ' ') AS names FROM 'num.csv'",
+        "SELECT greatest(age, '20') FROM 'num.csv'",
+        "SELECT age FROM 'num.csv' GROUP BY age HAVING age < '5'",
+        "SELECT 1 AS n FROM 'num.parquet' AS p JOIN 'num.csv' AS c ON c.age < p.age",
+        "SELECT 1 AS n FROM 'num.parquet' WHERE age IN (SELECT max(age) FROM 'num.csv')",
+        "WITH t AS (SELECT DISTINCT age FROM (SELECT * FROM 'num.csv' LIMIT 2)) SELECT max(age) FROM t",
+        "SELECT max(age) FROM (SELECT age FROM 'num.csv' UNION ALL SELECT age FROM 'num.parquet')",
+        "CREATE VIEW v AS SELECT age AS a FROM 'num.csv'; SELECT max(a) FROM v",
+        "CREATE TABLE t AS SELECT name, age AS a FROM 'num.csv'; SELECT max(a) FROM t",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'num.csv'; SELECT max(age) FROM t",
+    ] {
+        assert_eq!(noted(text), age, "{text}");
+    }
+    let external =
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in/' OPTIONS ('format.has_header' 'true'); ";
+    assert_eq!(noted(&format!("{external} SELECT min(age) FROM t")), note("age", "t", "age"));
+    for text in [
+        "SELECT max(CAST(age AS INT)), count(DISTINCT age) AS n FROM 'num.csv'",
+        "SELECT name FROM 'num.csv' WHERE age > 50 AND age = '55' AND name > 'm' ORDER BY CAST(age AS DOUBLE)",
+        "SELECT max(age) FROM 'num.parquet'",
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM 'num.csv' GROUP BY age)",
+    ] {
+        assert_eq!(noted(text), "", "{text}");
+    }
+    ask(&place, "--quiet", "SELECT max(age) FROM 'num.csv'").exit(0);
+    assert_eq!(ask(&place, "--quiet", "SELECT max(age) FROM 'num.csv'").err, "");
 }
 
 #[test]

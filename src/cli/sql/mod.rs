@@ -12,6 +12,7 @@ mod prompt;
 mod script;
 mod shell;
 mod swapped;
+mod text_order;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;

@@ -55,7 +55,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Returns a name as a query writes it.
-fn written(name: &str) -> String {
+pub(super) fn written(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let is_name = name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit());
     if is_name { name.to_owned() } else { quoted(name) }

@@ -28,9 +28,11 @@ use super::files::Files;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
 use super::swapped;
+use super::text_order::TextOrder;
 use crate::cli::Verbosity;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
+use crate::input::Format;
 use crate::sql::options::KanonOptions;
 
 /// The text of `\?`.
@@ -68,6 +70,8 @@ pub(super) struct Shell {
     timing: bool,
     /// Whether the note on the limits of `anonymize` was printed.
     noted: bool,
+    /// The columns that compare letter by letter.
+    text_order: TextOrder,
     pipe: Pipe,
 }
 
@@ -139,6 +143,7 @@ impl Shell {
                 Verbosity::Verbose => true,
             },
             noted: false,
+            text_order: TextOrder::default(),
             pipe: Pipe::new(),
         })
     }
@@ -208,19 +213,24 @@ impl Shell {
         let plan = self.session.state().statement_to_plan(statement).await;
         let opened = self.files.end();
         let plan = external_csv::with_texts(plan.planning()?);
-        let doing = match opened {
-            names if names.is_empty() => "running the query".to_owned(),
+        let names: Vec<&str> = opened.iter().map(|(name, _)| name.as_str()).collect();
+        let doing = match names.as_slice() {
+            [] => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),
         };
-        if let Some(note) = swapped::note(&plan) {
-            self.note(&note);
-        }
+        let of_csv = opened.into_iter().filter(|(_, format)| *format == Format::Csv);
+        self.text_order.add_files(of_csv.map(|(name, _)| name));
+        let notes = self.text_order.notes(&plan);
+        self.note(&(swapped::note(&plan).unwrap_or_default() + &notes));
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
                 match table.if_not_exists && self.session.table_exist(table.name.clone()).asking()? {
                     true => Reads::Nothing,
-                    false => Reads::Rows,
+                    false => {
+                        self.text_order.add_table(&table.name, &table.input);
+                        Reads::Rows
+                    }
                 }
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => {
