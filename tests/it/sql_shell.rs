@@ -390,7 +390,17 @@ fn no_error_of_a_running_query_shows_a_cell() {
         &format!("{read}a value cannot be cast to the type that is asked for"),
     );
     fails("SELECT sum(CAST(a AS DOUBLE)) FROM 'in.csv'", read);
-    fails("SELECT CAST(a AS DATE) FROM 'in.csv'", read);
+    let not_iso = &format!(
+        "{read}a text is not a date in ISO form such as 1992-04-02; for other forms write to_date(x, '%d.%m.%Y')"
+    );
+    fails("SELECT CAST(a AS DATE) FROM 'in.csv'", not_iso);
+    fails("SELECT to_date(a) FROM 'in.csv'", not_iso);
+    fails("SELECT to_timestamp(a) FROM 'in.csv'", not_iso);
+    fails("SELECT date_trunc('year', a) FROM 'in.csv'", not_iso);
+    fails("SELECT a > DATE '1990-01-01' AS late FROM 'in.csv'", not_iso);
+    let not_format = &format!("{read}a text does not have the format that the query gives: ");
+    fails("SELECT to_date(a, '%Y-%m-%d') FROM 'in.csv'", not_format);
+    fails("SELECT to_timestamp(a, '%H:%M') FROM 'in.csv'", not_format);
     fails("CREATE TABLE t AS SELECT CAST(a AS INT) FROM 'in.csv'", read);
     fails("SELECT 1 / CAST(b AS INT) FROM 'in.csv'", "division by zero");
     fails(
@@ -400,6 +410,35 @@ fn no_error_of_a_running_query_shows_a_cell() {
     fails("COPY (SELECT CAST(a AS INT) FROM 'in.csv') TO 'out.csv'", read);
     place.write("ragged.csv", "a,b\n1,2\nCANARY\n");
     fails("SELECT * FROM 'ragged.csv'", "ragged.csv");
+}
+
+#[test]
+fn arithmetic_on_text_is_refused_with_the_cast() {
+    let place = place();
+    for (call, named) in [("age + 1", "+"), ("2 * age", "*"), ("sum(age)", "sum"), ("abs(age)", "abs")] {
+        let why = format!(
+            "kanon: `{named}` does not take arguments of these types: columns of CSV files are text, CAST(x AS INT) or CAST(x \
+             AS DOUBLE) makes numbers of them\n"
+        );
+        let why = if call.contains(' ') { why.replace("arguments", "operands") } else { why };
+        assert_eq!(ask(&place, "", &format!("SELECT {call} FROM 'scores.csv'")).exit(2).err, why);
+    }
+}
+
+/// Columns are text, so the forms of numbers and dates would have no effect.
+#[test]
+fn forms_of_numbers_and_dates_are_refused() {
+    let place = place();
+    for key in ["decimal = \",\"", "thousands = \",\"", "date_format = \"%d.%m.%Y\""] {
+        let name = key.split(' ').next().unwrap();
+        let why = format!("{name} has no effect in SQL, where columns of CSV files are text; write ");
+        place.run(&format!("sql --csv '{key}'")).exit(2).says(&why);
+        ask(&place, "", &format!("SET kanon.csv = '{key}'")).exit(2).says(&why);
+    }
+    let both = place.run("sql --csv 'decimal = \",\", thousands = \".\"'").exit(2);
+    both.says("write CAST(replace(replace(x, '.', ''), ',', '.') AS DOUBLE)");
+    let ran = ask(&place, "--csv 'decimal = \".\"'", "SELECT count(*) AS n FROM 'scores.csv'");
+    ran.exit(0);
 }
 
 #[test]

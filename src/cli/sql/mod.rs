@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use super::{Done, Format, Verbosity};
 use crate::engine::Run;
 use crate::error::{Error, Result};
-use crate::policy::CsvOptions;
+use crate::sql::options::csv_of_texts;
 use shell::Shell;
 
 /// Query files in SQL with all functions of kanon.
@@ -51,8 +51,8 @@ pub(crate) struct Sql {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";", encoding = "latin1"'. `SET kanon.csv` does
-    /// the same.
-    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| CsvOptions::parse(keys).map(|_| keys.to_owned()))]
+    /// the same. Columns are text, so those of numbers and dates are refused.
+    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| csv_of_texts(keys).map(|_| keys.to_owned()))]
     csv: Option<String>,
     /// Output format of results; defaults to table, or to json with --format json.
     #[arg(long, value_enum)]
