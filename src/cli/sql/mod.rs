@@ -42,7 +42,8 @@ With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it rea
 statements from standard input. Statements end with ; and a line between them may be a
 command: \d tables, \d NAME columns of a table or file, \o FORMAT, \x expanded rows,
 \timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without lines
-that begin with a space. On a terminal, tables are cut to its width."#)]
+that begin with a space. On a terminal, tables are cut to its width:
+\x shows rows whole."#)]
 pub(crate) struct Sql {
     /// Run these statements; may be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
