@@ -356,13 +356,16 @@ fn nan_is_not_lost() {
 fn tables_and_columns_are_listed() {
     let place = place();
     let list = |text: &str| place.run_on("sql --output csv", None, text).exit(0).out;
-    assert_eq!(list("\\d"), "table_schema,table_name,table_type\n");
-    assert_eq!(
-        list("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b;\n\\d"),
-        "table_schema,table_name,table_type\npublic,t,BASE TABLE\npublic,v,VIEW\n"
-    );
+    let files = "marital.csv,CSV file\npatients_age.csv,CSV file\nscores.csv,CSV file\n";
+    assert_eq!(list("\\d"), format!("name,kind\n{files}"));
+    let made = "CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b; CREATE SCHEMA s; CREATE TABLE s.u AS SELECT 1 AS a;\n";
+    assert_eq!(list(&format!("{made}\\d")), format!("name,kind\ns.u,table\nt,table\nv,view\n{files}"));
     let ran = place.run_on("sql", None, "CREATE TABLE t AS SELECT 1 AS a;\n\\d");
-    assert!(ran.code == 0 && ran.out.contains("| public       | t          | BASE TABLE |"), "{ran:?}");
+    assert!(ran.code == 0 && ran.out.contains("| t                | table    |"), "{ran:?}");
+    assert_eq!(
+        list("CREATE TABLE t AS SELECT 1 AS a; SHOW TABLES;"),
+        "table_schema,table_name,table_type\npublic,t,BASE TABLE\n"
+    );
     ran.says("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'");
     let columns = "column_name,data_type,is_nullable\nmarital_status,Utf8View,YES\nwas_married,Utf8View,YES\n\
                    any,Utf8View,YES\n";
@@ -374,6 +377,38 @@ fn tables_and_columns_are_listed() {
     );
     place.run_on("sql", None, "\\d nothing").exit(2).says("\\d lists the tables");
     place.run_on("sql", None, "\\d nothing.csv").exit(3).says("no such file");
+}
+
+/// Names decide: no file is opened, and what no query can name is not listed.
+#[test]
+fn files_of_every_format_are_listed() {
+    let place = Place::new();
+    for name in [
+        "it's.CSV",
+        "a.tsv",
+        "a.parquet",
+        "a.jsonl",
+        "a.feather",
+        "a.xlsx",
+        "notes.md",
+        "_hidden.csv",
+        ".hidden.csv",
+        "out.private.json",
+        "out/part-0.parquet",
+        "out/_kanon.json",
+        "mixed/a.csv",
+        "mixed/a.parquet",
+        "other/notes.md",
+        "deep/er/a.csv",
+    ] {
+        place.write(name, "damaged");
+    }
+    assert_eq!(
+        place.run_on("sql --output csv", None, "\\d").exit(0).out,
+        "name,kind\na.feather,Arrow file\na.jsonl,JSON lines file\na.parquet,Parquet file\na.tsv,CSV file\nit's.CSV,CSV file\n\
+         out,folder of Parquet files\n"
+    );
+    assert_eq!(Place::new().run_on("sql --output csv", None, "\\d").exit(0).out, "name,kind\n");
 }
 
 #[test]

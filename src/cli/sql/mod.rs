@@ -5,6 +5,7 @@ mod draw;
 mod errors;
 mod external_csv;
 mod files;
+mod listed;
 mod no_column;
 mod own_names;
 mod print;
@@ -40,8 +41,8 @@ in kanon check, also in CREATE EXTERNAL TABLE without columns: CAST(age AS INT).
 
 With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
 statements from standard input. Statements end with ; and a line between them may be a
-command: \d tables, \d NAME columns of a table or file, \o FORMAT, \x expanded rows,
-\timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without lines
+command: \d tables and files, \d NAME columns of a table or file, \o FORMAT,
+\x expanded rows, \timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without lines
 that begin with a space. On a terminal, tables are cut to its width:
 \x shows rows whole."#)]
 pub(crate) struct Sql {

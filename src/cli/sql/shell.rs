@@ -25,6 +25,7 @@ use super::Output;
 use super::errors::StageResult;
 use super::external_csv;
 use super::files::Files;
+use super::listed;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
 use super::swapped;
@@ -37,7 +38,7 @@ use crate::sql::options::KanonOptions;
 
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
-  \d                  tables
+  \d                  tables, and files of the current folder
   \d NAME             columns of a table or file: \d visits, \d 'visits.parquet'
   \o table|csv|json   output format of results
   \x                  switch expanded tables on or off: each row as lines of name | value
@@ -46,10 +47,6 @@ const HELP: &str = r"Statements end with ; and may take several lines. Commands 
   \q                  quit
 Files are tables: SELECT * FROM 'visits.parquet'; folders and globs too. SHOW FUNCTIONS lists all functions.
 ";
-
-/// A query for the tables that the user created.
-const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \
-                      WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name";
 
 /// The most rows of a table at a prompt.
 const SHOWN_ON_TERMINAL: usize = 40;
@@ -187,8 +184,12 @@ impl Shell {
         Ok(parser.and_then(|mut parser| parser.parse_statements()).planning()?.into_iter())
     }
 
-    /// Returns the statement, or for an external table of CSV files the one that reads them as other commands do.
-    fn with_view_of_csv(&self, statement: Statement) -> Result<Statement> {
+    /// Returns the statement, or the query that stands for it: for SHOW TABLES, and for an external table of a CSV file, which is read
+    /// as other commands do.
+    fn replaced(&self, statement: Statement) -> Result<Statement> {
+        if let Some(tables) = listed::of_show_tables(&statement) {
+            return Ok(self.parse(tables)?.next().unwrap_or(statement));
+        }
         let Some(view) = external_csv::as_view(&statement) else { return Ok(statement) };
         if let Statement::CreateExternalTable(table) = &statement {
             let name = TableReference::from(table.name.to_string());
@@ -207,7 +208,7 @@ impl Shell {
             return Ok(());
         }
         let begun = Instant::now();
-        let statement = self.with_view_of_csv(statement)?;
+        let statement = self.replaced(statement)?;
         let promises = !self.noted && calls_anonymize(&statement);
         self.files.begin(KanonOptions::of(self.session.state().config().options()).csv);
         let plan = self.session.state().statement_to_plan(statement).await;
@@ -318,7 +319,7 @@ impl Shell {
             (r"\o", "csv") => self.output = Output::Csv,
             (r"\o", "json") => self.output = Output::Json,
             (r"\d", "") => {
-                self.ask(TABLES).await?;
+                self.ask(&listed::query()).await?;
                 if self.output == Output::Table {
                     self.note("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'\n");
                 }
