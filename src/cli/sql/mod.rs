@@ -41,10 +41,9 @@ in kanon check, also in CREATE EXTERNAL TABLE without columns: CAST(age AS INT).
 
 With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
 statements from standard input. Statements end with ; and a line between them may be a
-command: \d tables and files, \d NAME columns of a table or file, \o FORMAT,
-\x expanded rows, \timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without lines
-that begin with a space. On a terminal, tables are cut to its width:
-\x shows rows whole."#)]
+command: \d tables and files, \d NAME columns of a table or file, \o FORMAT, \x expanded
+rows, \timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without
+lines that begin with a space. On a terminal, tables are cut to its width."#)]
 pub(crate) struct Sql {
     /// Run these statements; may be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
