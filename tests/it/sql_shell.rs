@@ -183,6 +183,10 @@ fn swapped_arguments_are_noted() {
     ] {
         assert_eq!(note(right), "", "{right}");
     }
+    // Not about an aggregate that only the table function calls.
+    place.write("visits.csv", "patient_id,sex\n1,w\n2,m\n");
+    let risk = "SELECT k FROM risk('visits.csv', patient_id, individual => 'sex')";
+    assert_eq!(ask(&place, "--output csv", risk).exit(0).out, "k\n1\n");
 }
 
 /// The result is the engine's; the note says how text compares, once per column.
@@ -316,9 +320,9 @@ fn files_are_tables_by_their_names() {
     std::fs::create_dir(place.path("empty")).unwrap();
     let text = "CREATE TABLE empty AS SELECT 2 AS n; SELECT n FROM empty";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "n\n2\n");
-    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
+    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'empty' not found");
     place.write("empty/notes.md", "none");
-    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
+    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'empty' not found");
     place.write("mixed/a.csv", "n\n1\n");
     place.parquet("mixed/a.parquet", &one(1));
     ask(&place, "", "SELECT * FROM mixed").exit(3).says("input `mixed`: CSV and Parquet files are mixed");

@@ -85,6 +85,7 @@ fn with_help(text: &str) -> String {
         return format!("`{sign}` does not take operands of these types{hint}");
     }
     if text.starts_with("table '") && text.ends_with("not found") {
+        let text = text.replacen("'datafusion.public.", "'", 1);
         format!(r"{text}; \d lists the tables; file names are quoted: FROM 'visits.parquet'")
     } else {
         text.to_owned()

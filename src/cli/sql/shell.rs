@@ -209,6 +209,7 @@ impl Shell {
         }
         let begun = Instant::now();
         let statement = self.replaced(statement)?;
+        let text = statement.to_string();
         let promises = !self.noted && calls_anonymize(&statement);
         self.files.begin(KanonOptions::of(self.session.state().config().options()).csv);
         let plan = self.session.state().statement_to_plan(statement).await;
@@ -222,7 +223,7 @@ impl Shell {
         let of_csv = opened.into_iter().filter(|(_, format)| *format == Format::Csv);
         self.text_order.add_files(of_csv.map(|(name, _)| name));
         let notes = self.text_order.notes(&plan);
-        self.note(&(swapped::note(&plan).unwrap_or_default() + &notes));
+        self.note(&(swapped::note(&text, &plan).unwrap_or_default() + &notes));
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
