@@ -245,7 +245,11 @@ analyst() {
     run 0 sql -c "SELECT \"marital-status\" FROM 'adult.csv'"
 
     note "Columns of CSV files are text."
-    run 3 sql --csv 'decimal = ","' -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
+    run 2 sql --csv 'decimal = ","' -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
+    says "decimal has no effect in SQL"
+    run 3 sql -c "SELECT avg(CAST(\"Größe\" AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
+    run 3 sql -c "SELECT to_date(\"Geburtsdatum\") AS day FROM 'patienten_bom.csv'"
+    says "write to_date(x, '%d.%m.%Y')"
     run 0 sql --csv 'nulls = ["", "NA"]' -c "SELECT avg(CAST(replace(\"Größe\", ',', '.') AS DOUBLE)) AS mean FROM 'patienten_bom.csv'"
     run 2 sql -c "SELECT avg(minutes) AS mean FROM 'lake/1'"
     says 'columns of CSV files are text'

@@ -1,5 +1,6 @@
 //! The engine: sessions with bounded memory, scalar functions, class keys.
 
+mod cast_errors;
 pub(crate) mod class_key;
 pub(crate) mod damaged;
 pub(crate) mod distinct;

@@ -13,6 +13,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::cast_errors;
 use crate::class::Budget;
 use crate::error::{Code, Error, Kind, Result};
 
@@ -158,6 +159,9 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
             return Error::internal(format!("{doing}: the engine reported an internal error"));
         }
+        DataFusionError::Execution(text) => {
+            other(cast_errors::of_function(text).unwrap_or("the engine refused"))
+        }
         _ => other("the engine refused"),
     };
     mapped.at(doing)
@@ -167,19 +171,14 @@ pub fn map_error(error: &DataFusionError, doing: &str) -> Error {
 fn of_arrow(error: &arrow::error::ArrowError) -> Error {
     use arrow::error::ArrowError;
     let why = match error {
-        ArrowError::CastError(_) => {
-            "a value cannot be cast to the type that is asked for: CAST(replace(x, ',', '.') AS DOUBLE) reads decimal commas, \
-             nulls in --csv names the words for missing values, and TRY_CAST makes every other value NULL"
-        }
+        ArrowError::CastError(text) => cast_errors::of_cast(text),
         ArrowError::DivideByZero => "division by zero",
         ArrowError::ArithmeticOverflow(_) => "a result is too large for its type",
         ArrowError::CsvError(_) => {
             "a CSV line does not match the columns (number of fields, quotes or UTF-8); check the delimiter \
              and the header, of an external table in OPTIONS ('format.delimiter' ';', 'format.has_header' 'true')"
         }
-        ArrowError::ParseError(_) => {
-            "a value cannot be parsed as its column's type; declare the column as text (VARCHAR) and cast it"
-        }
+        ArrowError::ParseError(text) => cast_errors::of_parse(text),
         ArrowError::IoError(_, io) => return Error::from_io(io),
         ArrowError::MemoryError(_) => {
             return Error::data("out of memory; raise --memory-limit").coded(Code::OutOfMemory);

@@ -275,7 +275,8 @@ fn partitioned(folder: &Path) -> Error {
     ))
 }
 
-fn is_hidden(path: &Path) -> bool {
+/// Returns whether folders and globs skip a name.
+pub(crate) fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['_', '.']))
 }
 
@@ -321,6 +322,12 @@ pub(super) fn check_is_text(first: &[u8], place: &str) -> Result<()> {
         _ => "it is no text, whatever its name; ",
     };
     Err(Error::data(format!("{what}{why}")).at(place))
+}
+
+/// Returns the format that the name of a file says; `None` if it is not read.
+#[cfg(feature = "cli")]
+pub(crate) fn format_by_name(path: &Path) -> Option<Format> {
+    format_of(path).ok()
 }
 
 fn format_of(path: &Path) -> Result<Format> {

@@ -8,8 +8,8 @@ use std::any::Any;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
 
-use crate::error::nearest;
-use crate::policy::CsvOptions;
+use crate::error::{Error, nearest};
+use crate::policy::{CsvOptions, NumberFormat};
 
 /// The options of this crate, under `kanon.` in SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,28 @@ impl KanonOptions {
     }
 }
 
+/// Parses keys of `[input]` for queries, in which the columns of CSV files are text.
+///
+/// # Errors
+/// Those of [`CsvOptions::parse`], and a policy error for a key that has no effect on texts.
+pub(crate) fn csv_of_texts(keys: &str) -> Result<CsvOptions, Error> {
+    let csv = CsvOptions::parse(keys)?;
+    let NumberFormat { decimal, thousands } = csv.numbers;
+    let whole = thousands
+        .map_or("x".to_owned(), |mark| format!("replace(x, '{}', '')", mark.to_string().replace('\'', "''")));
+    let (key, instead) = if decimal != NumberFormat::default().decimal {
+        ("decimal", format!("CAST(replace({whole}, '{decimal}', '.') AS DOUBLE)"))
+    } else if thousands.is_some() {
+        ("thousands", format!("CAST({whole} AS DOUBLE)"))
+    } else if !csv.date_formats.is_empty() {
+        ("date_format", "to_date(x, '%d.%m.%Y')".to_owned())
+    } else {
+        return Ok(csv);
+    };
+    let why = format!("{key} has no effect in SQL, where columns of CSV files are text; write {instead}");
+    Err(Error::policy(why))
+}
+
 impl ConfigExtension for KanonOptions {
     const PREFIX: &'static str = "kanon";
 }
@@ -94,7 +116,7 @@ impl ExtensionOptions for KanonOptions {
         let key = format!("{}.{key}", Self::PREFIX);
         if key == CSV {
             let refused = |error| DataFusionError::Configuration(format!("{key}: {error}"));
-            (self.csv, self.csv_keys) = (CsvOptions::parse(value).map_err(refused)?, value.to_owned());
+            (self.csv, self.csv_keys) = (csv_of_texts(value).map_err(refused)?, value.to_owned());
             return Ok(());
         }
         let all = self.all();

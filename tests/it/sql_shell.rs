@@ -23,8 +23,7 @@ fn ask(place: &Place, line: &str, text: &str) -> Ran {
     place.run_on(&format!("sql {line} -c"), Some(text), "")
 }
 
-const SCORES: &str =
-    "SELECT age, CAST(\"preTestScore\" AS INT) AS pre FROM 'scores.csv' WHERE age > '40' ORDER BY age";
+const SCORES: &str = "SELECT age, CAST(\"preTestScore\" AS INT) AS pre FROM 'scores.csv' WHERE age > 40 ORDER BY CAST(age AS INT)";
 
 #[test]
 fn results_are_tables_csv_or_json() {
@@ -132,7 +131,7 @@ fn statements_come_from_words_files_and_standard_input() {
 #[test]
 fn tables_are_expanded() {
     let place = place();
-    let rows = "SELECT age, 'x' AS \"a name\" FROM 'scores.csv' WHERE age > '50' ORDER BY age";
+    let rows = "SELECT age, 'x' AS \"a name\" FROM 'scores.csv' WHERE CAST(age AS INT) > 50 ORDER BY CAST(age AS INT)";
     let block = |number: i32, age: &str| {
         let head = format!("-[ RECORD {number} ]");
         format!("{head:-<40}\nage    | {age}\na name | x\n")
@@ -184,6 +183,67 @@ fn swapped_arguments_are_noted() {
     ] {
         assert_eq!(note(right), "", "{right}");
     }
+    // Not about an aggregate that only the table function calls.
+    place.write("visits.csv", "patient_id,sex\n1,w\n2,m\n");
+    let risk = "SELECT k FROM risk('visits.csv', patient_id, individual => 'sex')";
+    assert_eq!(ask(&place, "--output csv", risk).exit(0).out, "k\n1\n");
+}
+
+/// The result is the engine's; the note says how text compares, once per column.
+#[test]
+fn comparisons_of_text_of_csv_files_are_noted() {
+    let place = place();
+    place.write("num.csv", "age,Full Income,name\n9,900,x\n10,1000,y\n55,20000,z\n");
+    place.write("in/num.csv", "age\n9\n10\n");
+    place.parquet("num.parquet", &table([("age", Arc::new(StringArray::from(vec!["9", "10"])) as ArrayRef)]));
+    let note = |column: &str, file: &str, written: &str| {
+        format!(
+            "note: `{column}` of {file} is text, so it is compared letter by letter: '10' comes before '9'; CAST({written} AS \
+             DOUBLE) compares numbers, to_date({written}, '%d.%m.%Y') dates\n"
+        )
+    };
+    let noted = |text: &str| {
+        let ran = ask(&place, "--output csv", text);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.err
+    };
+    let (age, income) = (note("age", "num.csv", "age"), note("Full Income", "num.csv", "\"Full Income\""));
+    assert_eq!(noted("SELECT max(age), min(\"Full Income\") FROM 'num.csv'"), format!("{age}{income}"));
+    for text in [
+        "SELECT * FROM 'num.csv' ORDER BY age",
+        "SELECT age AS a FROM 'num.csv' ORDER BY a DESC",
+        "SELECT age FROM 'num.csv' ORDER BY 1; SELECT max(age) FROM 'num.csv'",
+        "SELECT * FROM 'num.csv' WHERE age > '50'",
+        "SELECT * FROM 'num.csv' AS t WHERE '5' >= t.age",
+        "SELECT age BETWEEN '5' AND '60' FROM 'num.csv'",
+        "SELECT max(age) OVER () FROM 'num.csv'",
+        "SELECT rank() OVER (ORDER BY age) AS n FROM 'num.csv'",
+        "SELECT array_to_string(array_agg(name ORDER BY age), ' ') AS names FROM 'num.csv'",
+        "SELECT greatest(age, '20') FROM 'num.csv'",
+        "SELECT age FROM 'num.csv' GROUP BY age HAVING age < '5'",
+        "SELECT 1 AS n FROM 'num.parquet' AS p JOIN 'num.csv' AS c ON c.age < p.age",
+        "SELECT 1 AS n FROM 'num.parquet' WHERE age IN (SELECT max(age) FROM 'num.csv')",
+        "WITH t AS (SELECT DISTINCT age FROM (SELECT * FROM 'num.csv' LIMIT 2)) SELECT max(age) FROM t",
+        "SELECT max(age) FROM (SELECT age FROM 'num.csv' UNION ALL SELECT age FROM 'num.parquet')",
+        "CREATE VIEW v AS SELECT age AS a FROM 'num.csv'; SELECT max(a) FROM v",
+        "CREATE TABLE t AS SELECT name, age AS a FROM 'num.csv'; SELECT max(a) FROM t",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'num.csv'; SELECT max(age) FROM t",
+    ] {
+        assert_eq!(noted(text), age, "{text}");
+    }
+    let external =
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'in/' OPTIONS ('format.has_header' 'true'); ";
+    assert_eq!(noted(&format!("{external} SELECT min(age) FROM t")), note("age", "t", "age"));
+    for text in [
+        "SELECT max(CAST(age AS INT)), count(DISTINCT age) AS n FROM 'num.csv'",
+        "SELECT name FROM 'num.csv' WHERE age > 50 AND age = '55' AND name > 'm' ORDER BY CAST(age AS DOUBLE)",
+        "SELECT max(age) FROM 'num.parquet'",
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM 'num.csv' GROUP BY age)",
+    ] {
+        assert_eq!(noted(text), "", "{text}");
+    }
+    ask(&place, "--quiet", "SELECT max(age) FROM 'num.csv'").exit(0);
+    assert_eq!(ask(&place, "--quiet", "SELECT max(age) FROM 'num.csv'").err, "");
 }
 
 #[test]
@@ -260,9 +320,9 @@ fn files_are_tables_by_their_names() {
     std::fs::create_dir(place.path("empty")).unwrap();
     let text = "CREATE TABLE empty AS SELECT 2 AS n; SELECT n FROM empty";
     assert_eq!(ask(&place, "--output csv", text).exit(0).out, "n\n2\n");
-    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
+    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'empty' not found");
     place.write("empty/notes.md", "none");
-    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'datafusion.public.empty' not found");
+    ask(&place, "", "SELECT * FROM empty").exit(2).says("table 'empty' not found");
     place.write("mixed/a.csv", "n\n1\n");
     place.parquet("mixed/a.parquet", &one(1));
     ask(&place, "", "SELECT * FROM mixed").exit(3).says("input `mixed`: CSV and Parquet files are mixed");
@@ -300,13 +360,16 @@ fn nan_is_not_lost() {
 fn tables_and_columns_are_listed() {
     let place = place();
     let list = |text: &str| place.run_on("sql --output csv", None, text).exit(0).out;
-    assert_eq!(list("\\d"), "table_schema,table_name,table_type\n");
-    assert_eq!(
-        list("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b;\n\\d"),
-        "table_schema,table_name,table_type\npublic,t,BASE TABLE\npublic,v,VIEW\n"
-    );
+    let files = "marital.csv,CSV file\npatients_age.csv,CSV file\nscores.csv,CSV file\n";
+    assert_eq!(list("\\d"), format!("name,kind\n{files}"));
+    let made = "CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS SELECT 2 AS b; CREATE SCHEMA s; CREATE TABLE s.u AS SELECT 1 AS a;\n";
+    assert_eq!(list(&format!("{made}\\d")), format!("name,kind\ns.u,table\nt,table\nv,view\n{files}"));
     let ran = place.run_on("sql", None, "CREATE TABLE t AS SELECT 1 AS a;\n\\d");
-    assert!(ran.code == 0 && ran.out.contains("| public       | t          | BASE TABLE |"), "{ran:?}");
+    assert!(ran.code == 0 && ran.out.contains("| t                | table    |"), "{ran:?}");
+    assert_eq!(
+        list("CREATE TABLE t AS SELECT 1 AS a; SHOW TABLES;"),
+        "table_schema,table_name,table_type\npublic,t,BASE TABLE\n"
+    );
     ran.says("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'");
     let columns = "column_name,data_type,is_nullable\nmarital_status,Utf8View,YES\nwas_married,Utf8View,YES\n\
                    any,Utf8View,YES\n";
@@ -318,6 +381,38 @@ fn tables_and_columns_are_listed() {
     );
     place.run_on("sql", None, "\\d nothing").exit(2).says("\\d lists the tables");
     place.run_on("sql", None, "\\d nothing.csv").exit(3).says("no such file");
+}
+
+/// Names decide: no file is opened, and what no query can name is not listed.
+#[test]
+fn files_of_every_format_are_listed() {
+    let place = Place::new();
+    for name in [
+        "it's.CSV",
+        "a.tsv",
+        "a.parquet",
+        "a.jsonl",
+        "a.feather",
+        "a.xlsx",
+        "notes.md",
+        "_hidden.csv",
+        ".hidden.csv",
+        "out.private.json",
+        "out/part-0.parquet",
+        "out/_kanon.json",
+        "mixed/a.csv",
+        "mixed/a.parquet",
+        "other/notes.md",
+        "deep/er/a.csv",
+    ] {
+        place.write(name, "damaged");
+    }
+    assert_eq!(
+        place.run_on("sql --output csv", None, "\\d").exit(0).out,
+        "name,kind\na.feather,Arrow file\na.jsonl,JSON lines file\na.parquet,Parquet file\na.tsv,CSV file\nit's.CSV,CSV file\n\
+         out,folder of Parquet files\n"
+    );
+    assert_eq!(Place::new().run_on("sql --output csv", None, "\\d").exit(0).out, "name,kind\n");
 }
 
 #[test]
@@ -334,7 +429,17 @@ fn no_error_of_a_running_query_shows_a_cell() {
         &format!("{read}a value cannot be cast to the type that is asked for"),
     );
     fails("SELECT sum(CAST(a AS DOUBLE)) FROM 'in.csv'", read);
-    fails("SELECT CAST(a AS DATE) FROM 'in.csv'", read);
+    let not_iso = &format!(
+        "{read}a text is not a date in ISO form such as 1992-04-02; for other forms write to_date(x, '%d.%m.%Y')"
+    );
+    fails("SELECT CAST(a AS DATE) FROM 'in.csv'", not_iso);
+    fails("SELECT to_date(a) FROM 'in.csv'", not_iso);
+    fails("SELECT to_timestamp(a) FROM 'in.csv'", not_iso);
+    fails("SELECT date_trunc('year', a) FROM 'in.csv'", not_iso);
+    fails("SELECT a > DATE '1990-01-01' AS late FROM 'in.csv'", not_iso);
+    let not_format = &format!("{read}a text does not have the format that the query gives: ");
+    fails("SELECT to_date(a, '%Y-%m-%d') FROM 'in.csv'", not_format);
+    fails("SELECT to_timestamp(a, '%H:%M') FROM 'in.csv'", not_format);
     fails("CREATE TABLE t AS SELECT CAST(a AS INT) FROM 'in.csv'", read);
     fails("SELECT 1 / CAST(b AS INT) FROM 'in.csv'", "division by zero");
     fails(
@@ -344,6 +449,35 @@ fn no_error_of_a_running_query_shows_a_cell() {
     fails("COPY (SELECT CAST(a AS INT) FROM 'in.csv') TO 'out.csv'", read);
     place.write("ragged.csv", "a,b\n1,2\nCANARY\n");
     fails("SELECT * FROM 'ragged.csv'", "ragged.csv");
+}
+
+#[test]
+fn arithmetic_on_text_is_refused_with_the_cast() {
+    let place = place();
+    for (call, named) in [("age + 1", "+"), ("2 * age", "*"), ("sum(age)", "sum"), ("abs(age)", "abs")] {
+        let why = format!(
+            "kanon: `{named}` does not take arguments of these types: columns of CSV files are text, CAST(x AS INT) or CAST(x \
+             AS DOUBLE) makes numbers of them\n"
+        );
+        let why = if call.contains(' ') { why.replace("arguments", "operands") } else { why };
+        assert_eq!(ask(&place, "", &format!("SELECT {call} FROM 'scores.csv'")).exit(2).err, why);
+    }
+}
+
+/// Columns are text, so the forms of numbers and dates would have no effect.
+#[test]
+fn forms_of_numbers_and_dates_are_refused() {
+    let place = place();
+    for key in ["decimal = \",\"", "thousands = \",\"", "date_format = \"%d.%m.%Y\""] {
+        let name = key.split(' ').next().unwrap();
+        let why = format!("{name} has no effect in SQL, where columns of CSV files are text; write ");
+        place.run(&format!("sql --csv '{key}'")).exit(2).says(&why);
+        ask(&place, "", &format!("SET kanon.csv = '{key}'")).exit(2).says(&why);
+    }
+    let both = place.run("sql --csv 'decimal = \",\", thousands = \".\"'").exit(2);
+    both.says("write CAST(replace(replace(x, '.', ''), ',', '.') AS DOUBLE)");
+    let ran = ask(&place, "--csv 'decimal = \".\"'", "SELECT count(*) AS n FROM 'scores.csv'");
+    ran.exit(0);
 }
 
 #[test]

@@ -19,17 +19,34 @@ const BESIDE: usize = 3;
 /// The width of the line above an expanded row.
 const RULE: usize = 40;
 
-/// Draws a table with lines. Where it is wider than `width`, its widest columns are cut until it fits or all are narrow.
-/// Returns also whether cells were cut.
+/// The parts of a table that are wider than the terminal.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Whether cells are cut.
+    pub(super) has_cells: bool,
+    /// The number of last columns that are left out.
+    pub(super) columns: usize,
+}
+
+/// Draws a table with lines. Where it is wider than `width`, its widest columns are cut until it fits, and the last columns are left
+/// out where all are narrow.
 ///
 /// # Errors
 /// When a value has no text.
-pub(super) fn table(batches: &[RecordBatch], width: Option<usize>) -> Result<(String, bool), ArrowError> {
+pub(super) fn table(batches: &[RecordBatch], width: Option<usize>) -> Result<(String, Cut), ArrowError> {
     let whole = lines(batches)?;
-    let Some(width) = width.filter(|width| width_of(&whole) > *width) else { return Ok((whole, false)) };
-    let narrow = lines(&[cut(batches, width)?])?;
-    let is_cut = width_of(&narrow) < width_of(&whole);
-    Ok((narrow, is_cut))
+    let Some(width) = width.filter(|width| width_of(&whole) > *width) else {
+        return Ok((whole, Cut::default()));
+    };
+    let mut columns = texts(batches)?;
+    let mut natural: Vec<usize> = columns.iter().map(|texts| widest(texts)).collect();
+    let shown = fitting(&natural, width);
+    let left_out = columns.len().saturating_sub(shown);
+    columns.truncate(shown);
+    natural.truncate(shown);
+    let most = max_width(&natural, width.saturating_sub(1 + BESIDE * shown));
+    let cut = Cut { has_cells: natural.iter().any(|width| *width > most), columns: left_out };
+    Ok((lines(&[shortened(&columns, most)?])?, cut))
 }
 
 /// Draws each row as lines `name | value` below a line with its number; the first row is number `first`.
@@ -71,12 +88,8 @@ fn width_of(drawn: &str) -> usize {
     drawn.lines().next().unwrap_or_default().len()
 }
 
-/// Returns the cells as texts that fit into a table of this width.
-fn cut(batches: &[RecordBatch], width: usize) -> Result<RecordBatch, ArrowError> {
-    let columns = texts(batches)?;
-    let natural: Vec<usize> = columns.iter().map(|texts| widest(texts)).collect();
-    let room = width.saturating_sub(1 + BESIDE * columns.len());
-    let widest = max_width(&natural, room);
+/// Returns columns of texts of which no line is wider than `widest`.
+fn shortened(columns: &[Vec<String>], widest: usize) -> Result<RecordBatch, ArrowError> {
     let short = |text: &String| {
         let lines: Vec<_> = text.lines().map(|line| truncate_str(line, widest, "…")).collect();
         lines.join("\n")
@@ -111,6 +124,15 @@ fn widest(texts: &[String]) -> usize {
     texts.iter().flat_map(|text| text.lines()).map(measure_text_width).max().unwrap_or(0)
 }
 
+/// Returns how many of the first columns fit into `width` if they are as narrow as can be; at least one.
+fn fitting(natural: &[usize], width: usize) -> usize {
+    let ends = natural.iter().scan(1, |end, natural| {
+        *end += BESIDE + natural.min(&MIN_WIDTH);
+        Some(*end)
+    });
+    ends.take_while(|end| *end <= width).count().max(1)
+}
+
 /// Returns the greatest width of a column with which columns of these widths fit into `room`, at least [`MIN_WIDTH`].
 fn max_width(natural: &[usize], room: usize) -> usize {
     let fits = |widest: &usize| natural.iter().map(|width| width.min(widest)).sum::<usize>() <= room;
@@ -131,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_table_that_fits_stays_whole() {
-        let (whole, is_cut) = table(&[batch()], None).unwrap();
-        assert!(!is_cut && whole.contains("forty-two and more"), "{whole}");
-        assert_eq!(table(&[batch()], Some(width_of(&whole))).unwrap(), (whole, false));
+        let (whole, cut) = table(&[batch()], None).unwrap();
+        assert!(cut == Cut::default() && whole.contains("forty-two and more"), "{whole}");
+        assert_eq!(table(&[batch()], Some(width_of(&whole))).unwrap(), (whole, cut));
     }
 
     #[test]
@@ -149,12 +171,30 @@ mod tests {
                  |      | lines of… |           |\n\
                  +------+-----------+-----------+"
                     .to_owned(),
-                true
+                Cut { has_cells: true, columns: 0 }
             )
         );
-        let (narrow, is_cut) = table(&[batch(), batch()], Some(1)).unwrap();
-        assert!(is_cut && narrow.contains("| forty… | 日本…  |"), "{narrow}");
-        assert_eq!(narrow.lines().count(), 10, "{narrow}");
+        let (narrow, cut) = table(&[batch(), batch()], Some(26)).unwrap();
+        assert!(cut.has_cells && narrow.contains("| forty… | 日本…  |"), "{narrow}");
+        assert_eq!((cut.columns, narrow.lines().count()), (0, 10), "{narrow}");
+    }
+
+    #[test]
+    fn columns_without_room_are_left_out() {
+        let of = |width| {
+            let (drawn, cut) = table(&[batch()], Some(width)).unwrap();
+            (width_of(&drawn), cut)
+        };
+        assert_eq!(of(25), (25, Cut { has_cells: true, columns: 1 }));
+        assert_eq!(of(17), (17, Cut { has_cells: true, columns: 1 }));
+        assert_eq!(of(15), (8, Cut { has_cells: false, columns: 2 }));
+        assert_eq!(of(1), (8, Cut { has_cells: false, columns: 2 }));
+        let wide: ArrayRef = Arc::new(StringArray::from(vec!["a text that is wide"]));
+        let names: Vec<String> = (0..50).map(|n| format!("column {n}")).collect();
+        let wide = RecordBatch::try_from_iter(names.iter().map(|name| (name, Arc::clone(&wide)))).unwrap();
+        let (drawn, cut) = table(&[wide], Some(70)).unwrap();
+        assert!(drawn.lines().all(|line| measure_text_width(line) <= 70), "{drawn}");
+        assert_eq!(cut, Cut { has_cells: true, columns: 43 });
     }
 
     #[test]

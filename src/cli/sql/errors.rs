@@ -68,17 +68,24 @@ fn with_help(text: &str) -> String {
     if let Some(suggestion) = own_names::suggestion(text) {
         return suggestion;
     }
+    let hint = match text.contains("Utf8") {
+        true => ": columns of CSV files are text, CAST(x AS INT) or CAST(x AS DOUBLE) makes numbers of them",
+        false => "",
+    };
     if let Some((_, of)) = text.split_once("Function '")
-        && let Some((function, why)) = of.split_once("' failed to match any signature")
+        && let Some((function, _)) =
+            of.split_once("' failed to match any signature").or_else(|| of.split_once("' expects "))
     {
-        let hint = if why.contains("Utf8") {
-            ": columns of CSV files are text, CAST(x AS INT) or CAST(x AS DOUBLE) makes numbers of them"
-        } else {
-            ""
-        };
         return format!("`{function}` does not take arguments of these types{hint}");
     }
+    if let Some((_, of)) = text.split_once("Cannot coerce arithmetic expression ")
+        && let Some(sign) = of.split(' ').find(|word| ["+", "-", "*", "/", "%"].contains(word))
+        && !hint.is_empty()
+    {
+        return format!("`{sign}` does not take operands of these types{hint}");
+    }
     if text.starts_with("table '") && text.ends_with("not found") {
+        let text = text.replacen("'datafusion.public.", "'", 1);
         format!(r"{text}; \d lists the tables; file names are quoted: FROM 'visits.parquet'")
     } else {
         text.to_owned()

@@ -9,8 +9,8 @@ use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
 use crate::engine::into_engine;
-use crate::input::Input;
 use crate::input::files::has_no_data;
+use crate::input::{Format, Input};
 use crate::policy::{CsvOptions, CsvType};
 
 /// Opens files for a session in the same way as every other command.
@@ -25,7 +25,7 @@ pub(super) struct Files {
 
 /// The files opened for a statement.
 struct Opened {
-    names: Vec<String>,
+    names: Vec<(String, Format)>,
     csv: CsvOptions,
 }
 
@@ -47,8 +47,8 @@ impl Files {
         *self.opened() = Some(Opened { names: Vec::new(), csv });
     }
 
-    /// Stops resolving file names and returns the opened files.
-    pub(super) fn end(&self) -> Vec<String> {
+    /// Stops resolving file names and returns the opened files and their formats.
+    pub(super) fn end(&self) -> Vec<(String, Format)> {
         self.opened().take().map(|opened| opened.names).unwrap_or_default()
     }
 
@@ -85,10 +85,11 @@ impl UrlTableFactory for Files {
             Err(_) if !looks_like_path(name) && has_no_data(Path::new(name)) => return Ok(None),
             Err(error) => return Err(into_engine(error)),
         };
+        let format = input.format;
         let table = input.table(&self.session, &csv, &|_| CsvType::Text).await;
         let table = table.map_err(into_engine)?;
         if let Some(opened) = &mut *self.opened() {
-            opened.names.push(name.to_owned());
+            opened.names.push((name.to_owned(), format));
         }
         Ok(Some(table.into_view()))
     }

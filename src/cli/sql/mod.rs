@@ -5,6 +5,7 @@ mod draw;
 mod errors;
 mod external_csv;
 mod files;
+mod listed;
 mod no_column;
 mod own_names;
 mod print;
@@ -12,6 +13,7 @@ mod prompt;
 mod script;
 mod shell;
 mod swapped;
+mod text_order;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -22,7 +24,7 @@ use tokio::runtime::Handle;
 use super::{Done, Format, Verbosity};
 use crate::engine::Run;
 use crate::error::{Error, Result};
-use crate::policy::CsvOptions;
+use crate::sql::options::csv_of_texts;
 use shell::Shell;
 
 /// Query files in SQL with all functions of kanon.
@@ -39,9 +41,9 @@ in kanon check, also in CREATE EXTERNAL TABLE without columns: CAST(age AS INT).
 
 With neither -c nor -f, kanon sql opens a prompt on a terminal; otherwise it reads the
 statements from standard input. Statements end with ; and a line between them may be a
-command: \d tables, \d NAME columns of a table or file, \o FORMAT, \x expanded rows,
-\timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without lines
-that begin with a space. On a terminal, tables are cut to its width."#)]
+command: \d tables and files, \d NAME columns of a table or file, \o FORMAT, \x expanded
+rows, \timing, \?, \q. The prompt keeps its history in ~/.local/state/kanon, without
+lines that begin with a space. On a terminal, tables are cut to its width."#)]
 pub(crate) struct Sql {
     /// Run these statements; may be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
@@ -50,8 +52,8 @@ pub(crate) struct Sql {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";", encoding = "latin1"'. `SET kanon.csv` does
-    /// the same.
-    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| CsvOptions::parse(keys).map(|_| keys.to_owned()))]
+    /// the same. Columns are text, so those of numbers and dates are refused.
+    #[arg(long, value_name = "KEYS", value_parser = |keys: &str| csv_of_texts(keys).map(|_| keys.to_owned()))]
     csv: Option<String>,
     /// Output format of results; defaults to table, or to json with --format json.
     #[arg(long, value_enum)]

@@ -7,8 +7,15 @@ use datafusion::common::Column;
 /// Describes a missing column: which one was probably meant, how to write its name, and which ones there are.
 pub(super) fn no_column(field: &Column, valid: &[Column]) -> String {
     let name = field.name.as_str();
-    let valid: Vec<&str> = valid.iter().map(|column| column.name.as_str()).collect();
-    let mut text = format!("there is no column `{name}`");
+    let is_of_table = |column: &&Column| field.relation.is_some() && column.relation == field.relation;
+    let of_table: Vec<&Column> = valid.iter().filter(is_of_table).collect();
+    let (mut text, valid) = match &field.relation {
+        Some(table) if !of_table.is_empty() => {
+            (format!("there is no column `{name}` in `{table}`"), of_table)
+        }
+        _ => (format!("there is no column `{name}`"), valid.iter().collect()),
+    };
+    let valid: Vec<&str> = valid.into_iter().map(|column| column.name.as_str()).collect();
     let meant = valid.iter().find(|other| other.eq_ignore_ascii_case(name) || has_part(other, name));
     if let Some(meant) = meant {
         text += &format!(
@@ -55,7 +62,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// Returns a name as a query writes it.
-fn written(name: &str) -> String {
+pub(super) fn written(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let is_name = name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit());
     if is_name { name.to_owned() } else { quoted(name) }
@@ -91,6 +98,18 @@ mod tests {
             "there is no column `seks`; did you mean sex?\nColumns: sex"
         );
         assert_eq!(told("x", &[]), "there is no column `x`");
+    }
+
+    #[test]
+    fn a_named_table_is_told_with_its_columns() {
+        let of = |table: &str, name: &str| Column::new(Some(table), name);
+        let valid = [of("t", "Id"), of("t", "age"), of("u", "id")];
+        assert_eq!(
+            no_column(&of("t", "id"), &valid),
+            "there is no column `id` in `t`; if you mean `Id`, write it in double quotes: \"Id\" (without them, SQL reads capitals \
+             as small letters, and signs as operators)\nColumns: \"Id\", age"
+        );
+        assert_eq!(no_column(&of("v", "x"), &valid), "there is no column `x`\nColumns: \"Id\", age, id");
     }
 
     #[test]

@@ -190,11 +190,10 @@ impl Printer<'_> {
                 if held.is_empty() {
                     held.push(RecordBatch::new_empty(Arc::clone(schema)));
                 }
-                let (drawn, is_cut) = draw::table(&held, layout.width).map_err(|error| unwritable(&error))?;
+                let (drawn, cut) = draw::table(&held, layout.width).map_err(|error| unwritable(&error))?;
                 let _ = writeln!(pipe, "{drawn}\n{}", counted(count, shown));
-                if is_cut {
-                    let _ =
-                        writeln!(pipe, r"cells are cut to the width of the terminal; \x shows them whole");
+                if let Some(line) = left_out(cut) {
+                    let _ = writeln!(pipe, "{line}");
                 }
                 Ok(())
             }
@@ -208,6 +207,18 @@ fn counted(count: usize, shown: usize) -> String {
     match count - shown {
         0 => format!("({rows})"),
         _ => format!("({rows}; the first {shown} are shown)"),
+    }
+}
+
+/// Returns the line that says what of a table does not fit the terminal.
+fn left_out(cut: draw::Cut) -> Option<String> {
+    let columns =
+        numbers::plural(u64::try_from(cut.columns).unwrap_or(u64::MAX), "more column", "more columns");
+    match (cut.has_cells, cut.columns) {
+        (false, 0) => None,
+        (true, 0) => Some(r"cells are cut to the width of the terminal; \x shows them whole".to_owned()),
+        (false, _) => Some(format!(r"and {columns}; \x shows each row as lines")),
+        (true, _) => Some(format!(r"and {columns}; cells are cut, too; \x shows each row as lines")),
     }
 }
 

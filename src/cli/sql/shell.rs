@@ -25,17 +25,20 @@ use super::Output;
 use super::errors::StageResult;
 use super::external_csv;
 use super::files::Files;
+use super::listed;
 use super::print::{Layout, Pipe, print};
 use super::script::{Part, Script};
 use super::swapped;
+use super::text_order::TextOrder;
 use crate::cli::Verbosity;
 use crate::engine::{Resources, Run};
 use crate::error::{Error, Result, nearest};
+use crate::input::Format;
 use crate::sql::options::KanonOptions;
 
 /// The text of `\?`.
 const HELP: &str = r"Statements end with ; and may take several lines. Commands are lines of their own:
-  \d                  tables
+  \d                  tables, and files of the current folder
   \d NAME             columns of a table or file: \d visits, \d 'visits.parquet'
   \o table|csv|json   output format of results
   \x                  switch expanded tables on or off: each row as lines of name | value
@@ -44,10 +47,6 @@ const HELP: &str = r"Statements end with ; and may take several lines. Commands 
   \q                  quit
 Files are tables: SELECT * FROM 'visits.parquet'; folders and globs too. SHOW FUNCTIONS lists all functions.
 ";
-
-/// A query for the tables that the user created.
-const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \
-                      WHERE table_schema <> 'information_schema' ORDER BY table_schema, table_name";
 
 /// The most rows of a table at a prompt.
 const SHOWN_ON_TERMINAL: usize = 40;
@@ -68,6 +67,8 @@ pub(super) struct Shell {
     timing: bool,
     /// Whether the note on the limits of `anonymize` was printed.
     noted: bool,
+    /// The columns that compare letter by letter.
+    text_order: TextOrder,
     pipe: Pipe,
 }
 
@@ -139,6 +140,7 @@ impl Shell {
                 Verbosity::Verbose => true,
             },
             noted: false,
+            text_order: TextOrder::default(),
             pipe: Pipe::new(),
         })
     }
@@ -182,8 +184,12 @@ impl Shell {
         Ok(parser.and_then(|mut parser| parser.parse_statements()).planning()?.into_iter())
     }
 
-    /// Returns the statement, or for an external table of CSV files the one that reads them as other commands do.
-    fn with_view_of_csv(&self, statement: Statement) -> Result<Statement> {
+    /// Returns the statement, or the query that stands for it: for SHOW TABLES, and for an external table of a CSV file, which is read
+    /// as other commands do.
+    fn replaced(&self, statement: Statement) -> Result<Statement> {
+        if let Some(tables) = listed::of_show_tables(&statement) {
+            return Ok(self.parse(tables)?.next().unwrap_or(statement));
+        }
         let Some(view) = external_csv::as_view(&statement) else { return Ok(statement) };
         if let Statement::CreateExternalTable(table) = &statement {
             let name = TableReference::from(table.name.to_string());
@@ -202,25 +208,31 @@ impl Shell {
             return Ok(());
         }
         let begun = Instant::now();
-        let statement = self.with_view_of_csv(statement)?;
+        let statement = self.replaced(statement)?;
+        let text = statement.to_string();
         let promises = !self.noted && calls_anonymize(&statement);
         self.files.begin(KanonOptions::of(self.session.state().config().options()).csv);
         let plan = self.session.state().statement_to_plan(statement).await;
         let opened = self.files.end();
         let plan = external_csv::with_texts(plan.planning()?);
-        let doing = match opened {
-            names if names.is_empty() => "running the query".to_owned(),
+        let names: Vec<&str> = opened.iter().map(|(name, _)| name.as_str()).collect();
+        let doing = match names.as_slice() {
+            [] => "running the query".to_owned(),
             names => format!("running the query over {}", names.join(", ")),
         };
-        if let Some(note) = swapped::note(&plan) {
-            self.note(&note);
-        }
+        let of_csv = opened.into_iter().filter(|(_, format)| *format == Format::Csv);
+        self.text_order.add_files(of_csv.map(|(name, _)| name));
+        let notes = self.text_order.notes(&plan);
+        self.note(&(swapped::note(&text, &plan).unwrap_or_default() + &notes));
         let reads = match &plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => {
                 self.is_free(&table.name, table.if_not_exists || table.or_replace)?;
                 match table.if_not_exists && self.session.table_exist(table.name.clone()).asking()? {
                     true => Reads::Nothing,
-                    false => Reads::Rows,
+                    false => {
+                        self.text_order.add_table(&table.name, &table.input);
+                        Reads::Rows
+                    }
                 }
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => {
@@ -308,7 +320,7 @@ impl Shell {
             (r"\o", "csv") => self.output = Output::Csv,
             (r"\o", "json") => self.output = Output::Json,
             (r"\d", "") => {
-                self.ask(TABLES).await?;
+                self.ask(&listed::query()).await?;
                 if self.output == Output::Table {
                     self.note("\\d NAME lists the columns of a table or file: \\d 'visits.parquet'\n");
                 }

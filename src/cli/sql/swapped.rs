@@ -9,14 +9,16 @@ use datafusion::logical_expr::{AggregateUDFImpl, Expr, LogicalPlan};
 use crate::propose::is_persons_number;
 use crate::sql::udaf::ClassAggregate;
 
-/// Returns a note on the first call whose individual is not named like a person's number although another argument is.
-pub(super) fn note(plan: &LogicalPlan) -> Option<String> {
+/// Returns a note on the first call of a statement whose individual is not named like a person's number although another argument is.
+pub(super) fn note(statement: &str, plan: &LogicalPlan) -> Option<String> {
+    // Table functions such as `risk` call aggregates that the statement does not name.
+    let statement = statement.to_lowercase();
     let mut note = None;
     // Looking at expressions does not fail.
     let _ = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
-                note = of_call(expr);
+                note = of_call(expr, &statement);
                 Ok(if note.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
             })
         })
@@ -24,9 +26,12 @@ pub(super) fn note(plan: &LogicalPlan) -> Option<String> {
     note
 }
 
-fn of_call(expr: &Expr) -> Option<String> {
+fn of_call(expr: &Expr, statement: &str) -> Option<String> {
     let Expr::AggregateFunction(call) = expr else { return None };
     let function = call.func.inner().downcast_ref::<ClassAggregate>()?;
+    if !statement.contains(function.name()) {
+        return None;
+    }
     let arguments = function.arguments(&call.params.args)?;
     let individual = column(arguments.individual?).filter(|name| !is_persons_number(name))?;
     let person = |argument| column(argument).filter(|name| is_persons_number(name));

@@ -34,6 +34,15 @@ pub const FORMAT: u32 = 2;
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
 
+/// The end of the name of a private record.
+const PRIVATE_END: &str = ".private.json";
+
+/// Returns whether a file is a private record by its name.
+#[cfg(feature = "cli")]
+pub(crate) fn is_private(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(PRIVATE_END))
+}
+
 /// Returns the last part of OUT's path.
 ///
 /// # Errors
@@ -378,7 +387,7 @@ impl PrivateRecord {
     /// # Errors
     /// A policy error if OUT has no name.
     pub fn path(out: &Path) -> Result<PathBuf> {
-        Ok(out.with_file_name(format!("{}.private.json", name_of(out)?)))
+        Ok(out.with_file_name(format!("{}{PRIVATE_END}", name_of(out)?)))
     }
 
     /// Reads the private record that belongs to a public one; `None` if there is none, or if it
