@@ -111,6 +111,13 @@ pub async fn release_again(
     overwrite: bool,
 ) -> Result<Released> {
     let spec = PolicySpec::parse(&earlier.policy)?;
+    if spec.population().is_some() {
+        return Err(Error::policy(
+            "the policy of the earlier release looks at a population, which a private record does not hold, so its recoding cannot \
+             be repeated; release with --policy, which searches again",
+        )
+        .at("--recoding"));
+    }
     // Cells of text are typed anew each time; under levels that changes no label.
     let has_types = input.format.has_types() || earlier.assignment.is_some();
     let columns = earlier.input_columns.iter().map(|column| column.expected(has_types)).collect();

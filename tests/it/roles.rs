@@ -358,8 +358,8 @@ fn a_requirement_that_holds_for_one_individual_promises_nothing() {
              ssn = {{ role = \"quasi\" }}\ndiagnosis = {{ role = \"sensitive\" }}\n"
         );
         place.write("p.toml", policy);
-        let says = "holds for a class of one individual, so everyone could be identified; require k of at \
-             least 2, or l_diversity with l of at least 2";
+        let says = "so everyone could be identified; require k of at least 2, or l_diversity with l of at least 2, over all \
+                    quasi-identifiers";
         place.run("release in.parquet --policy p.toml --to out").exit(2).says(says);
         let anonymize = "SELECT * FROM anonymize('in.parquet', 'p.toml')";
         place.run_on("sql -c", Some(anonymize), "").exit(2).says(says);

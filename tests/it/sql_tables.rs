@@ -322,7 +322,7 @@ async fn files_are_read_only_where_an_option_allows_it() {
     let place = Place::new();
     place.parquet("people.parquet", &people());
     place.write("policy.toml", POLICY.replace("''", "'"));
-    place.write("h.csv", "02100,a\n02103,a\n");
+    place.write("h.csv", "zip,area\n02100,a\n02103,a\n");
     let path = |name: &str| place.path(name).display().to_string();
     let (file, policy) = (path("people.parquet"), path("policy.toml"));
     let of_file = POLICY.replace("prefix = [4, 3]", &format!("file = ''{}''", path("h.csv")));

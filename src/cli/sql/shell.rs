@@ -336,9 +336,9 @@ impl Shell {
         Ok(true)
     }
 
-    /// Prints a note, unless the user wants none.
+    /// Prints a note, unless the user wants none, or JSON, which programs read from standard error too.
     pub(super) fn note(&self, text: &str) {
-        if !self.is_quiet {
+        if !self.is_quiet && !matches!(self.output, Output::Json) {
             notify(text);
         }
     }
