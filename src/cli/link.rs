@@ -93,7 +93,7 @@ impl Link {
             csv: self.csv.or(policy.as_ref().map(|policy| &policy.spec)),
         };
         let linked = link(run, &attack).await?;
-        // An attack in which nobody matches says nothing about k.
+        // If no individual has a match, the attack says nothing about k.
         let holds = self.k.is_none_or(|k| linked.least().is_some_and(|least| least >= k));
         let mut text = self.describe(&linked, holds);
         if self.individual_of_b.is_none() {

@@ -162,8 +162,8 @@ pub(super) fn is_reached(
     best.is_none_or(is_within) && by_rows.unwrap_or(model.bounded_by_rows().is_none())
 }
 
-/// Checks the models over subsets of the quasi-identifiers against the rows, of which `shares` says whether all of one of the model's
-/// classes share a value: then all its individuals do.
+/// Checks the models over subsets of the quasi-identifiers against the rows. `shares` says for each model whether one of its classes has a
+/// single value in all rows, so that all individuals of that class share it.
 ///
 /// # Errors
 /// An unmet error that names the model.

@@ -163,7 +163,7 @@ pub(crate) async fn each_class(
     let mut fold = PerClass::new(sensitive.len(), !individual.is_empty(), budget);
     let inputs = distributions(table, &sensitive, &individual, &mut fold, stop).await?;
     let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
-    // Nobody sees the labels, and one number is grouped faster than texts.
+    // The labels are not shown, and one number is grouped faster than texts.
     let labels = keyed(labels, random_keys(doing)?[0], table.schema()).context(doing)?;
     let (of_labels, of_values) = (labels.len(), sensitive.len() + individual.len());
     let columns =

@@ -88,7 +88,7 @@ fn width_of(drawn: &str) -> usize {
     drawn.lines().next().unwrap_or_default().len()
 }
 
-/// Returns columns of texts of which no line is wider than `widest`.
+/// Returns columns of texts whose lines are at most `widest` wide.
 fn shortened(columns: &[Vec<String>], widest: usize) -> Result<RecordBatch, ArrowError> {
     let short = |text: &String| {
         let lines: Vec<_> = text.lines().map(|line| truncate_str(line, widest, "…")).collect();
