@@ -27,13 +27,15 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, ArrowNumericType, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::compute::{max, min};
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
 use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Weekday};
 
+use super::civil::{date_of, first_day, in_calendar, nearest_day};
 use super::value::{ticks_per_second, unsupported};
 use super::zone::Zone;
 use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level};
@@ -109,6 +111,21 @@ impl Period {
     pub fn name(self) -> &'static str {
         PERIODS.iter().find(|(_, period)| *period == self).map_or("", |(name, _)| name)
     }
+
+    /// Returns the first day of the period of a day of the calendar; it may lie before the calendar.
+    #[inline]
+    fn first(self, day: i32) -> i32 {
+        let (year, month, day_of_month) = date_of(day);
+        match self {
+            Period::Day => day,
+            Period::Week => day - (day + 3).rem_euclid(7), // 1970-01-01 was a Thursday
+            Period::Month => day - day_of_month + 1,
+            Period::Quarter => first_day(year, (month - 1) / 3 * 3 + 1),
+            Period::Year => first_day(year, 1),
+            Period::Decade => first_day(year - year.rem_euclid(10), 1),
+            Period::Century => first_day(year - year.rem_euclid(100), 1),
+        }
+    }
 }
 
 /// The generalizer that the [module](self) describes.
@@ -124,18 +141,8 @@ impl Date {
     }
 
     /// Returns the first day of the period of `day`, as days since 1970; `None` off the calendar.
-    pub(super) fn first(&self, day: i64) -> Option<i64> {
-        let (year, month) = civil(day)?;
-        let first = match self.period {
-            Period::Day => day,
-            Period::Week => day - (day + 3).rem_euclid(7), // 1970-01-01 was a Thursday
-            Period::Month => day_of(year, month),
-            Period::Quarter => day_of(year, (month - 1) / 3 * 3 + 1),
-            Period::Year => day_of(year, 1),
-            Period::Decade => day_of(year - year.rem_euclid(10), 1),
-            Period::Century => day_of(year - year.rem_euclid(100), 1),
-        };
-        (day.abs() < 90_000_000 || civil(first).is_some()).then_some(first)
+    pub(super) fn first(&self, day: i64) -> Option<i32> {
+        in_calendar(self.period.first(in_calendar(day)?).into())
     }
 
     /// Does the same naively, with chrono.
@@ -155,7 +162,7 @@ impl Date {
     }
 
     /// Returns the first day of the period after the one that begins on `first`.
-    fn next(&self, first: i64) -> Option<i64> {
+    fn next(&self, first: i64) -> Option<i32> {
         let longest = match self.period {
             Period::Day => 1,
             Period::Week => 7,
@@ -168,35 +175,56 @@ impl Date {
         self.first(first.checked_add(longest)?)
     }
 
-    fn column<T>(&self, values: &ArrayRef, ticks_per_day: i64) -> Result<ArrayRef>
+    /// Generalizes values that count days in so many ticks.
+    fn column<T, const TICKS: i64>(&self, values: &ArrayRef) -> Result<ArrayRef>
     where
-        T: ArrowPrimitiveType,
-        T::Native: Into<i64> + TryFrom<i64>,
+        T: ArrowNumericType,
+        T::Native: Into<i64> + TryFrom<i64> + Default,
     {
-        self.column_by::<T>(values, |v| self.first(v.div_euclid(ticks_per_day))?.checked_mul(ticks_per_day))
+        let first = |v: T::Native| i64::from(self.first(v.into().div_euclid(TICKS))?).checked_mul(TICKS);
+        let fits = |v: T::Native| first(v).is_some_and(|first| T::Native::try_from(first).is_ok());
+        let dates = values.as_primitive::<T>();
+        // Later days have later first days: if the least and the greatest value have one, so have all between.
+        if ![min(dates), max(dates)].into_iter().flatten().all(fits) {
+            return self.column_by::<T>(values, first);
+        }
+        // A loop for each period does no work of the others.
+        let result = match self.period {
+            Period::Day => unary::<T, TICKS>(dates, |day| Period::Day.first(day)),
+            Period::Week => unary::<T, TICKS>(dates, |day| Period::Week.first(day)),
+            Period::Month => unary::<T, TICKS>(dates, |day| Period::Month.first(day)),
+            Period::Quarter => unary::<T, TICKS>(dates, |day| Period::Quarter.first(day)),
+            Period::Year => unary::<T, TICKS>(dates, |day| Period::Year.first(day)),
+            Period::Decade => unary::<T, TICKS>(dates, |day| Period::Decade.first(day)),
+            Period::Century => unary::<T, TICKS>(dates, |day| Period::Century.first(day)),
+        };
+        Ok(Arc::new(result.with_data_type(values.data_type().clone())))
     }
 
     /// Generalizes timestamps by the days of their zone.
-    fn moments<T>(&self, values: &ArrayRef, unit: TimeUnit, zone: Option<&str>) -> Result<ArrayRef>
+    fn moments<T, const TICKS_PER_DAY: i64>(&self, values: &ArrayRef, zone: Option<&str>) -> Result<ArrayRef>
     where
-        T: ArrowPrimitiveType<Native = i64>,
+        T: ArrowNumericType<Native = i64>,
     {
-        let ticks = ticks_per_second(unit);
-        let Some(zone) = zone else { return self.column::<T>(values, 86_400 * ticks) };
-        let zone = Zone::parse(zone)?;
+        let zone = Zone::parse(zone.unwrap_or("UTC"))?;
+        if zone.is_utc() {
+            return self.column::<T, TICKS_PER_DAY>(values);
+        }
+        let ticks = TICKS_PER_DAY / 86_400;
         self.column_by::<T>(values, |v| {
             let first = self.first(zone.day(v.div_euclid(ticks))?)?;
-            zone.first_moment(first)?.checked_mul(ticks)
+            zone.first_moment(first.into())?.checked_mul(ticks)
         })
     }
 
-    fn column_by<T>(&self, values: &ArrayRef, first: impl Fn(i64) -> Option<i64>) -> Result<ArrayRef>
+    /// Maps every value through a function, and counts the values without a result.
+    fn column_by<T>(&self, values: &ArrayRef, first: impl Fn(T::Native) -> Option<i64>) -> Result<ArrayRef>
     where
         T: ArrowPrimitiveType,
-        T::Native: Into<i64> + TryFrom<i64>,
+        T::Native: TryFrom<i64>,
     {
         let values = values.as_primitive::<T>();
-        let result: PrimitiveArray<T> = values.unary_opt(|v| first(v.into())?.try_into().ok());
+        let result: PrimitiveArray<T> = values.unary_opt(|v| first(v)?.try_into().ok());
         match result.null_count() - values.null_count() {
             0 => Ok(Arc::new(result.with_data_type(values.data_type().clone()))),
             lost => Err(self.outside(lost)),
@@ -210,24 +238,16 @@ impl Date {
     }
 }
 
-/// Returns a date's year and month (Howard Hinnant's `civil_from_days`); `None` off the calendar.
-pub(super) fn civil(day: i64) -> Option<(i64, i64)> {
-    let day = day.checked_add(719_468)?; // from 0000-03-01, so that a leap day ends its year
-    let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153; // from March
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    let year = era * 400 + year;
-    (i64::from(NaiveDate::MIN.year()) <= year && year <= i64::from(NaiveDate::MAX.year()))
-        .then_some((year, month))
-}
-
-/// Returns the first day of a month (Howard Hinnant's `days_from_civil`).
-pub(super) fn day_of(year: i64, month: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
-    era * 146_097 + year * 365 + year / 4 - year / 100 + (153 * month + 2) / 5 - 719_468
+/// Maps the day of each value to the first of its period; where a value is NULL, any number may stand.
+fn unary<T, const TICKS: i64>(values: &PrimitiveArray<T>, first: impl Fn(i32) -> i32) -> PrimitiveArray<T>
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<i64> + TryFrom<i64> + Default,
+{
+    values.unary(|v| {
+        let first = first(nearest_day(v.into().div_euclid(TICKS)));
+        i64::from(first).wrapping_mul(TICKS).try_into().unwrap_or_default()
+    })
 }
 
 impl Generalizer for Date {
@@ -252,13 +272,11 @@ impl Generalizer for Date {
 
     fn preimage_end(&self, input: &DataType, label: &Value) -> Option<Value> {
         match (input, label) {
-            (DataType::Date32, Value::Date(day)) => {
-                i32::try_from(self.next(i64::from(*day))?).ok().map(Value::Date)
-            }
+            (DataType::Date32, Value::Date(day)) => self.next(i64::from(*day)).map(Value::Date),
             (DataType::Timestamp(unit, name), Value::Timestamp(tick, ..)) if self.keeps_order(input) => {
                 let zone = Zone::parse(name.as_deref().unwrap_or("UTC")).ok()?;
                 let ticks = ticks_per_second(*unit);
-                let end = zone.first_moment(self.next(zone.day(tick.div_euclid(ticks))?)?)?;
+                let end = zone.first_moment(self.next(zone.day(tick.div_euclid(ticks))?)?.into())?;
                 Some(Value::Timestamp(end.checked_mul(ticks)?, *unit, name.clone()))
             }
             _ => None,
@@ -267,15 +285,21 @@ impl Generalizer for Date {
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
         match self.output_type(values.data_type())? {
-            DataType::Date32 => self.column::<Date32Type>(values, 1),
-            DataType::Date64 => self.column::<Date64Type>(values, 86_400_000),
+            DataType::Date32 => self.column::<Date32Type, 1>(values),
+            DataType::Date64 => self.column::<Date64Type, 86_400_000>(values),
             DataType::Timestamp(unit, zone) => {
                 let zone = zone.as_deref();
                 match unit {
-                    TimeUnit::Second => self.moments::<TimestampSecondType>(values, unit, zone),
-                    TimeUnit::Millisecond => self.moments::<TimestampMillisecondType>(values, unit, zone),
-                    TimeUnit::Microsecond => self.moments::<TimestampMicrosecondType>(values, unit, zone),
-                    TimeUnit::Nanosecond => self.moments::<TimestampNanosecondType>(values, unit, zone),
+                    TimeUnit::Second => self.moments::<TimestampSecondType, 86_400>(values, zone),
+                    TimeUnit::Millisecond => {
+                        self.moments::<TimestampMillisecondType, 86_400_000>(values, zone)
+                    }
+                    TimeUnit::Microsecond => {
+                        self.moments::<TimestampMicrosecondType, 86_400_000_000>(values, zone)
+                    }
+                    TimeUnit::Nanosecond => {
+                        self.moments::<TimestampNanosecondType, 86_400_000_000_000>(values, zone)
+                    }
                 }
             }
             other => Err(unsupported(&other, "dates or timestamps")),
@@ -323,178 +347,5 @@ impl Generalizer for Date {
 }
 
 #[cfg(test)]
-mod tests {
-    use arrow::array::*;
-    use arrow::compute::cast;
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::generalize::apply;
-    use crate::generalize::laws_tests::agree;
-
-    fn days(date: &str) -> i32 {
-        match date.parse::<NaiveDate>() {
-            Ok(date) => (date - NaiveDate::default()).num_days() as i32,
-            Err(error) => panic!("{error}"),
-        }
-    }
-
-    #[test]
-    fn first_days_by_hand() {
-        let cases = [
-            (Period::Day, "1969-12-31", "1969-12-31"),
-            (Period::Week, "1969-12-31", "1969-12-29"),
-            (Period::Month, "1969-12-31", "1969-12-01"),
-            (Period::Quarter, "1969-12-31", "1969-10-01"),
-            (Period::Decade, "1969-12-31", "1960-01-01"),
-            (Period::Century, "1969-12-31", "1900-01-01"),
-            (Period::Century, "2000-01-01", "2000-01-01"),
-            (Period::Decade, "1999-12-31", "1990-01-01"),
-            (Period::Decade, "-0001-06-01", "-0010-01-01"),
-            (Period::Month, "2000-02-29", "2000-02-01"),
-            (Period::Year, "1900-02-28", "1900-01-01"),
-            (Period::Quarter, "2024-03-31", "2024-01-01"),
-            (Period::Quarter, "2024-04-01", "2024-04-01"),
-            // ISO weeks that belong to two years: 2020-W53 and 2025-W01.
-            (Period::Week, "2021-01-03", "2020-12-28"),
-            (Period::Week, "2021-01-04", "2021-01-04"),
-            (Period::Week, "2025-01-01", "2024-12-30"),
-            (Period::Week, "2024-03-02", "2024-02-26"),
-        ];
-        for (period, date, first) in cases {
-            let column: ArrayRef = Arc::new(Date32Array::from(vec![Some(days(date)), None]));
-            let expected: ArrayRef = Arc::new(Date32Array::from(vec![Some(days(first)), None]));
-            assert_eq!(&agree(&Date::new(period), &column).unwrap(), &expected, "{period:?} of {date}");
-        }
-    }
-
-    #[test]
-    fn time_of_day_is_dropped_and_the_type_stays() {
-        let column: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![-1, 1]).with_timezone("UTC"));
-        let expected: ArrayRef =
-            Arc::new(TimestampNanosecondArray::from(vec![-86_400_000_000_000, 0]).with_timezone("UTC"));
-        assert_eq!(&apply(&Date::new(Period::Day), &column).unwrap(), &expected);
-        let column: ArrayRef = Arc::new(Date64Array::from(vec![-1, 86_400_001]));
-        let expected: ArrayRef = Arc::new(Date64Array::from(vec![-86_400_000, 86_400_000]));
-        assert_eq!(&agree(&Date::new(Period::Day), &column).unwrap(), &expected);
-    }
-
-    #[test]
-    fn a_zone_has_days_of_its_own() {
-        let zone = |zone: &str| DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
-        let day = Date::new(Period::Day);
-        assert!(
-            ["UTC", "+00:00", "Etc/UTC", "Z", "-03:30"].iter().all(|one| day.output_type(&zone(one)).is_ok())
-        );
-        let unknown = day.output_type(&zone("Mars/Olympus")).unwrap_err().to_string();
-        assert!(unknown.contains("of the column; convert the column to UTC first"), "{unknown}");
-        assert!(day.output_type(&DataType::Utf8View).is_err());
-        // 1969-12-31 23:00 in UTC is 01:00 on the day after, two hours east.
-        let moments = |moments: Vec<i64>| -> ArrayRef {
-            Arc::new(TimestampMillisecondArray::from(moments).with_timezone("+02:00"))
-        };
-        let column = moments(vec![-3_600_000, -7_200_001]);
-        let days = moments(vec![-7_200_000, -93_600_000]);
-        assert_eq!(&agree(&day, &column).unwrap(), &days);
-        let years = moments(vec![-7_200_000, -7_200_000 - 365 * 86_400_000]);
-        assert_eq!(&agree(&Date::new(Period::Year), &column).unwrap(), &years);
-    }
-
-    proptest! {
-        #[test]
-        fn moments_in_zones_agree_and_nest(
-            moments in prop::collection::vec(prop::option::of(-3_000_000_000i64..2_200_000_000), 1..8),
-            zone in prop::sample::select(vec![
-                "Europe/Berlin", "America/Sao_Paulo", "America/St_Johns", "Pacific/Apia", "Africa/Cairo", "+05:45",
-            ]),
-        ) {
-            let column: ArrayRef = Arc::new(TimestampSecondArray::from(moments).with_timezone(zone));
-            for (at, (_, finer)) in PERIODS.iter().enumerate() {
-                let fine = agree(&Date::new(*finer), &column).unwrap();
-                for (_, coarser) in &PERIODS[at + 1..] {
-                    if Date::new(*coarser).check_coarsens(&Date::new(*finer)).is_ok() {
-                        let direct = agree(&Date::new(*coarser), &column).unwrap();
-                        prop_assert_eq!(&agree(&Date::new(*coarser), &fine).unwrap(), &direct);
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_calendar_or_the_type_cannot_hold_is_counted() {
-        let year = Date::new(Period::Year);
-        let column: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![i64::MIN, 0, i64::MAX]));
-        assert!(agree(&year, &column).is_none()); // 1677-01-01 is before the first nanosecond
-        assert!(apply(&year, &column).unwrap_err().to_string().starts_with("1 value is a date whose year"));
-        let column: ArrayRef = Arc::new(Date32Array::from(vec![i32::MIN, 0, i32::MAX]));
-        assert!(apply(&year, &column).unwrap_err().to_string().starts_with("2 values are dates whose year"));
-        let edges = [NaiveDate::MIN, NaiveDate::MAX].map(|d| (d - NaiveDate::default()).num_days() as i32);
-        for (edge, out) in edges.into_iter().zip([-1, 1]) {
-            for (_, period) in PERIODS {
-                for day in [edge, edge + out, edge - out * 7] {
-                    agree(&Date::new(period), &(Arc::new(Date32Array::from(vec![day])) as ArrayRef));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn levels_are_unions_of_finer_ones() {
-        let follows = |coarser, finer| Date::new(coarser).check_coarsens(&Date::new(finer));
-        for pair in PERIODS.windows(2) {
-            let (finer, coarser) = (pair[0].1, pair[1].1);
-            assert_eq!(follows(coarser, finer).is_ok(), finer != Period::Week);
-            assert!(follows(finer, coarser).is_err() && follows(finer, finer).is_err());
-        }
-        assert_eq!(follows(Period::Month, Period::Week), Err("week cannot be combined with month".into()));
-        assert!(
-            follows(Period::Month, Period::Day).is_ok() && follows(Period::Century, Period::Month).is_ok()
-        );
-        let words = |word: &'static str| ROW.of(vec![word]);
-        for (word, _) in PERIODS {
-            assert_eq!(words(word).unwrap()[0].descriptor().to_string(), format!("date:{word}"));
-        }
-        assert!(words("monht").unwrap_err().to_string().contains("did you mean \"month\"?"));
-    }
-
-    proptest! {
-        #[test]
-        fn dates_agree_and_nest(values in prop::collection::vec(prop::option::of(-2_000_000i32..2_000_000), 0..20)) {
-            let values: ArrayRef = Arc::new(Date32Array::from(values));
-            for (_, fine) in PERIODS {
-                let once = agree(&Date::new(fine), &values).unwrap();
-                let wide = cast(&values, &DataType::Date64).unwrap();
-                prop_assert_eq!(&cast(&agree(&Date::new(fine), &wide).unwrap(), &DataType::Date32).unwrap(), &once);
-                for (_, coarse) in PERIODS {
-                    let (fine, coarse) = (Date::new(fine), Date::new(coarse));
-                    if coarse.check_coarsens(&fine).is_ok() {
-                        prop_assert_eq!(&agree(&coarse, &once).unwrap(), &agree(&coarse, &values).unwrap());
-                    }
-                }
-            }
-        }
-
-        #[test]
-        fn timestamps_agree(ticks in any::<i64>(), bits in 0u32..40, period in 0usize..7) {
-            let (ticks, level) = (ticks >> bits, Date::new(PERIODS[period].1));
-            let columns: [ArrayRef; 4] = [
-                Arc::new(TimestampSecondArray::from(vec![Some(ticks), None])),
-                Arc::new(TimestampMillisecondArray::from(vec![Some(ticks), None])),
-                Arc::new(TimestampMicrosecondArray::from(vec![Some(ticks), None])),
-                Arc::new(TimestampNanosecondArray::from(vec![Some(ticks), None])),
-            ];
-            for column in columns {
-                agree(&level, &column);
-            }
-        }
-
-        #[test]
-        fn the_order_is_kept(a in -2_000_000i32..2_000_000, b in -2_000_000i32..2_000_000, period in 0usize..7) {
-            let level = Date::new(PERIODS[period].1);
-            let first = |day: i32| level.first(i64::from(day)).unwrap();
-            prop_assert!(first(a.min(b)) <= first(a.max(b)));
-            prop_assert!(first(a) <= i64::from(a));
-        }
-    }
-}
+#[path = "date_tests.rs"]
+mod tests;

@@ -13,6 +13,7 @@
 //! - the type of the result depends on the input type, never on the parameter.
 
 mod bounds;
+mod civil;
 mod decimal_steps;
 mod descriptor;
 mod hierarchy_file;

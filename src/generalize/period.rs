@@ -30,12 +30,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use chrono::{DateTime, Datelike, NaiveDate, TimeDelta};
 
-use super::date::{Date, Period, civil, day_of};
+use super::civil::{date_of, first_day, in_calendar};
+use super::date::{Date, Period};
 use super::value::ticks_per_second;
 use super::zone::Zone;
 use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level};
@@ -77,27 +78,65 @@ impl PeriodName {
         Self { dates: Date::new(period) }
     }
 
-    /// Returns the name of the period of `day`, in days since 1970; `None` off the calendar.
-    fn name(&self, day: i64) -> Option<String> {
+    /// Returns the first day of the period of `day`, both in days since 1970; `None` if the days of the name are not in the
+    /// calendar.
+    fn first(&self, day: i64) -> Option<i32> {
         let first = self.dates.first(day)?;
-        let (year, month) = civil(first)?;
+        match self.dates.period {
+            // A week belongs to the year of its Thursday, and a century has the name of its last year, too.
+            Period::Week => in_calendar(i64::from(first) + 3)?,
+            Period::Century => in_calendar(first_day(date_of(first).0 + 99, 1).into())?,
+            _ => first,
+        };
+        Some(first)
+    }
+
+    /// Returns the name of the period that begins on `first`.
+    fn name(&self, first: i32) -> String {
+        let (year, month, day) = date_of(first);
         let text = year_text(year);
-        Some(match self.dates.period {
-            Period::Day => format!("{text}-{month:02}-{:02}", first - day_of(year, month) + 1),
+        match self.dates.period {
+            Period::Day => format!("{text}-{month:02}-{day:02}"),
             Period::Week => {
-                // A week belongs to the year of its Thursday.
-                let (year, _) = civil(first + 3)?;
-                format!("{}-W{:02}", year_text(year), (first + 3 - day_of(year, 1)) / 7 + 1)
+                let (year, ..) = date_of(first + 3);
+                format!("{}-W{:02}", year_text(year), (first + 3 - first_day(year, 1)) / 7 + 1)
             }
             Period::Month => format!("{text}-{month:02}"),
-            Period::Quarter => format!("{text}-Q{}", (month + 2) / 3),
+            Period::Quarter => format!("{text}-Q{}", month.div_ceil(3)),
             Period::Year => text,
             Period::Decade => format!("{text}s"),
-            Period::Century => {
-                let (last, _) = civil(day_of(year + 99, 1))?;
-                format!("{text}-{}", year_text(last))
+            Period::Century => format!("{text}-{}", year_text(year + 99)),
+        }
+    }
+
+    /// Returns the first day of the period of each value.
+    fn firsts(&self, values: &ArrayRef) -> Result<Int32Array> {
+        self.output_type(values.data_type())?;
+        let (ticks, zone) = match values.data_type() {
+            DataType::Date32 => (1, None),
+            DataType::Date64 => (86_400_000, None),
+            DataType::Timestamp(unit, Some(zone)) => (ticks_per_second(*unit), Some(Zone::parse(zone)?)),
+            DataType::Timestamp(unit, None) => (86_400 * ticks_per_second(*unit), None),
+            _ => return Err(Error::internal("period: a type without days")),
+        };
+        let numbers = match values.data_type() {
+            DataType::Date32 => {
+                cast(&cast(values, &DataType::Int32).map_err(Error::internal)?, &DataType::Int64)
             }
-        })
+            _ => cast(values, &DataType::Int64),
+        }
+        .map_err(Error::internal)?;
+        let firsts: Int32Array = numbers.as_primitive::<Int64Type>().unary_opt(|number| {
+            let rounded = number.div_euclid(ticks);
+            self.first(match &zone {
+                Some(zone) => zone.day(rounded)?,
+                None => rounded,
+            })
+        });
+        match firsts.null_count() - values.null_count() {
+            0 => Ok(firsts),
+            lost => Err(self.dates.outside(lost)),
+        }
     }
 
     /// Does the same naively, with chrono.
@@ -146,7 +185,7 @@ impl PeriodName {
 }
 
 /// Writes a year with four digits at least, and with a sign where chrono writes one.
-fn year_text(year: i64) -> String {
+fn year_text(year: i32) -> String {
     match year {
         0..=9999 => format!("{year:04}"),
         _ => format!("{year:+05}"),
@@ -167,34 +206,10 @@ impl Generalizer for PeriodName {
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        self.output_type(values.data_type())?;
-        let (ticks, zone) = match values.data_type() {
-            DataType::Date32 => (1, None),
-            DataType::Date64 => (86_400_000, None),
-            DataType::Timestamp(unit, Some(zone)) => (ticks_per_second(*unit), Some(Zone::parse(zone)?)),
-            DataType::Timestamp(unit, None) => (86_400 * ticks_per_second(*unit), None),
-            _ => return Err(Error::internal("period: a type without days")),
-        };
-        let numbers = match values.data_type() {
-            DataType::Date32 => {
-                cast(&cast(values, &DataType::Int32).map_err(Error::internal)?, &DataType::Int64)
-            }
-            _ => cast(values, &DataType::Int64),
-        }
-        .map_err(Error::internal)?;
-        let numbers = numbers.as_primitive::<Int64Type>();
-        let name = |number: i64| {
-            let rounded = number.div_euclid(ticks);
-            self.name(match &zone {
-                Some(zone) => zone.day(rounded)?,
-                None => rounded,
-            })
-        };
-        let names: StringViewArray = numbers.iter().map(|number| number.and_then(name)).collect();
-        match names.null_count() - values.null_count() {
-            0 => Ok(Arc::new(names)),
-            lost => Err(self.dates.outside(lost)),
-        }
+        let firsts = self.firsts(values)?;
+        Ok(Arc::new(
+            firsts.iter().map(|first| first.map(|first| self.name(first))).collect::<StringViewArray>(),
+        ))
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
@@ -242,7 +257,8 @@ mod tests {
 
     fn named(period: Period, date: &str) -> String {
         let day = (date.parse::<NaiveDate>().unwrap() - NaiveDate::default()).num_days();
-        let name = PeriodName::new(period).name(day).unwrap();
+        let level = PeriodName::new(period);
+        let name = level.name(level.first(day).unwrap());
         let value = PeriodName::new(period).generalize_value(&Value::Date(day as i32)).unwrap();
         assert_eq!(value, Value::Text(name.clone()));
         assert!(PeriodName::new(period).is_label(&value), "{name}");

@@ -34,6 +34,11 @@ impl Zone {
         matches!(name, "UTC" | "Etc/UTC" | "Z") || name.starts_with(['+', '-'])
     }
 
+    /// Returns whether it is UTC by one of its names.
+    pub(super) fn is_utc(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Returns local time minus UTC at a moment, in seconds; `None` outside the calendar.
     fn offset(&self, moment: i64) -> Option<i64> {
         let Some(zone) = &self.0 else { return Some(0) };

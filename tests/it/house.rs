@@ -141,6 +141,8 @@ fn tables() -> Vec<Table> {
             support: &[
                 "mod",
                 "bounds",
+                "civil",
+                "date_tests",
                 "decimal_steps",
                 "descriptor",
                 "hierarchy_file",
