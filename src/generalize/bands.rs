@@ -105,6 +105,23 @@ impl Bands {
         first.into_iter().chain(between).chain(last).chain(outside).collect()
     }
 
+    /// Returns the place of each value's band in [`labels`](Self::labels).
+    fn places(&self, values: &ArrayRef) -> Result<UInt32Array> {
+        let whole: Vec<i128> = self.cuts.iter().map(|cut| cut.ceil()).collect();
+        let floats: Vec<f64> = self.cuts.iter().map(|cut| cut.to_f64()).collect();
+        let of_float = |v: f64| match outside(v).filter(|_| self.is_outside(v)) {
+            Some(label) => floats.len() + 1 + label,
+            None => floats.partition_point(|cut| *cut <= v),
+        };
+        let scale = scale_of(values.data_type());
+        let decimals: Vec<i256> = self.cuts.iter().map(|cut| threshold(*cut, scale)).collect();
+        let of_integer = |v: i128| whole.partition_point(|cut| *cut <= v);
+        let places =
+            map_numbers(values, of_integer, of_float, |v| decimals.partition_point(|cut| *cut <= v))?;
+        let places = places.into_iter().map(|place| place.map(u32::try_from).transpose());
+        places.collect::<std::result::Result<_, _>>().map_err(Error::internal)
+    }
+
     /// Returns whether a float that no interval holds has a label of its own; an infinity beyond an
     /// end of the clip has none.
     fn is_outside(&self, v: f64) -> bool {
@@ -131,20 +148,12 @@ impl Generalizer for Bands {
     }
 
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        let whole: Vec<i128> = self.cuts.iter().map(|cut| cut.ceil()).collect();
-        let floats: Vec<f64> = self.cuts.iter().map(|cut| cut.to_f64()).collect();
-        let of_float = |v: f64| match outside(v).filter(|_| self.is_outside(v)) {
-            Some(label) => floats.len() + 1 + label,
-            None => floats.partition_point(|cut| *cut <= v),
-        };
-        let scale = scale_of(values.data_type());
-        let decimals: Vec<i256> = self.cuts.iter().map(|cut| threshold(*cut, scale)).collect();
-        let of_integer = |v: i128| whole.partition_point(|cut| *cut <= v);
-        let places =
-            map_numbers(values, of_integer, of_float, |v| decimals.partition_point(|cut| *cut <= v))?;
-        let places = places.into_iter().map(|place| place.map(u32::try_from).transpose());
-        let places: UInt32Array = places.collect::<std::result::Result<_, _>>().map_err(Error::internal)?;
-        labels_of_rows(&self.labels(), &places)
+        labels_of_rows(&self.labels(), &self.places(values)?)
+    }
+
+    /// Returns the numbers of the bands.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(Arc::new(self.places(values)?))
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {

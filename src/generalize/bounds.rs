@@ -26,7 +26,7 @@ pub(crate) struct Grid {
     /// The step in units.
     pub(crate) width: i128,
     /// The bound in 0..step, in units.
-    first: i128,
+    pub(crate) first: i128,
     /// The digits after the point of a unit.
     pub(crate) scale: u32,
 }

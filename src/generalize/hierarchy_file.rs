@@ -251,6 +251,20 @@ mod tests {
     }
 
     #[test]
+    fn csv_as_people_write_it() {
+        let table = |text: &str| parse_csv(text, "marital").unwrap().rows().to_vec();
+        let cells =
+            |rows: &[[&str; 2]]| rows.iter().map(|r| r.map(str::to_owned).to_vec()).collect::<Vec<_>>();
+        assert_eq!(table("\u{feff}marital,x\r\na,b\r\nc,d\r\n\r\n"), cells(&[["a", "b"], ["c", "d"]]));
+        assert_eq!(table("\"a;1\",\"say \"\"b\"\"\"\nc,d"), cells(&[["a;1", "say \"b\""], ["c", "d"]]));
+        assert_eq!(table("a,1;b\nc,2;d\n"), cells(&[["a,1", "b"], ["c,2", "d"]]));
+        assert_eq!(table("a,1;b\nc;d\n"), cells(&[["a,1", "b"], ["c", "d"]]));
+        assert_eq!(table("a;1,b\nc,d\n"), cells(&[["a;1", "b"], ["c", "d"]]));
+        assert_eq!(table(" a , b \nMarital,x\n"), cells(&[[" a ", " b "], ["Marital", "x"]]));
+        assert_eq!(table(",empty\na,\n"), cells(&[["", "empty"], ["a", ""]]));
+    }
+
+    #[test]
     fn any_table_is_a_hierarchy() {
         let zips: ArrayRef = Arc::new(Int64Array::from(vec![2139, 2138, 98512]));
         let towns = StringArray::from(vec!["Cambridge", "Cambridge", "Olympia"]);

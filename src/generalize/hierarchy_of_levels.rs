@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringViewArray, UInt32Array};
-use arrow::datatypes::{DataType, i256};
+use arrow::array::{ArrayRef, AsArray, StringViewArray, UInt32Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, i256};
 
 use super::bounds::{is_number, map_numbers, not_numbers};
 use super::clip::Clip;
@@ -13,6 +14,7 @@ use super::naive_bounds::open_end;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Descriptor, Generalizer, Value, text_forms};
+use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 
 /// The ordered levels of one quasi-identifier column. Level 0 is the value as is; the last level is
@@ -196,6 +198,24 @@ impl Generalizer for AsIs {
         if self.text { Ok(Arc::new(text_forms(values)?)) } else { Ok(Arc::clone(values)) }
     }
 
+    /// Returns the values themselves where each has a text of its own.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        match values.data_type() {
+            // All kinds of NaN have one text.
+            DataType::Float64 if self.text => {
+                let one_nan = |v: f64| if v.is_nan() { f64::NAN } else { v };
+                Ok(Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(one_nan)))
+            }
+            DataType::Float32 if self.text => {
+                let one_nan = |v: f32| if v.is_nan() { f32::NAN } else { v };
+                Ok(Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(one_nan)))
+            }
+            DataType::Boolean | DataType::Date32 | DataType::Timestamp(..) => Ok(Arc::clone(values)),
+            other if other.is_integer() || other.is_decimal() => Ok(Arc::clone(values)),
+            _ => self.generalize(values),
+        }
+    }
+
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         Ok(match value.text_form() {
             Some(text) if self.text => Value::Text(text),
@@ -247,6 +267,20 @@ impl Generalizer for ClippedText {
         Ok(Arc::new(labels.collect::<StringViewArray>()))
     }
 
+    /// Returns the integers between the ends themselves. The one before the lower end stands for all below; the upper end, which is
+    /// not between, for all from there on.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        if !values.data_type().is_integer() || values.data_type() == &DataType::UInt64 {
+            return self.generalize(values);
+        }
+        let end = |end: Decimal| i64::try_from(end.ceil()).map_err(Error::internal);
+        let [low, high] = self.0.ends().map(|it| it.map(end).transpose());
+        let (low, high) = (low?.map_or(i64::MIN, |low| low - 1), high?.unwrap_or(i64::MAX));
+        let numbers = cast(values, &DataType::Int64)
+            .map_err(|_| Error::internal("clip: Arrow cannot widen integers"))?;
+        Ok(Arc::new(numbers.as_primitive::<Int64Type>().unary::<_, Int64Type>(|v| v.max(low).min(high))))
+    }
+
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         let [low, high] = self.0.ends();
         Ok(match (self.0.side(value), value) {
@@ -283,7 +317,6 @@ mod tests {
     use arrow::array::Int64Array;
 
     use super::*;
-    use crate::decimal::Decimal;
     use crate::generalize::laws_tests::agree;
     use crate::generalize::{floor, range};
 

@@ -307,3 +307,165 @@ fn floats_are_floored_up_to_the_reach_and_not_beyond() {
     let grid = |step: i64| FloatGrid::new(&Grid::new(Decimal::integer(step), Decimal::integer(0)).unwrap());
     assert!(grid(4_000_000_000_000_000).is_ok() && grid(4_000_000_000_000_001).is_err());
 }
+
+/// Checks that the codes of a column, and of its halves on their own, part its rows as the labels do.
+fn codes_part_as_labels(level: &dyn Generalizer, values: &ArrayRef) {
+    let name = format!("{} of {}", level.descriptor(), values.data_type());
+    let none = level.codes(&values.slice(0, 0)).map(|codes| (codes.len(), codes.data_type().clone()));
+    let (labels, codes) = match (level.generalize(values), level.codes(values)) {
+        (Err(error), Err(of_codes)) => return assert_eq!(error.to_string(), of_codes.to_string(), "{name}"),
+        (labels, codes) => (labels.expect(&name), codes.expect(&name)),
+    };
+    assert_eq!((codes.len(), none), (values.len(), Ok((0, codes.data_type().clone()))), "{name}");
+    let parts = [(0, values.len() / 2), (values.len() / 2, values.len() - values.len() / 2)];
+    let parts = parts.map(|(at, rows)| level.codes(&values.slice(at, rows)).expect(&name));
+    let parts = arrow::compute::concat(&parts.each_ref().map(|part| &**part)).expect(&name);
+    // An encoding of rows: floats by their bits, and NULL is a value.
+    let keys = |array: &ArrayRef| {
+        let fields = vec![arrow::row::SortField::new(array.data_type().clone())];
+        let rows = arrow::row::RowConverter::new(fields).unwrap();
+        let rows = { rows }.convert_columns(&[Arc::clone(array)]).unwrap();
+        rows.iter().map(|row| row.as_ref().to_vec()).collect::<Vec<_>>()
+    };
+    let (labels, codes, parts) = (keys(&labels), keys(&codes), keys(&parts));
+    assert_eq!(codes, parts, "{name}");
+    let (mut code_of, mut label_of) = (hashbrown::HashMap::new(), hashbrown::HashMap::new());
+    for (row, (label, code)) in labels.iter().zip(&codes).enumerate() {
+        assert_eq!(*code_of.entry(label).or_insert(code), code, "{name}: row {row} has a label of two codes");
+        assert_eq!(
+            *label_of.entry(code).or_insert(label),
+            label,
+            "{name}: row {row} has a code of two labels"
+        );
+    }
+}
+
+/// One level of every kind. Those of a file or of `merge` list some of the column's values.
+fn all_levels(values: &ArrayRef) -> Vec<Arc<dyn Generalizer>> {
+    let steps = [
+        "1",
+        "2",
+        "10",
+        "2.5",
+        "0.01",
+        "10 origin:5",
+        "10 origin:0.5",
+        "9000000000000000",
+        "0.000000000000001",
+    ];
+    let clips = ["", " clip:0,90", " clip:-3.5,", " clip:,12.25", " clip:-9000000000000000,-0.5"];
+    let clipped = |text: String| clips.map(|clip| format!("{text}{clip}"));
+    let ranges = steps.iter().flat_map(|step| clipped(format!("range:{step}")));
+    let bands = ["bands:0", "bands:-2.5,18.5,25"].into_iter().flat_map(|bands| clipped(bands.to_owned()));
+    let floors = ["floor:10", "floor:0.5 clip:0,90", "clip:0,90"].map(str::to_owned);
+    let periods = ["day", "week", "month", "quarter", "year", "decade", "century"];
+    let periods = periods.iter().flat_map(|period| [format!("date:{period}"), format!("period:{period}")]);
+    let marks = ["", " side:right", " width:14", " side:right width:14"];
+    let prefixes = [1, 2, 3, 13].iter().flat_map(|n| marks.map(|marks| format!("prefix:{n}{marks}")));
+    let known = ["us_zip level:1", "us_zip level:2 outside:join", "weekday level:1", "hour level:1"];
+    let known = known.map(|name| format!("known:{name}"));
+    let described = ranges.chain(bands).chain(floors).chain(periods).chain(prefixes).chain(known);
+    let mut levels: Vec<_> = described.map(|label| level(&label)).collect();
+    levels.extend(clips.iter().skip(1).map(|clip| restored(clip.trim(), true).unwrap()));
+    levels.extend([true, false].map(|text| Arc::new(AsIs { text }) as Arc<dyn Generalizer>));
+    levels.extend([Suppress::star(), Suppress::null()].map(|top| Arc::new(top) as Arc<dyn Generalizer>));
+    let texts = text_forms(values)
+        .into_iter()
+        .flat_map(|texts| texts.iter().flatten().map(str::to_owned).collect::<Vec<_>>());
+    let listed: std::collections::BTreeSet<String> = texts.collect();
+    let rows = listed.into_iter().take(12).enumerate().map(|(row, value)| {
+        // Every third row has the label of another; a label may be a number, and one may be empty.
+        vec![value, "*".repeat(row / 3), (row / 6).to_string(), "all".to_owned()]
+    });
+    let rows: Vec<_> = rows.collect();
+    if !rows.is_empty() {
+        levels.extend(hierarchy::ROW.of(crate::parameter::TextTable::from(rows.clone())).unwrap());
+        levels.extend(hierarchy::merged_levels(&rows, "other").unwrap());
+    }
+    levels
+}
+
+/// Columns of all types that generalizers read; half of them have small values only.
+fn columns() -> impl Strategy<Value = ArrayRef> {
+    let rows = |rows: usize| 0..rows;
+    let small = prop::collection::vec(prop::option::weighted(0.9, -160i64..160), rows(24));
+    let wild = prop_oneof![
+        any::<i64>(),
+        -160..160i64,
+        Just(i64::MIN),
+        Just(i64::MAX),
+        -300_000_000_000..300_000_000_000i64
+    ];
+    let wild = prop::collection::vec(prop::option::weighted(0.9, wild), rows(12));
+    let types = vec![
+        DataType::Int8,
+        DataType::Int16,
+        DataType::Int32,
+        DataType::Int64,
+        DataType::UInt8,
+        DataType::UInt16,
+        DataType::UInt32,
+        DataType::UInt64,
+        DataType::Float32,
+        DataType::Float64,
+        DataType::Decimal128(3, 1),
+        DataType::Decimal128(18, 0),
+        DataType::Decimal128(18, 17),
+        DataType::Decimal128(12, -2),
+        DataType::Decimal128(38, 2),
+        DataType::Decimal256(50, 20),
+        DataType::Date32,
+        DataType::Date64,
+        moments(None),
+        moments(Some("Pacific/Apia")),
+        DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+        DataType::Timestamp(TimeUnit::Nanosecond, None),
+        DataType::Utf8View,
+    ];
+    let integers = (prop_oneof![small, wild], prop::sample::select(types)).prop_map(|(numbers, to)| {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+        // A number that the type cannot hold becomes NULL.
+        match &to {
+            DataType::Date32 => cast(&cast(&numbers, &DataType::Int32).unwrap(), &to).unwrap(),
+            _ => cast(&numbers, &to).unwrap(),
+        }
+    });
+    let special = prop::sample::select(vec![
+        f64::NAN,
+        -f64::NAN,
+        f64::from_bits(!0),
+        f64::INFINITY,
+        -f64::INFINITY,
+        0.0,
+        -0.0,
+    ]);
+    let floats = prop_oneof![4 => -99.0..99.0f64, 2 => special, 1 => float()];
+    let floats = (prop::collection::vec(prop::option::weighted(0.9, floats), rows(16)), any::<bool>())
+        .prop_map(|(floats, narrow)| {
+            let wide: ArrayRef = Arc::new(Float64Array::from(floats));
+            if narrow { cast(&wide, &DataType::Float32).unwrap() } else { wide }
+        });
+    let digits = (prop::collection::vec(prop::option::of(-99_999_999i128..100_000_000), rows(24)), 0i8..9);
+    let decimals = digits.prop_map(|(digits, scale)| {
+        Arc::new(Decimal128Array::from(digits).with_precision_and_scale(8.max(scale as u8), scale).unwrap())
+            as ArrayRef
+    });
+    let texts =
+        prop::collection::vec(prop::option::weighted(0.9, "[a*é北🦀]{0,4}|[0-9]{5}|[ab*]{10,18}"), rows(24));
+    let texts = texts.prop_map(|texts| Arc::new(StringViewArray::from_iter(texts)) as ArrayRef);
+    let flags = prop::collection::vec(prop::option::of(any::<bool>()), rows(5));
+    let flags = flags.prop_map(|flags| Arc::new(BooleanArray::from(flags)) as ArrayRef);
+    prop_oneof![8 => integers, 3 => floats, 2 => decimals, 4 => texts, 1 => flags]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn codes_are_equal_exactly_where_labels_are(values in columns()) {
+        for level in all_levels(&values) {
+            if level.output_type(values.data_type()).is_ok() {
+                codes_part_as_labels(&*level, &values);
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@
 //! - NULL in, NULL out (only the top level, [`suppress`], maps NULL to its one label);
 //! - the columnar [`Generalizer::generalize`] and the naive [`Generalizer::generalize_value`] agree
 //!   on every value;
+//! - the [codes](Generalizer::codes) of two values are equal exactly where their labels are;
 //! - a coarser level is a function of the finer one that it [follows](Generalizer::check_coarsens);
 //! - the type of the result depends on the input type, never on the parameter.
 
@@ -20,6 +21,7 @@ mod hierarchy_file;
 mod hierarchy_of_levels;
 pub mod hierarchy_rows;
 pub mod hierarchy_shape;
+mod interval_number;
 #[cfg(test)]
 mod known_tests;
 #[cfg(test)]
@@ -98,6 +100,18 @@ pub trait Generalizer: Any + Debug + Send + Sync {
     /// # Errors
     /// A data error when values are not covered or overflow; it counts them and shows none.
     fn generalize(&self, values: &ArrayRef) -> Result<ArrayRef>;
+
+    /// Codes a column: the codes of two values, of one column or of two of the same type, are equal
+    /// exactly where their labels are (NULL equals NULL, floats by their bits). Codes are cheaper to
+    /// make than labels and say nothing else: a label can be NULL where its code is not. Their type
+    /// depends on this level and on the type of `values`, never on the values. The values arrive as
+    /// in [`generalize`](Self::generalize).
+    ///
+    /// # Errors
+    /// The errors of [`generalize`](Self::generalize), on the same values.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        self.generalize(values)
+    }
 
     /// Generalizes one value naively: the oracle of [`Generalizer::generalize`].
     ///

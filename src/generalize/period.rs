@@ -212,6 +212,11 @@ impl Generalizer for PeriodName {
         ))
     }
 
+    /// Returns the first days of the periods, counted from 1970.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(Arc::new(self.firsts(values)?))
+    }
+
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         let date = match value {
             Value::Null => return Ok(Value::Null),

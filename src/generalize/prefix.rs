@@ -27,10 +27,11 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringViewBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Int64Type};
 
 use super::value::unsupported;
 use super::{Descriptor, Generalizer, GeneralizerRow, Value, each_level, map_text};
@@ -157,18 +158,22 @@ impl Prefix {
         }
     }
 
-    fn mask(&self, text: &str) -> String {
+    /// Returns the characters of a text that are kept.
+    fn kept<'a>(&self, text: &'a str) -> &'a str {
         let place = |(at, _): (usize, char)| at;
-        let (kept, hidden) = match self.side {
-            Side::Left => text.split_at(text.char_indices().nth(self.length).map_or(text.len(), place)),
-            Side::Right => {
-                let (hidden, kept) =
-                    text.split_at(text.char_indices().rev().nth(self.length - 1).map_or(0, place));
-                (kept, hidden)
-            }
-        };
-        let of_kept = || if hidden.is_empty() { kept.chars().count() } else { self.length };
-        let marks = self.width.map_or(1, |width| width - of_kept());
+        let Some(rest) = text.len().checked_sub(self.length) else { return text };
+        match self.side {
+            // Where the outer bytes are ASCII, each is a character.
+            Side::Left if text.as_bytes()[..self.length].is_ascii() => &text[..self.length],
+            Side::Left => &text[..text.char_indices().nth(self.length).map_or(text.len(), place)],
+            Side::Right if text.as_bytes()[rest..].is_ascii() => &text[rest..],
+            Side::Right => &text[text.char_indices().rev().nth(self.length - 1).map_or(0, place)..],
+        }
+    }
+
+    fn mask(&self, text: &str) -> String {
+        let kept = self.kept(text);
+        let marks = self.width.map_or(1, |width| width - kept.chars().count());
         let mut masked = String::with_capacity(kept.len() + marks);
         if self.side == Side::Left {
             masked.push_str(kept);
@@ -179,7 +184,37 @@ impl Prefix {
         }
         masked
     }
+
+    /// Returns the code of a text: what is kept of it. Marks up to a width look like those that are kept beside them, so these are
+    /// left out.
+    fn code<'a>(&self, text: &'a str) -> &'a str {
+        match (self.width, self.side) {
+            (None, _) => self.kept(text),
+            (Some(_), Side::Left) => self.kept(text).trim_end_matches(MARK),
+            (Some(_), Side::Right) => self.kept(text).trim_start_matches(MARK),
+        }
+    }
+
+    /// Returns the number whose text is what is kept on the left of a number's text; -1 if that is only the sign.
+    fn leading(&self, v: i64) -> i64 {
+        let Some(room) = self.length.checked_sub(usize::from(v < 0)).filter(|room| *room > 0) else {
+            return -1;
+        };
+        let digits = v.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
+        POWERS.get(digits.saturating_sub(room)).map_or(v, |power| v / power)
+    }
 }
+
+/// The powers of ten from 0 on.
+const POWERS: [i64; 19] = {
+    let mut powers = [1; 19];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
 
 impl Generalizer for Prefix {
     fn descriptor(&self) -> Descriptor {
@@ -210,6 +245,28 @@ impl Generalizer for Prefix {
         let texts =
             cast(values, &text).map_err(|_| Error::internal("prefix: Arrow cannot cast values to text"))?;
         map_text(&texts, |text| self.mask(text))
+    }
+
+    /// Returns what is kept, without marks: of integers as a number, where a number is enough.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let text = self.output_type(values.data_type())?;
+        let cast_to = |to: &DataType| {
+            cast(values, to).map_err(|_| Error::internal("prefix: Arrow cannot cast values to codes"))
+        };
+        if self.side == Side::Left
+            && values.data_type().is_integer()
+            && values.data_type() != &DataType::UInt64
+        {
+            let numbers = cast_to(&DataType::Int64)?;
+            let leading: Int64Array = numbers.as_primitive::<Int64Type>().unary(|v| self.leading(v));
+            return Ok(Arc::new(leading));
+        }
+        let texts = cast_to(&text)?;
+        let mut codes = StringViewBuilder::with_capacity(texts.len());
+        for text in texts.as_string_view() {
+            codes.append_option(text.map(|text| self.code(text)));
+        }
+        Ok(Arc::new(codes.finish()))
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {
@@ -269,9 +326,7 @@ impl Generalizer for Prefix {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{AsArray, Int32Array, StringArray, StringViewArray};
+    use arrow::array::{Int32Array, StringArray, StringViewArray};
     use proptest::prelude::*;
 
     use super::*;

@@ -40,8 +40,8 @@ use super::bounds::{
 };
 use super::clip::Clip;
 use super::decimal_steps::{lower_bound, scale_of};
-use super::naive_bounds;
 use super::{Descriptor, Generalizer, GeneralizerRow, ORIGIN, Value, each_level};
+use super::{interval_number, naive_bounds};
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
@@ -217,6 +217,13 @@ impl Generalizer for Range {
             0 => self.labels(intervals.into_iter().map(Option::flatten)),
             lost => Err(self.grid.too_far(lost, values.data_type())),
         }
+    }
+
+    /// Returns the numbers of the intervals where these are sure to fit 64 bits, else the labels.
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        self.output_type(values.data_type())?;
+        let numbers = interval_number::of_column(&self.grid, self.clip, values)?;
+        numbers.map_or_else(|| self.generalize(values), |numbers| Ok(Arc::new(numbers)))
     }
 
     fn generalize_value(&self, value: &Value) -> Result<Value> {

@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, StringViewArray, new_null_array};
+use arrow::array::{Array, ArrayRef, StringViewArray, UInt8Array, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::clip::Clip;
@@ -84,6 +84,10 @@ impl Generalizer for Suppress {
             }
             None => new_null_array(values.data_type(), values.len()),
         })
+    }
+
+    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        Ok(Arc::new(UInt8Array::from_value(0, values.len())))
     }
 
     fn generalize_value(&self, _value: &Value) -> Result<Value> {

@@ -149,6 +149,7 @@ fn tables() -> Vec<Table> {
                 "hierarchy_of_levels",
                 "hierarchy_rows",
                 "hierarchy_shape",
+                "interval_number",
                 "known_tests",
                 "laws_tests",
                 "merge_tests",
