@@ -20,7 +20,7 @@
 //!   demands. Arrays of other libraries that break this rule split a class: k comes out too small,
 //!   never too large.
 
-use std::hash::Hasher as _;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -28,7 +28,7 @@ use arrow::array::{
     downcast_primitive_array,
 };
 use arrow::compute::take;
-use arrow::datatypes::{ArrowPrimitiveType, ByteArrayType, ByteViewType, DataType};
+use arrow::datatypes::{ArrowPrimitiveType, ByteArrayType, ByteViewType, DataType, Int32Type};
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -37,6 +37,8 @@ use datafusion::logical_expr::{
 };
 use siphasher::sip::SipHasher13;
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher128};
+
+use super::per_dictionary::PerDictionary;
 
 /// The data type of keys.
 const KEY: DataType = DataType::Decimal128(38, 0);
@@ -52,14 +54,15 @@ pub(crate) type Seed = [u64; 2];
 const KEYED: usize = 3;
 
 /// Returns the expressions to group by when the classes of `columns` are counted and their labels
-/// are not needed: one key, or the columns themselves if there are few of them or one has no key.
-/// Floats must be canonical.
+/// are not needed: one key, or the columns themselves if one has no key, or if there are few of them and
+/// none is a dictionary, which the engine groups slowly. Floats must be canonical.
 ///
 /// # Errors
 /// When a column has no type in `schema`.
 pub(crate) fn keyed(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -> Result<Vec<Expr>> {
     let types = columns.iter().map(|column| column.get_type(schema)).collect::<Result<Vec<DataType>>>()?;
-    Ok(match columns.len() >= KEYED && types.iter().all(is_hashable) {
+    let pays = columns.len() >= KEYED || types.iter().any(|of| matches!(of, DataType::Dictionary(..)));
+    Ok(match pays && types.iter().all(is_hashable) {
         true => vec![class_key(seed, columns)],
         false => columns,
     })
@@ -88,7 +91,13 @@ fn class_key(seed: Seed, columns: Vec<Expr>) -> Expr {
 
 /// Returns the scalar function of [`class_key`], which workers register.
 pub(crate) fn class_key_function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(ClassKey { signature: Signature::variadic_any(Volatility::Immutable) })
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    ScalarUDF::new_from_impl(ClassKey { signature, known: Known::default() })
+}
+
+/// Returns whether a function is that of [`class_key`].
+pub(crate) fn is_class_key(function: &ScalarUDF) -> bool {
+    function.inner().is::<ClassKey>()
 }
 
 /// Returns whether columns of this type can be part of a key.
@@ -108,45 +117,74 @@ type Limbs = [u64; 2];
 /// The limbs of NULL.
 const NULL: Limbs = [1 << 51, 0];
 
-/// The keys of a batch, computed column by column.
-struct Keys {
-    seed: Seed,
-    columns: u64,
-    /// Two sums per row.
-    sums: Vec<[u128; 2]>,
+/// What a value of a column adds to the two sums of a row, each below 2^63 and to be taken modulo p.
+type Contribution = [u64; 2];
+
+/// The contributions of the entries of a dictionary, computed once for all batches that have it.
+type Known = PerDictionary<(Seed, u64), Arc<Vec<Contribution>>>;
+
+/// The random coefficients of a column.
+struct Coefficients {
+    first: Limbs,
+    second: Limbs,
 }
 
-impl Keys {
-    fn new(seed: Seed, rows: usize) -> Self {
-        Self { seed, columns: 0, sums: vec![[0; 2]; rows] }
+impl Coefficients {
+    /// Returns those of the column with this number.
+    fn new(seed: Seed, column: u64) -> Self {
+        let below_p = |number: u64| {
+            let mut hasher = SipHasher13::new_with_keys(seed[0], seed[1]);
+            hasher.write_u64(number);
+            (hasher.finish() >> 3) % P
+        };
+        let [a, b, c, d] = [0, 1, 2, 3].map(|at| below_p(4 * column + at));
+        Self { first: [a, b], second: [c, d] }
     }
 
-    /// Returns a random number below p.
-    fn coefficient(&self, number: u64) -> u64 {
-        let mut hasher = SipHasher13::new_with_keys(self.seed[0], self.seed[1]);
-        hasher.write_u64(number);
-        (hasher.finish() >> 3) % P
+    fn of(&self, limbs: Limbs) -> Contribution {
+        // A product is below 2^122, their sum below 2^123.
+        [self.first, self.second].map(|[a, b]| folded(product(a, limbs[0]) + product(b, limbs[1])))
     }
 
-    /// Adds a column, given as the limbs of each row.
-    fn add(&mut self, limbs: impl Iterator<Item = Limbs>) {
-        let coefficient = |at| self.coefficient(4 * self.columns + at);
-        let (first, second) = ([coefficient(0), coefficient(1)], [coefficient(2), coefficient(3)]);
-        for (sums, limbs) in self.sums.iter_mut().zip(limbs) {
-            for (sum, [a, b]) in sums.iter_mut().zip([first, second]) {
-                let product = u128::from(a) * u128::from(limbs[0]) + u128::from(b) * u128::from(limbs[1]);
-                // A folded sum is below 2^64, the product below 2^123.
-                *sum = folded(*sum + product);
+    /// As [`of`](Self::of), for a second limb of 0.
+    fn of_one(&self, limb: u64) -> Contribution {
+        [folded(product(self.first[0], limb)), folded(product(self.second[0], limb))]
+    }
+}
+
+fn product(a: u64, b: u64) -> u128 {
+    u128::from(a) * u128::from(b)
+}
+
+/// The keys of a batch, computed column by column.
+struct Keys<'a> {
+    seed: Seed,
+    columns: u64,
+    /// Two sums per row, each below 2^61 + 8.
+    sums: Vec<[u64; 2]>,
+    known: &'a Known,
+}
+
+impl<'a> Keys<'a> {
+    fn new(seed: Seed, rows: usize, known: &'a Known) -> Self {
+        Self { seed, columns: 0, sums: vec![[0; 2]; rows], known }
+    }
+
+    /// Adds a column, given as the contribution of each row.
+    fn add(&mut self, contributions: impl Iterator<Item = Contribution>) {
+        for (sums, contribution) in self.sums.iter_mut().zip(contributions) {
+            for (sum, more) in sums.iter_mut().zip(contribution) {
+                // Below 2^61 + 8 + 2^63.
+                let whole = *sum + more;
+                *sum = (whole & P) + (whole >> 61);
             }
         }
         self.columns += 1;
     }
 
     fn finish(self) -> Decimal128Array {
-        // Sums are folded, and therefore below 2^64.
-        let least = |sum: u128| u64::try_from(folded(sum)).unwrap_or_default() % P;
-        let whole = |sums: [u128; 2]| {
-            let [a, b] = sums.map(least);
+        let whole = |sums: [u64; 2]| {
+            let [a, b] = sums.map(|sum| sum % P);
             i128::from(a) << 61 | i128::from(b)
         };
         let keys = Decimal128Array::from_iter_values(self.sums.into_iter().map(whole));
@@ -154,18 +192,36 @@ impl Keys {
     }
 
     fn add_array(&mut self, array: &dyn Array) -> Result<()> {
+        let coefficients = Coefficients::new(self.seed, self.columns);
         let Some(dictionary) = array.as_any_dictionary_opt() else {
-            let limbs = self.limbs_of(array)?;
-            self.add(limbs.into_iter());
+            if let Some(ones) = ones_of(array) {
+                self.add(ones.into_iter().map(|limb| coefficients.of_one(limb)));
+            } else {
+                let limbs = self.limbs_of(array)?;
+                self.add(limbs.into_iter().map(|limbs| coefficients.of(limbs)));
+            }
             return Ok(());
         };
         let (keys, values) = (dictionary.keys(), dictionary.values());
-        if values.is_empty() || values.len() > array.len() {
+        if values.is_empty() {
             return self.add_array(&take(values, keys, None)?);
         }
-        let limbs = self.limbs_of(values)?;
-        let of_row = |(row, key): (usize, usize)| if keys.is_null(row) { NULL } else { limbs[key] };
-        self.add(dictionary.normalized_keys().into_iter().enumerate().map(of_row));
+        let of_entries = self.known.get((self.seed, self.columns), values, || {
+            let limbs = self.limbs_of(values)?;
+            Ok(Arc::new(limbs.into_iter().map(|limbs| coefficients.of(limbs)).collect()))
+        })?;
+        let null = coefficients.of(NULL);
+        let of_key = |key: usize| of_entries.get(key).copied().unwrap_or(null);
+        match (keys.as_primitive_opt::<Int32Type>(), keys.null_count()) {
+            // Parquet's dictionaries.
+            (Some(keys), 0) => {
+                self.add(keys.values().iter().map(|key| of_key(usize::try_from(*key).unwrap_or(usize::MAX))));
+            }
+            _ => {
+                let of_row = |(row, key): (usize, usize)| if keys.is_null(row) { null } else { of_key(key) };
+                self.add(dictionary.normalized_keys().into_iter().enumerate().map(of_row));
+            }
+        }
         Ok(())
     }
 
@@ -244,9 +300,11 @@ impl Keys {
     }
 }
 
-/// Returns a smaller number congruent modulo p, since 2^61 is congruent to 1.
-fn folded(sum: u128) -> u128 {
-    (sum & u128::from(P)) + (sum >> 61)
+/// Returns a number congruent modulo p to one below 2^123, since 2^61 is congruent to 1. It is below 2^63.
+fn folded(sum: u128) -> u64 {
+    let [low, high] = [sum, sum >> 61].map(|part| part & u128::from(u64::MAX));
+    let [low, high] = [low, high].map(|part| u64::try_from(part).unwrap_or_default());
+    (low & P) + high
 }
 
 /// Reads the number of bytes from the lowest 32 bits, and up to twelve bytes above them.
@@ -256,12 +314,20 @@ fn limbs_of_short(view: u128) -> Limbs {
     [limb(number), limb(number >> 50)]
 }
 
-fn of_numbers<T: ArrowPrimitiveType>(keys: &Keys, array: &PrimitiveArray<T>) -> Vec<Limbs> {
+/// Returns the first limb of each value if the second is always 0: of numbers of at most four bytes.
+fn ones_of(array: &dyn Array) -> Option<Vec<u64>> {
+    if array.data_type().primitive_width().is_none_or(|width| width > 4) {
+        return None;
+    }
+    downcast_primitive_array! {
+        array => Some(bits_of(array, |bits| bits, NULL[0])),
+        _ => None,
+    }
+}
+
+fn of_numbers<T: ArrowPrimitiveType>(keys: &Keys<'_>, array: &PrimitiveArray<T>) -> Vec<Limbs> {
     match size_of::<T::Native>() {
-        1 => of_width::<T, 1>(array),
-        2 => of_width::<T, 2>(array),
-        4 => of_width::<T, 4>(array),
-        8 => of_width::<T, 8>(array),
+        ..=8 => bits_of(array, |bits| [bits & 0xFFFF_FFFF, bits >> 32], NULL),
         width => {
             let values = array.values().inner().chunks_exact(width).enumerate();
             let limbs = |bytes: &[u8]| keys.limbs_of_bytes(bytes);
@@ -270,26 +336,52 @@ fn of_numbers<T: ArrowPrimitiveType>(keys: &Keys, array: &PrimitiveArray<T>) -> 
     }
 }
 
-fn of_width<T: ArrowPrimitiveType, const WIDTH: usize>(array: &PrimitiveArray<T>) -> Vec<Limbs> {
-    let limbs = |bytes: &[u8]| {
+/// Returns what `of` makes of the bits of each value, which has at most eight bytes.
+fn bits_of<T: ArrowPrimitiveType, L: Copy>(
+    array: &PrimitiveArray<T>,
+    of: impl Fn(u64) -> L,
+    null: L,
+) -> Vec<L> {
+    let width = size_of::<T::Native>();
+    let of_bytes = |bytes: &[u8]| {
         let mut whole = [0u8; 8];
-        whole[..WIDTH].copy_from_slice(bytes);
-        let bits = u64::from_le_bytes(whole);
-        [bits & 0xFFFF_FFFF, bits >> 32]
+        whole[..width].copy_from_slice(bytes);
+        of(u64::from_le_bytes(whole))
     };
-    let values = array.values().inner().chunks_exact(WIDTH);
+    let values = array.values().inner().chunks_exact(width);
     match array.nulls() {
-        None => values.map(limbs).collect(),
+        None => values.map(of_bytes).collect(),
         Some(nulls) => {
-            let values = values.enumerate();
-            values.map(|(row, bytes)| if nulls.is_valid(row) { limbs(bytes) } else { NULL }).collect()
+            values.zip(nulls).map(|(bytes, valid)| if valid { of_bytes(bytes) } else { null }).collect()
         }
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// The function of [`class_key`].
 struct ClassKey {
     signature: Signature,
+    known: Known,
+}
+
+impl std::fmt::Debug for ClassKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// All are one function.
+impl PartialEq for ClassKey {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ClassKey {}
+
+impl Hash for ClassKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
 }
 
 impl ScalarUDFImpl for ClassKey {
@@ -314,7 +406,7 @@ impl ScalarUDFImpl for ClassKey {
             ] => ([*a, *b], columns),
             _ => return Err(DataFusionError::Internal("a key of a class without its seed".into())),
         };
-        let mut keys = Keys::new(seed, arguments.number_rows);
+        let mut keys = Keys::new(seed, arguments.number_rows, &self.known);
         for column in columns {
             keys.add_array(&*column.to_array(arguments.number_rows)?)?;
         }
@@ -327,147 +419,5 @@ fn unknown(array: &dyn Array) -> DataFusionError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use arrow::array::{
-        ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray,
-        Float32Array, Int8Array, Int64Array, IntervalMonthDayNanoArray, LargeStringArray, StringArray,
-        StringViewArray, TimestampMicrosecondArray, UInt16Array,
-    };
-    use arrow::compute::cast;
-    use arrow::datatypes::{Int32Type, IntervalMonthDayNano};
-    use arrow::row::{RowConverter, SortField};
-    use proptest::prelude::*;
-    use std::collections::HashMap;
-
-    const SEED: Seed = [1, 2];
-
-    fn keys_of(seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
-        let mut keys = Keys::new(seed, columns[0].len());
-        columns.iter().for_each(|column| keys.add_array(column).unwrap());
-        keys.finish().values().to_vec()
-    }
-
-    /// A column of each form from small numbers, so that values repeat; a few are NULL.
-    fn column(form: usize, numbers: &[u8]) -> ArrayRef {
-        let of = |number: u8| (number > 0).then_some(number);
-        let text = |number: u8| {
-            of(number).map(|n| "twelve bytes".repeat(usize::from(n) / 4) + &"x".repeat(n.into()))
-        };
-        let long = |number: u8| of(number).map(i64::from).map(|n| n << 31 | n);
-        let texts: Vec<Option<String>> = numbers.iter().map(|n| text(*n)).collect();
-        let longs = Int64Array::from_iter(numbers.iter().map(|n| long(*n)));
-        match form {
-            0 => Arc::new(StringViewArray::from_iter(texts)),
-            1 => Arc::new(StringArray::from_iter(texts)),
-            2 => Arc::new(LargeStringArray::from_iter(texts)),
-            3 => Arc::new(texts.iter().map(Option::as_deref).collect::<DictionaryArray<Int32Type>>()),
-            4 => Arc::new(BinaryArray::from_iter(texts.iter().map(|t| t.as_ref().map(String::as_bytes)))),
-            5 => Arc::new(longs),
-            6 => Arc::new(Int8Array::from_iter(
-                numbers.iter().map(|n| of(*n).map(|n| n.cast_signed().wrapping_neg())),
-            )),
-            7 => Arc::new(Date32Array::from_iter(numbers.iter().map(|n| of(*n).map(i32::from)))),
-            8 => {
-                Arc::new(Float32Array::from_iter(numbers.iter().map(|n| of(*n).map(|n| f32::from(n) / 3.0))))
-            }
-            9 => Arc::new(BooleanArray::from_iter(numbers.iter().map(|n| of(*n).map(|n| n % 2 == 0)))),
-            10 => cast(&longs, &DataType::Decimal128(38, 3)).unwrap(),
-            11 => cast(&longs, &DataType::Decimal256(50, 3)).unwrap(),
-            12 => Arc::new(TimestampMicrosecondArray::from_iter(numbers.iter().map(|n| long(*n)))),
-            13 => {
-                let months = |n: u8| IntervalMonthDayNano::new(n.into(), 0, 7);
-                Arc::new(IntervalMonthDayNanoArray::from_iter(numbers.iter().map(|n| of(*n).map(months))))
-            }
-            14 => {
-                let bytes = numbers.iter().map(|n| of(*n).map(|n| [n; 5]));
-                Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 5).unwrap())
-            }
-            _ => Arc::new(UInt16Array::from_iter(numbers.iter().map(|n| of(*n).map(u16::from)))),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn two_rows_have_one_key_where_they_are_equal(
-            forms in proptest::collection::vec(0usize..16, 1..7),
-            rows in proptest::collection::vec(proptest::array::uniform7(0u8..9), 1..80),
-            seed: [u64; 2],
-        ) {
-            let columns: Vec<ArrayRef> = forms.iter().enumerate().map(|(at, form)| {
-                column(*form, &rows.iter().map(|row| row[at]).collect::<Vec<_>>())
-            }).collect();
-            let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
-            let truth = RowConverter::new(fields).unwrap().convert_columns(&columns).unwrap();
-            let keys = keys_of(seed, &columns);
-            let (mut of_row, mut of_key) = (HashMap::new(), HashMap::new());
-            for (row, key) in truth.iter().zip(&keys) {
-                prop_assert_eq!(*of_row.entry(row).or_insert(*key), *key);
-                prop_assert_eq!(*of_key.entry(*key).or_insert(row), row);
-            }
-            prop_assert!(keys.iter().all(|key| (0..1i128 << 122).contains(key)));
-            // The result must not depend on where a batch is cut.
-            let cut = rows.len() / 3;
-            let rest: Vec<ArrayRef> = columns.iter().map(|c| c.slice(cut, rows.len() - cut)).collect();
-            prop_assert_eq!(keys_of(seed, &rest), &keys[cut..]);
-        }
-    }
-
-    #[test]
-    fn all_encodings_of_texts_have_the_same_keys() {
-        let numbers = [3, 0, 8, 3, 1, 8, 0, 5];
-        let keys = keys_of(SEED, &[column(0, &numbers)]);
-        for form in 1..5 {
-            assert_eq!(keys_of(SEED, &[column(form, &numbers)]), keys, "{form}");
-        }
-        assert_ne!(keys_of([1, 3], &[column(0, &numbers)]), keys);
-        // Dictionaries: NULL among the values, more values than rows, no values.
-        let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
-        let dictionary = |keys: Vec<Option<i32>>| -> ArrayRef {
-            Arc::new(DictionaryArray::<Int32Type>::new(keys.into(), Arc::clone(&values)))
-        };
-        let plain = |texts: Vec<Option<&str>>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
-        let dictionaries = [
-            (
-                dictionary(vec![Some(0), Some(1), None, Some(2)]),
-                plain(vec![Some("a"), None, None, Some("b")]),
-            ),
-            (dictionary(vec![Some(2)]), plain(vec![Some("b")])),
-            (Arc::new(DictionaryArray::<Int32Type>::from_iter([None::<&str>; 2])), plain(vec![None, None])),
-        ];
-        for (dictionary, plain) in dictionaries {
-            assert_eq!(keys_of(SEED, &[dictionary]), keys_of(SEED, &[plain]));
-        }
-    }
-
-    #[test]
-    fn where_a_value_ends_and_in_which_column_it_is_matters() {
-        let text = |text: &str| -> ArrayRef { Arc::new(StringViewArray::from(vec![text])) };
-        let different = [
-            [text("a"), text("bc")],
-            [text("ab"), text("c")],
-            [text("c"), text("ab")],
-            [text("abc"), text("")],
-            [text(""), text("abc")],
-            [text("abc\0"), text("")],
-            [text("twelve bytes"), text("")],
-            [text("twelve bytes!"), text("")],
-            [text("twelve bytes?"), text("")],
-            [Arc::new(StringViewArray::from(vec![None::<&str>])), text("abc")],
-        ];
-        let mut keys: Vec<i128> = different.iter().map(|columns| keys_of(SEED, columns)[0]).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), different.len());
-    }
-
-    #[test]
-    fn what_is_nested_has_no_key() {
-        let list = DataType::new_list(DataType::Int8, true);
-        assert!(
-            !is_hashable(&list)
-                && !is_hashable(&DataType::Dictionary(Box::new(DataType::Int8), Box::new(list)))
-        );
-        assert!(is_hashable(&DataType::Null) && is_hashable(&DataType::Utf8View));
-    }
-}
+#[path = "class_key_tests.rs"]
+mod tests;

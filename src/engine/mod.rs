@@ -5,6 +5,7 @@ pub(crate) mod class_key;
 pub(crate) mod damaged;
 pub(crate) mod distinct;
 pub mod functions;
+pub(crate) mod per_dictionary;
 pub(crate) mod replay_table;
 mod run;
 mod session;

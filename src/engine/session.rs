@@ -86,6 +86,8 @@ impl Resources {
         // The default of 10 MB per sorting partition would use up a small pool.
         let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
+        // Where every second row is a class of its own, a first count in each thread costs more than it saves.
+        config.options_mut().execution.skip_partial_aggregation_probe_ratio_threshold = 0.5;
         SessionContext::new_with_config_rt(config, runtime)
     }
 

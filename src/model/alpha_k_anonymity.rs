@@ -107,6 +107,10 @@ impl ClassModel for AlphaKAnonymity {
         true
     }
 
+    fn reads_extremes_only(&self) -> bool {
+        true
+    }
+
     fn worst(&self) -> Worst {
         Worst::Greatest
     }

@@ -108,6 +108,10 @@ impl ClassModel for LDiversity {
         Some(Box::new(*self))
     }
 
+    fn reads_extremes_only(&self) -> bool {
+        true
+    }
+
     fn worst(&self) -> Worst {
         Worst::Least
     }

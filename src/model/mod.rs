@@ -259,6 +259,11 @@ pub trait ClassModel: Debug + Send + Sync {
     fn judges_each_value(&self) -> bool {
         false
     }
+    /// Returns whether the quantity depends on nothing but the size of a class, the number of its values without NULL and
+    /// the count of the most common of these: then a query need not keep the other counts.
+    fn reads_extremes_only(&self) -> bool {
+        false
+    }
     /// Returns the model that bounds this one by rows alone: on the rows of a class, each counted as
     /// an individual, it holds if this model holds on the individuals, and its quantity is at least as
     /// good. Released rows do not name their individuals, so this is all that they can confirm. `None`

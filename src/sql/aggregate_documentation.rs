@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::Documentation;
 
-use super::class_counts::CountedColumns;
+use super::class_entries::CountedColumns;
 use super::documentation;
 use super::measure_state::Row;
 use super::udaf::AggregateInput;
@@ -20,9 +20,16 @@ pub(super) fn documented(
     let before = before.join(", ");
     let columns = [
         (!before.is_empty(), before.as_str()),
-        (looks.individual, "individual"),
-        (looks.sensitive, "sensitive"),
-        (true, if over == AggregateInput::Quasi { "quasi-identifiers..." } else { "rows" }),
+        (looks.individual && over != AggregateInput::Classes, "individual"),
+        (looks.sensitive && over != AggregateInput::Classes, "sensitive"),
+        (
+            true,
+            match over {
+                AggregateInput::Quasi => "quasi-identifiers...",
+                AggregateInput::OneClass => "rows",
+                AggregateInput::Classes => "classes",
+            },
+        ),
     ];
     let parameters: Vec<&str> =
         columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, parameter)| parameter).collect();
@@ -40,8 +47,10 @@ pub(super) fn documented(
     if looks.individual {
         summary += "; counts the distinct individuals of a class, not its rows";
     }
-    if over == AggregateInput::OneClass {
-        summary += "; of one class, from pre-counted rows";
+    match over {
+        AggregateInput::Quasi => {}
+        AggregateInput::OneClass => summary += "; of one class, from pre-counted rows",
+        AggregateInput::Classes => summary += "; of all classes, from lists of pre-counted rows",
     }
     documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }

@@ -8,41 +8,15 @@ use arrow::array::{
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::EmitTo;
 use hashbrown::HashMap;
 
+use super::class_entries::{
+    CountedClasses, CountedColumns, Entry, See, damaged, for_each_class, is_emitted, left_behind,
+};
 use super::interned::{Interned, NULL, passes};
-use crate::engine::into_engine;
-use crate::model::{Class, Counted, Distribution, ReadFacts, SensitiveColumn, ValueCount};
-
-/// The columns that are counted besides the quasi-identifiers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CountedColumns {
-    /// Whether an individual column is counted; without one, rows are.
-    pub(super) individual: bool,
-    /// Whether a sensitive column is counted.
-    pub(super) sensitive: bool,
-    /// Whether a model reads the values of its whole group.
-    pub(super) compared: bool,
-}
-
-impl CountedColumns {
-    /// Returns the number of columns before the quasi-identifiers.
-    pub(super) fn columns(self) -> usize {
-        usize::from(self.individual) + usize::from(self.sensitive)
-    }
-}
-
-/// The key of one count: a class of a group and, where they are counted, a value and an individual
-/// in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Entry {
-    group: usize,
-    class: u32,
-    value: u32,
-    individual: u32,
-}
+use crate::model::{Class, SensitiveColumn};
 
 /// The number of rows per entry. Tuples are in Arrow's row format: equal tuples have equal bytes,
 /// NULL is a value like any other, and there is one zero and one NaN.
@@ -70,9 +44,26 @@ impl ClassCounts {
         })
     }
 
-    /// Counts rows: `columns` in the order of the types, the group of each row, and the row's
-    /// weight, 1 where none is given.
-    pub(super) fn update(
+    /// Returns the entries of the emitted groups, in order.
+    fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
+        let emitted = self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry));
+        let mut entries: Vec<(Entry, u64)> = emitted.map(|(entry, rows)| (*entry, *rows)).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// Returns the fields of [`state`](CountedClasses::state): lists of equal length with one item per entry.
+    pub(super) fn state_fields(looks: CountedColumns, has_quasi: bool) -> Vec<(&'static str, DataType)> {
+        let tuples = [("classes", has_quasi), ("values", looks.sensitive), ("individuals", looks.individual)];
+        let tuples = tuples.into_iter().filter(|(_, is_there)| *is_there);
+        let tuples = tuples.map(|(name, _)| (name, list_of(DataType::LargeBinary)));
+        tuples.chain([("rows", list_of(DataType::UInt64))]).collect()
+    }
+}
+
+impl CountedClasses for ClassCounts {
+    /// The columns are in the order of the types.
+    fn update(
         &mut self,
         columns: &[ArrayRef],
         groups: &[usize],
@@ -99,170 +90,17 @@ impl ClassCounts {
         Ok(())
     }
 
-    /// Calls `see` for each counted class, in the order of groups: with its group, the numbers of
-    /// its individuals where they are counted, and the class as a model sees it. A model reads these facts of `column`.
-    pub(super) fn for_each_class(
-        &self,
-        emit: EmitTo,
-        column: &SensitiveColumn,
-        see: &mut dyn FnMut(usize, &[u32], &Class<'_>),
-    ) -> Result<()> {
-        if self.looks.columns() == 0 {
-            for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry)) {
-                see(entry.group, &[], &Class::of_size(*rows));
-            }
-            return Ok(());
+    fn for_each_class(&self, emit: EmitTo, column: &SensitiveColumn, see: &mut See<'_>) -> Result<()> {
+        if self.looks.columns() > 0 {
+            return for_each_class(self.looks, self.sorted(emit), &self.values, column, see);
         }
-        let mut entries = self.sorted(emit);
-        if !self.looks.compared {
-            for group in entries.chunk_by(|(a, _), (b, _)| a.group == b.group) {
-                self.for_each_class_of(group, Distribution::NONE, see);
-            }
-            return Ok(());
-        }
-        let mut facts = None;
-        if column.reads() != ReadFacts::default() {
-            // Values are numbered as they came; facts are of values in their order.
-            let ranks = self.values.ranks();
-            let rank = |value: u32| ranks.get(value as usize).copied().unwrap_or(NULL);
-            entries.iter_mut().for_each(|(entry, _)| entry.value = rank(entry.value));
-            entries.sort_unstable();
-            let values = self.values.ordered_values()?;
-            facts = values.map(|values| column.facts(&values)).transpose().map_err(into_engine)?;
-        }
-        for group in entries.chunk_by(|(a, _), (b, _)| a.group == b.group) {
-            let mut input = self.distribution(group);
-            if let Some(facts) = &facts {
-                input = facts.add_to(input).map_err(into_engine)?;
-            }
-            self.for_each_class_of(group, &input, see);
+        for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry)) {
+            see(entry.group, &[], &Class::of_size(*rows));
         }
         Ok(())
     }
 
-    /// Counts the values of a group: the rows with each, or the distinct individuals.
-    fn distribution(&self, group: &[(Entry, u64)]) -> Distribution {
-        let counted = if self.looks.individual { Counted::Individuals } else { Counted::Rows };
-        let mut pairs: Vec<(Option<u32>, u32, u64)> = group
-            .iter()
-            .filter(|(entry, _)| !self.looks.individual || entry.individual != NULL)
-            .map(|(entry, rows)| (value_of(entry), entry.individual, *rows))
-            .collect();
-        pairs.sort_unstable();
-        let of_value = pairs.chunk_by(|(a, ..), (b, ..)| a == b).map(|same| {
-            let count = match counted {
-                Counted::Rows => same.iter().map(|(.., rows)| rows).sum(),
-                Counted::Individuals => same.chunk_by(|(_, a, _), (_, b, _)| a == b).count() as u64,
-            };
-            ValueCount { value: same.first().and_then(|(value, ..)| *value), count }
-        });
-        match counted {
-            Counted::Rows => Distribution::of_rows(of_value.collect()),
-            Counted::Individuals => {
-                let of_value = of_value.collect();
-                pairs.sort_unstable_by_key(|(_, individual, _)| *individual);
-                let individuals = pairs.chunk_by(|(_, a, _), (_, b, _)| a == b).count() as u64;
-                Distribution::of_individuals(of_value, individuals)
-            }
-        }
-    }
-
-    fn for_each_class_of(
-        &self,
-        group: &[(Entry, u64)],
-        input: &Distribution,
-        see: &mut dyn FnMut(usize, &[u32], &Class<'_>),
-    ) {
-        let (mut individuals, mut sensitive) = (Vec::new(), Vec::new());
-        for class in group.chunk_by(|(a, _), (b, _)| a.class == b.class) {
-            individuals.clear();
-            sensitive.clear();
-            individuals.extend(
-                class.iter().map(|(entry, _)| entry.individual).filter(|individual| *individual != NULL),
-            );
-            individuals.sort_unstable();
-            individuals.dedup();
-            for same in class.chunk_by(|(a, _), (b, _)| a.value == b.value) {
-                let count = match self.looks.individual {
-                    true => same.iter().filter(|(entry, _)| entry.individual != NULL).count() as u64,
-                    false => same.iter().map(|(_, rows)| rows).sum(),
-                };
-                let value = same.first().and_then(|(entry, _)| value_of(entry));
-                if count > 0 && self.looks.sensitive {
-                    sensitive.push(ValueCount { value, count });
-                }
-            }
-            sensitive.sort_unstable_by_key(|count| count.value);
-            let size = match self.looks.individual {
-                true => individuals.len() as u64,
-                false => class.iter().map(|(_, rows)| rows).sum(),
-            };
-            if let Some((entry, _)) = class.first() {
-                let individuals = if self.looks.individual { individuals.as_slice() } else { &[] };
-                see(
-                    entry.group,
-                    individuals,
-                    &Class { size, sensitive: &sensitive, input, population: None },
-                );
-            }
-        }
-    }
-
-    /// Returns the entries of the emitted groups, in order.
-    fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
-        let emitted = self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry));
-        let mut entries: Vec<(Entry, u64)> = emitted.map(|(entry, rows)| (*entry, *rows)).collect();
-        entries.sort_unstable();
-        entries
-    }
-
-    /// Removes the emitted groups and moves the groups behind them to the front.
-    pub(super) fn forget(&mut self, emit: EmitTo) -> Result<()> {
-        let EmitTo::First(first) = emit else {
-            for interned in [&mut self.classes, &mut self.values, &mut self.individuals] {
-                drop(interned.take());
-            }
-            self.entries = HashMap::new();
-            return Ok(());
-        };
-        let left = std::mem::take(&mut self.entries).into_iter().filter(|(entry, _)| entry.group >= first);
-        let left = left.map(|(entry, rows)| (Entry { group: entry.group - first, ..entry }, rows));
-        let mut left: Vec<(Entry, u64)> = left.collect();
-        // Groups end one after the other, so tuples that only ended groups had are dropped.
-        let known = [&self.classes, &self.values, &self.individuals].map(Interned::len);
-        if known.into_iter().any(|known| known > 2 * left.len()) {
-            let (classes, values) = (self.classes.take(), self.values.take());
-            let individuals = self.individuals.take();
-            for (entry, _) in &mut left {
-                entry.class = self.classes.again(&classes, entry.class)?;
-                entry.value = self.values.again(&values, entry.value)?;
-                entry.individual = self.individuals.again(&individuals, entry.individual)?;
-            }
-        }
-        self.entries = left.into_iter().collect();
-        Ok(())
-    }
-
-    /// Returns the memory used, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        let interned = [&self.classes, &self.values, &self.individuals];
-        size_of_val(self)
-            + interned.into_iter().map(Interned::bytes).sum::<usize>()
-            + self.entries.allocation_size()
-    }
-
-    /// Returns the fields of [`state`](Self::state): lists of equal length with one item per entry.
-    pub(super) fn state_fields(looks: CountedColumns, has_quasi: bool) -> Vec<(&'static str, DataType)> {
-        let list = |items| DataType::LargeList(item_field(items));
-        let tuples = [("classes", has_quasi), ("values", looks.sensitive), ("individuals", looks.individual)];
-        let tuples = tuples.into_iter().filter(|(_, is_there)| *is_there);
-        let tuples = tuples.map(|(name, _)| (name, list(DataType::LargeBinary)));
-        tuples.chain([("rows", list(DataType::UInt64))]).collect()
-    }
-
-    /// Returns the counts of each of the `groups` emitted groups, for [`merge`](Self::merge) in
-    /// another state.
-    pub(super) fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
+    fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
         let groups = if let EmitTo::First(first) = emit { first } else { groups };
         let entries = self.sorted(emit);
         let mut lengths = vec![0usize; groups];
@@ -284,8 +122,7 @@ impl ClassCounts {
         items.into_iter().map(|items| lists(items, lengths.iter().copied())).collect()
     }
 
-    /// Returns the state of groups of one row each; rows that `filter` drops have no entry.
-    pub(super) fn state_of_rows(
+    fn state_of_rows(
         &self,
         columns: &[ArrayRef],
         filter: Option<&BooleanArray>,
@@ -298,8 +135,7 @@ impl ClassCounts {
         alone.state(EmitTo::All, rows)
     }
 
-    /// Adds the counts of other states to these groups.
-    pub(super) fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let (rows, tuples) = states.split_last().ok_or_else(damaged)?;
         let rows = rows.as_list_opt::<i64>().ok_or_else(damaged)?;
         let mut tuples = tuples.iter();
@@ -326,19 +162,34 @@ impl ClassCounts {
         }
         Ok(())
     }
+    fn forget(&mut self, emit: EmitTo) -> Result<()> {
+        let mut left = left_behind(emit, std::mem::take(&mut self.entries).into_iter());
+        // Groups end one after the other, so tuples that only ended groups had are dropped.
+        let known = [&self.classes, &self.values, &self.individuals].map(Interned::len);
+        if known.into_iter().any(|known| known > 2 * left.len()) {
+            let (classes, values) = (self.classes.take(), self.values.take());
+            let individuals = self.individuals.take();
+            for (entry, _) in &mut left {
+                entry.class = self.classes.again(&classes, entry.class)?;
+                entry.value = self.values.again(&values, entry.value)?;
+                entry.individual = self.individuals.again(&individuals, entry.individual)?;
+            }
+        }
+        self.entries = left.into_iter().collect();
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        let interned = [&self.classes, &self.values, &self.individuals];
+        size_of_val(self)
+            + interned.into_iter().map(Interned::bytes).sum::<usize>()
+            + self.entries.allocation_size()
+    }
 }
 
-/// Returns the number of an entry's sensitive value; `None` is NULL.
-fn value_of(entry: &Entry) -> Option<u32> {
-    Some(entry.value).filter(|value| *value != NULL)
-}
-
-fn damaged() -> DataFusionError {
-    DataFusionError::Internal("the state of an aggregate over classes".into())
-}
-
-fn is_emitted(emit: EmitTo, entry: &Entry) -> bool {
-    if let EmitTo::First(first) = emit { entry.group < first } else { true }
+/// Returns the type of [`lists`] of these items.
+pub(super) fn list_of(items: DataType) -> DataType {
+    DataType::LargeList(item_field(items))
 }
 
 fn item_field(items: DataType) -> FieldRef {

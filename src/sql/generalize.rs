@@ -26,6 +26,7 @@ use datafusion::logical_expr::{
     Signature, Volatility, lit,
 };
 
+use super::codes::{KnownCodes, codes_of, name_of_codes, type_of_codes};
 use super::constants::Constant;
 use super::documentation;
 use super::hierarchies::{Hierarchies, LoadedHierarchy};
@@ -70,6 +71,9 @@ impl Bound {
 pub(super) struct GeneralizeLoaded {
     hierarchies: Hierarchies,
     bound: Option<Bound>,
+    /// Where it returns codes instead of labels, those of dictionaries.
+    codes: Option<KnownCodes>,
+    name: String,
     signature: Signature,
     documentation: Documentation,
 }
@@ -85,7 +89,18 @@ impl GeneralizeLoaded {
         let summary = "maps a value to its label at a level (0: its own text) of a loaded hierarchy";
         let example = "generalize('marital', status, 1)";
         let signature = Signature::user_defined(volatility);
-        Self { hierarchies, bound, signature, documentation: documentation(SYNTAX, summary, None, example) }
+        let documentation = documentation(SYNTAX, summary, None, example);
+        Self { hierarchies, bound, codes: None, name: NAME.to_owned(), signature, documentation }
+    }
+
+    /// Returns the function that returns codes instead of labels.
+    pub(super) fn of_codes(&self) -> Self {
+        let labels = Self::with(self.hierarchies.clone(), self.bound.clone(), self.signature.volatility);
+        Self { codes: Some(KnownCodes::default()), name: name_of_codes("hierarchy"), ..labels }
+    }
+
+    pub(super) fn returns_codes(&self) -> bool {
+        self.codes.is_some()
     }
 
     /// Looks up the level that a call with these literals means.
@@ -124,6 +139,9 @@ impl GeneralizeLoaded {
 
 impl PartialEq for GeneralizeLoaded {
     fn eq(&self, other: &Self) -> bool {
+        if self.name != other.name {
+            return false;
+        }
         match (&self.bound, &other.bound) {
             (None, None) => self.hierarchies.is(&other.hierarchies),
             (this, other) => this == other,
@@ -135,7 +153,7 @@ impl Eq for GeneralizeLoaded {}
 
 impl Hash for GeneralizeLoaded {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        NAME.hash(state);
+        self.name.hash(state);
         if let Some(bound) = &self.bound {
             (&bound.name, bound.level, bound.loaded.hierarchy.height()).hash(state);
         }
@@ -144,7 +162,7 @@ impl Hash for GeneralizeLoaded {
 
 impl ScalarUDFImpl for GeneralizeLoaded {
     fn name(&self) -> &str {
-        NAME
+        &self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -165,11 +183,15 @@ impl ScalarUDFImpl for GeneralizeLoaded {
         let (levels, value) = (meant.loaded.hierarchy.levels(), arguments.arg_fields.get(1));
         // The result type is taken from level 1, which looks at values; other levels may not.
         let (Some(level), Some(value)) = (levels.get(1), value) else { return Err(wrong_arity(1)) };
-        let (_, result) = types(&**level, value.data_type()).map_err(|why| {
+        let result = match &self.codes {
+            None => types(&**level, value.data_type()).map(|(_, result)| result),
+            Some(_) => type_of_codes(&**meant.generalizer()?, value.data_type()),
+        };
+        let result = result.map_err(|why| {
             let place = Constant { function: NAME, position: 2, name: "value" };
             place.refused(&why)
         })?;
-        Ok(Arc::new(Field::new(NAME, result, true)))
+        Ok(Arc::new(Field::new(&self.name, result, true)))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -177,9 +199,14 @@ impl ScalarUDFImpl for GeneralizeLoaded {
             ColumnarValue::Scalar(literal) => Some(literal),
             ColumnarValue::Array(_) => None,
         });
-        let meant = self.meant(&literals.collect::<Vec<_>>())?;
+        let literals: Vec<Option<&ScalarValue>> = literals.collect();
+        let meant = self.meant(&literals)?;
         let Some(value) = arguments.args.get(1) else { return Err(wrong_arity(1)) };
-        labels_of(&format!("{NAME}: hierarchy `{}`", meant.name), &**meant.generalizer()?, value)
+        let (place, generalizer) = (format!("{NAME}: hierarchy `{}`", meant.name), meant.generalizer()?);
+        match &self.codes {
+            None => labels_of(&place, &**generalizer, value),
+            Some(known) => codes_of(&place, &**generalizer, value, known, &literals),
+        }
     }
 
     /// Binds the call to the table that currently has its name.
@@ -195,13 +222,14 @@ impl ScalarUDFImpl for GeneralizeLoaded {
         if arguments.len() == 3 {
             arguments.push(lit(bound.loaded.digest.as_str()));
         }
-        let function = Self::with(self.hierarchies.clone(), Some(bound), Volatility::Immutable);
+        let labels = Self::with(self.hierarchies.clone(), Some(bound), Volatility::Immutable);
+        let function = if self.codes.is_some() { labels.of_codes() } else { labels };
         let call = ScalarFunction::new_udf(Arc::new(function.into()), arguments);
         Ok(ExprSimplifyResult::Simplified(Expr::ScalarFunction(call)))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&self.documentation)
+        self.codes.is_none().then_some(&self.documentation)
     }
 }
 

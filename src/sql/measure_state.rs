@@ -62,6 +62,23 @@ impl Row {
         }
     }
 
+    /// Returns whether the result comes from all classes together, by their sizes alone.
+    pub(super) fn is_of_table(self, needs: Needs) -> bool {
+        matches!(self, Row::Risk(_)) || needs == Needs::Table
+    }
+
+    /// Returns whether a model's value of a class depends only on its size, the number of its sensitive values and the
+    /// greatest of their counts.
+    ///
+    /// # Errors
+    /// As [`needs`](Self::needs).
+    pub(super) fn reads_extremes_only(self) -> crate::error::Result<bool> {
+        match self {
+            Row::Model(row) => Ok(reached_by(row, &[])?.reads_extremes_only()),
+            Row::Risk(_) => Ok(false),
+        }
+    }
+
     /// Returns the number that a call of `function` with these literals computes; `None` stands for
     /// an argument that is not a literal.
     ///

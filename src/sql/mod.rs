@@ -18,6 +18,9 @@
 
 mod aggregate_documentation;
 mod class_counts;
+mod class_entries;
+mod codes;
+mod compared_classes;
 mod constants;
 mod generalize;
 pub(crate) mod hierarchies;
@@ -25,8 +28,10 @@ mod interned;
 pub mod k_anonymity_to_group_by;
 mod load_hierarchies;
 mod measure_state;
+mod of_counts;
 mod one_group;
 pub mod options;
+mod read_dictionaries;
 mod refusals;
 mod repeatable;
 pub mod reserve_aliases;
@@ -56,9 +61,12 @@ use crate::generalize::GENERALIZERS;
 #[cfg(test)]
 use hierarchies::Hierarchies;
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
+use k_anonymity_to_group_by::classes_in_place::{self, ClassesInPlace};
 use k_anonymity_to_group_by::sort_class_sizes::{self, SortClassSizes};
 pub use load_hierarchies::{load_hierarchy, load_hierarchy_file};
+use of_counts::functions_of_counts;
 use options::KanonOptions;
+use read_dictionaries::ReadDictionaries;
 use refusals::Refusals;
 use reserve_aliases::ReserveAliases;
 use table::TableFunctions;
@@ -80,13 +88,19 @@ use udf::GeneralizeFunction;
 /// Those of the registry.
 pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in GENERALIZERS.iter().filter_map(GeneralizeFunction::new) {
+        registry.register_udf(Arc::new(function.of_codes().into()))?;
         registry.register_udf(Arc::new(function.into()))?;
     }
     for function in [canonical_float_function(), class_key_function()] {
         registry.register_udf(Arc::new(function))?;
     }
+    for function in functions_of_counts()? {
+        registry.register_udf(Arc::new(function.into()))?;
+    }
     let loaded = generalize::hierarchies(&*registry).unwrap_or_default();
-    registry.register_udf(Arc::new(generalize::GeneralizeLoaded::new(loaded.clone()).into()))?;
+    let of_loaded = generalize::GeneralizeLoaded::new(loaded.clone());
+    registry.register_udf(Arc::new(of_loaded.of_codes().into()))?;
+    registry.register_udf(Arc::new(of_loaded.into()))?;
     let (aggregates, of_sizes) = aggregates(&loaded)?;
     for function in aggregates {
         registry.register_udaf(Arc::new(function.into()))?;
@@ -142,10 +156,10 @@ pub fn register_all(session: &SessionContext) -> Result<()> {
     }
     with_options(session.state_ref().write().config_mut().options_mut());
     let state = session.state();
-    if !has_sort_class_sizes(state.physical_optimizers()) {
+    if !has_rule(state.physical_optimizers(), sort_class_sizes::NAME) {
         // Rules can be placed before the engine's only by building the session's state anew.
         let builder = SessionStateBuilder::new_from_existing(state).with_session_id(session.session_id());
-        *session.state_ref().write() = with_first_rules(builder).build();
+        *session.state_ref().write() = with_placed_rules(builder).build();
     }
     Ok(())
 }
@@ -192,7 +206,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
     if !rules.iter().any(|rule| rule.name() == k_anonymity_to_group_by::NAME) {
         rules.push(Arc::new(KAnonymityToGroupBy::new()?));
     }
-    let mut builder = with_first_rules(builder);
+    let mut builder = with_placed_rules(builder);
     let planners = builder.expr_planners().get_or_insert_default();
     if !planners.iter().any(is_ours) {
         planners.push(Arc::new(Refusals));
@@ -215,21 +229,28 @@ pub fn configure(mut builder: SessionStateBuilder) -> Result<SessionStateBuilder
     Ok(builder)
 }
 
-/// Adds the rules that stand before the engine's.
-fn with_first_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+/// Adds the rules that have a place among the engine's.
+fn with_placed_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules = &mut builder.optimizer().get_or_insert_with(Optimizer::new).rules;
     if !rules.iter().any(|rule| rule.name() == reserve_aliases::NAME) {
         rules.insert(0, Arc::new(ReserveAliases));
     }
     let rules = &mut builder.physical_optimizers().get_or_insert_with(PhysicalOptimizer::new).rules;
-    if !has_sort_class_sizes(rules) {
+    if !has_rule(rules, sort_class_sizes::NAME) {
         rules.insert(0, Arc::new(SortClassSizes));
+    }
+    let after = rules.iter().position(|rule| rule.name() == classes_in_place::AFTER);
+    if let (Some(after), false) = (after, has_rule(rules, classes_in_place::NAME)) {
+        rules.insert(after + 1, Arc::new(ClassesInPlace));
+    }
+    if !has_rule(rules, read_dictionaries::NAME) {
+        rules.push(Arc::new(ReadDictionaries));
     }
     builder
 }
 
-fn has_sort_class_sizes(rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>]) -> bool {
-    rules.iter().any(|rule| rule.name() == sort_class_sizes::NAME)
+fn has_rule(rules: &[Arc<dyn PhysicalOptimizerRule + Send + Sync>], name: &str) -> bool {
+    rules.iter().any(|rule| rule.name() == name)
 }
 
 fn is_ours(planner: &Arc<dyn ExprPlanner>) -> bool {
@@ -273,8 +294,9 @@ mod tests {
         let once = names(&session);
         let (aggregates, of_sizes) = aggregates(&Hierarchies::default()).unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
-        // Two functions that only this crate's plans call.
-        let scalar = GENERALIZERS.len() + 2;
+        // Two functions, and those of codes and of counts, are called by this crate's plans only.
+        let codes = GENERALIZERS.len();
+        let scalar = GENERALIZERS.len() + codes + 2 + functions_of_counts().unwrap().len();
         assert_eq!(once.len() - before, scalar + aggregates.len() + of_sizes.len());
         register_all(&session).unwrap();
         assert_eq!(names(&session), once);

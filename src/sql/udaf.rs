@@ -31,7 +31,9 @@ use datafusion::logical_expr::{
 };
 
 use super::aggregate_documentation::documented;
-use super::class_counts::{ClassCounts, CountedColumns};
+use super::class_counts::ClassCounts;
+use super::class_entries::{CountedClasses, CountedColumns};
+use super::compared_classes::ComparedClasses;
 use super::constants::{Constant, literals};
 use super::hierarchies::Hierarchies;
 use super::measure_state::{Answer, Number, Row};
@@ -65,6 +67,9 @@ pub(super) enum AggregateInput {
     /// The number of rows per sensitive value and individual, where every group is one class: the
     /// form that the optimizer rule puts above the GROUP BY that counts.
     OneClass,
+    /// A list of these counts per class, for a measure that compares each class with all of its group: the
+    /// form that the rule puts above the GROUP BY that lists them.
+    Classes,
 }
 
 /// Returns all aggregates: one over rows and one over individuals per table row, and those that the
@@ -85,17 +90,18 @@ pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregat
             let looks =
                 CountedColumns { individual, sensitive: needs.reads_column(), compared: needs.reads_input() };
             let of_quasi = ClassAggregate::new(row, needs, looks, AggregateInput::Quasi, &returns);
-            let depends_on_all = of_quasi.compares();
-            all.push(ClassAggregate { hierarchies: hierarchies.clone(), ..of_quasi });
+            let of_quasi = ClassAggregate { hierarchies: hierarchies.clone(), ..of_quasi };
+            all.extend(of_quasi.of_classes());
+            all.push(of_quasi);
             // One class does not tell the distribution of them all.
-            if looks.columns() > 0 && matches!(row, Row::Model(_)) && !depends_on_all {
+            if looks.columns() > 0 && !row.is_of_table(needs) && !looks.compared {
                 all.push(ClassAggregate::new(row, needs, looks, AggregateInput::OneClass, &returns));
             }
         }
-        if needs == Needs::Size {
+        if !needs.reads_column() {
             of_sizes.push(OfSizes::new(row, false, returns.clone()));
         }
-        if matches!(row, Row::Risk(_)) {
+        if row.is_of_table(needs) {
             of_sizes.push(OfSizes::new(row, true, returns));
         }
     }
@@ -123,6 +129,8 @@ impl ClassAggregate {
             (AggregateInput::Quasi, Counted::Individuals) => format!("{}_individuals", doc.name),
             (AggregateInput::OneClass, Counted::Rows) => format!("{}_of_class", doc.name),
             (AggregateInput::OneClass, Counted::Individuals) => format!("{}_individuals_of_class", doc.name),
+            (AggregateInput::Classes, Counted::Rows) => format!("{}_of_classes", doc.name),
+            (AggregateInput::Classes, Counted::Individuals) => format!("{}_individuals_of_classes", doc.name),
         };
         let documentation = documented(&name, &mut doc, row, looks, over);
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -148,9 +156,15 @@ impl ClassAggregate {
         self.row
     }
 
-    /// Returns whether the measure depends on all classes of its group together.
-    pub(super) fn compares(&self) -> bool {
-        self.looks.compared || self.needs == Needs::Table
+    /// Returns whether the measure looks at all classes of its group together, by their sizes alone.
+    pub(super) fn is_of_table(&self) -> bool {
+        self.row.is_of_table(self.needs)
+    }
+
+    /// Returns the form of the measure over lists of counts, if it compares each class with all of its group.
+    pub(super) fn of_classes(&self) -> Option<Self> {
+        let of_classes = Self::new(self.row, self.needs, self.looks, AggregateInput::Classes, &self.returns);
+        self.looks.compared.then_some(Self { hierarchies: self.hierarchies.clone(), ..of_classes })
     }
 
     pub(super) fn over(&self) -> AggregateInput {
@@ -159,7 +173,8 @@ impl ClassAggregate {
 
     /// Returns the number of arguments before the quasi-identifiers.
     fn before(&self) -> usize {
-        self.row.constants().len() + self.looks.columns()
+        let columns = if self.over == AggregateInput::Classes { 0 } else { self.looks.columns() };
+        self.row.constants().len() + columns
     }
 
     /// Splits the arguments of a call by their meaning; `None` when there are too few.
@@ -226,16 +241,22 @@ impl ClassAggregate {
         let constants = self.row.constants().len();
         let fields = arguments.expr_fields.get(constants..).unwrap_or_default();
         let mut types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-        if self.over == AggregateInput::OneClass {
-            types.pop();
-        }
+        let classes: Box<dyn CountedClasses> = match (self.over, types.as_slice()) {
+            (AggregateInput::Classes, [list]) => Box::new(ComparedClasses::new(self.looks, list)?),
+            _ => {
+                if self.over == AggregateInput::OneClass {
+                    types.pop();
+                }
+                Box::new(ClassCounts::new(self.looks, &types)?)
+            }
+        };
         Ok(ClassGroups {
             number: self.row.number(&self.name, literals(arguments))?,
             column: self.column(literals(arguments).next().flatten())?,
             constants,
             over: self.over,
             looks: self.looks,
-            classes: ClassCounts::new(self.looks, &types)?,
+            classes,
             returns: self.returns.clone(),
             groups: 0,
         })
@@ -319,7 +340,8 @@ impl AggregateUDFImpl for ClassAggregate {
             };
             return Err(DataFusionError::Plan(format!("{syntax}: {expected}")));
         }
-        for (at, of) in types.iter().enumerate().skip(self.row.constants().len()) {
+        let columns = types.iter().enumerate().skip(self.row.constants().len());
+        for (at, of) in columns.filter(|_| self.over != AggregateInput::Classes) {
             if of.is_nested() || matches!(of, DataType::RunEndEncoded(..)) {
                 return Err(self.refused(&format!(
                     "argument {} ({}): values of type {of} cannot be grouped",
@@ -368,9 +390,12 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let fields = ClassCounts::state_fields(self.looks, self.over == AggregateInput::Quasi).into_iter();
+        let fields = match self.over {
+            AggregateInput::Classes => ComparedClasses::state_fields(self.looks),
+            over => ClassCounts::state_fields(self.looks, over == AggregateInput::Quasi),
+        };
         let field = |(name, of)| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
-        Ok(fields.map(field).collect())
+        Ok(fields.into_iter().map(field).collect())
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -389,7 +414,7 @@ struct ClassGroups {
     constants: usize,
     over: AggregateInput,
     looks: CountedColumns,
-    classes: ClassCounts,
+    classes: Box<dyn CountedClasses>,
     returns: DataType,
     groups: usize,
 }
@@ -398,7 +423,7 @@ impl ClassGroups {
     /// Splits `values` into the columns and the weight of each row.
     fn split<'a>(&self, values: &'a [ArrayRef]) -> Result<(&'a [ArrayRef], Option<&'a Int64Array>)> {
         let columns = values.get(self.constants..).unwrap_or_default();
-        if self.over == AggregateInput::Quasi {
+        if self.over != AggregateInput::OneClass {
             return Ok((columns, None));
         }
         let wrong = || DataFusionError::Internal("rows that are not BIGINT".into());
@@ -464,6 +489,6 @@ impl GroupsAccumulator for ClassGroups {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) - size_of_val(&self.classes) + self.classes.bytes()
+        size_of_val(self) + self.classes.bytes()
     }
 }

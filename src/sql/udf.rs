@@ -35,6 +35,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::codes::{KnownCodes, codes_of, name_of_codes, type_of_codes};
 use super::constants::Constant;
 use super::documentation;
 use crate::engine::{Context, distinct, into_engine};
@@ -46,6 +47,8 @@ use crate::parameter::{Absent, Kind};
 /// A row of [`GENERALIZERS`](crate::generalize::GENERALIZERS) as a SQL function.
 pub struct GeneralizeFunction {
     row: &'static GeneralizerRow,
+    /// Where it returns codes instead of labels, those of dictionaries.
+    codes: Option<KnownCodes>,
     name: String,
     signature: Signature,
     documentation: Documentation,
@@ -63,7 +66,23 @@ impl GeneralizeFunction {
         let options: String = row.options().iter().map(|option| format!("[, {}]", option.name)).collect();
         let syntax = format!("{name}(value{constants}{}{options})", row.doc.parameters);
         let documentation = documentation(&syntax, row.doc.summary, row.doc.paper, row.doc.example);
-        Some(Self { row, signature: Signature::user_defined(Volatility::Immutable), documentation, name })
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Some(Self { row, codes: None, signature, documentation, name })
+    }
+
+    /// Returns the function of the row that returns codes instead of labels.
+    pub(super) fn of_codes(&self) -> Self {
+        Self {
+            row: self.row,
+            codes: Some(KnownCodes::default()),
+            name: name_of_codes(self.row.doc.name),
+            signature: self.signature.clone(),
+            documentation: self.documentation.clone(),
+        }
+    }
+
+    pub(super) fn returns_codes(&self) -> bool {
+        self.codes.is_some()
     }
 
     /// Returns the place of a constant, counted from 0 after the value.
@@ -186,6 +205,21 @@ pub(super) fn types(
     Ok((seen, result))
 }
 
+/// Returns values as a generalizer sees them; encodings of text stay.
+pub(super) fn seen_values(
+    generalizer: &dyn Generalizer,
+    values: &ArrayRef,
+) -> crate::error::Result<ArrayRef> {
+    let (seen, _) = types(generalizer, values.data_type())?;
+    match values.data_type() {
+        DataType::Null => Ok(new_null_array(&seen, values.len())),
+        other if *other == seen => Ok(Arc::clone(values)),
+        // A value that `seen` cannot hold must not become NULL, and Arrow's error would show it.
+        _ => cast_with_options(values, &seen, &CastOptions { safe: false, ..CastOptions::default() })
+            .map_err(|_| Error::data(format!("a value does not fit the type {seen}"))),
+    }
+}
+
 /// Returns the labels of a call's value; an error begins with `place`.
 pub(super) fn labels_of(
     place: &str,
@@ -193,9 +227,7 @@ pub(super) fn labels_of(
     value: &ColumnarValue,
 ) -> Result<ColumnarValue> {
     let generalized = |values: &ArrayRef| -> crate::error::Result<ArrayRef> {
-        let (seen, _) = types(generalizer, values.data_type())?;
         match values.data_type() {
-            DataType::Null => apply(generalizer, &new_null_array(&seen, values.len())),
             // The generalizer handles encodings of text itself.
             DataType::Dictionary(..) => apply(generalizer, values),
             // Texts repeat, and their labels are expensive.
@@ -203,16 +235,7 @@ pub(super) fn labels_of(
                 let (distinct, places) = distinct::of_batch(values).context("reading the values")?;
                 take(&apply(generalizer, &distinct)?, &places, None).context("generalizing the values")
             }
-            other if other.is_string() || *other == seen => apply(generalizer, values),
-            // A value that `seen` cannot hold must not become NULL, and Arrow's error would show
-            // it.
-            _ => {
-                match cast_with_options(values, &seen, &CastOptions { safe: false, ..CastOptions::default() })
-                {
-                    Ok(values) => apply(generalizer, &values),
-                    Err(_) => Err(Error::data(format!("a value does not fit the type {seen}"))),
-                }
-            }
+            _ => apply(generalizer, &seen_values(generalizer, values)?),
         }
     };
     let generalized = |values: &ArrayRef| generalized(values).map_err(|e| into_engine(e.at(place)));
@@ -269,7 +292,10 @@ impl ScalarUDFImpl for GeneralizeFunction {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
         let Some(value) = arguments.arg_fields.first() else { return Err(self.wrong_arity(0)) };
         let generalizer = self.generalizer(arguments.scalar_arguments.get(1..).unwrap_or_default())?;
-        let (_, result) = self.types(&*generalizer, value.data_type())?;
+        let result = match &self.codes {
+            None => self.types(&*generalizer, value.data_type())?.1,
+            Some(_) => type_of_codes(&*generalizer, value.data_type()).map_err(|e| self.wrong_value(&e))?,
+        };
         Ok(Arc::new(Field::new(&self.name, result, true)))
     }
 
@@ -278,20 +304,29 @@ impl ScalarUDFImpl for GeneralizeFunction {
             ColumnarValue::Scalar(literal) => Some(literal),
             ColumnarValue::Array(_) => None,
         });
-        let generalizer = self.generalizer(&literals.collect::<Vec<_>>())?;
+        let literals: Vec<Option<&ScalarValue>> = literals.collect();
+        let generalizer = self.generalizer(&literals)?;
         let Some(value) = arguments.args.first() else { return Err(self.wrong_arity(0)) };
-        labels_of(&self.name, &*generalizer, value)
+        match &self.codes {
+            None => labels_of(&self.name, &*generalizer, value),
+            Some(known) => {
+                let place = format!("generalize_{}", self.row.doc.name);
+                codes_of(&place, &*generalizer, value, known, &literals)
+            }
+        }
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        Ok(self.order(inputs).unwrap_or(SortProperties::Unordered))
+        let order = self.order(inputs).filter(|_| self.codes.is_none());
+        Ok(order.unwrap_or(SortProperties::Unordered))
     }
 
     fn preimage(&self, arguments: &[Expr], label: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
-        Ok(self.preimage_of(arguments, label, info).unwrap_or(PreimageResult::None))
+        let preimage = self.preimage_of(arguments, label, info).filter(|_| self.codes.is_none());
+        Ok(preimage.unwrap_or(PreimageResult::None))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        Some(&self.documentation)
+        self.codes.is_none().then_some(&self.documentation)
     }
 }

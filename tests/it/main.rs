@@ -48,6 +48,7 @@ mod over_subset;
 mod papers;
 mod pruning;
 mod pycanon;
+mod read_dictionaries;
 mod readme;
 mod recoding_again;
 mod reference;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
-use arrow::compute::cast;
+use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Float64Type};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_kanon::model::{ClassModel, MODELS, ModelRow, Needs};
@@ -148,6 +148,7 @@ async fn every_model_reaches_what_its_definition_says() {
     for people in [false, true] {
         let session = session_of(people).await;
         load_levels(&session).await;
+        let mut all: Vec<(String, Vec<Option<f64>>)> = Vec::new();
         for row in MODELS {
             let (name, model) = (row.doc.name, model_of(row));
             // A population is a second table, so these models are table functions: see below.
@@ -166,8 +167,41 @@ async fn every_model_reaches_what_its_definition_says() {
                 numbers(&session, &format!("SELECT {call} FROM visits GROUP BY sample ORDER BY sample"))
                     .await;
             assert_same(&call, &reached, &expected);
+            all.push((call, expected));
+        }
+        all_in_one_query(&session, &all).await;
+    }
+}
+
+/// Asks for all models of one sensitive column at once, in groups and without, by the rule and by the accumulators.
+async fn all_in_one_query(session: &SessionContext, all: &[(String, Vec<Option<f64>>)]) {
+    // What looks at each individual's smallest class has a plan of its own.
+    let all: Vec<_> = all.iter().filter(|(call, _)| !call.contains("average_risk_individuals")).collect();
+    let calls: Vec<&str> = all.iter().map(|(call, _)| call.as_str()).collect();
+    let (calls, ends) = (calls.join(", "), "GROUP BY sample ORDER BY sample");
+    let (of_groups, of_one) =
+        (format!("SELECT {calls} FROM visits {ends}"), format!("SELECT {calls} FROM visits WHERE sample = "));
+    let plan =
+        session.sql(&of_groups).await.unwrap().into_optimized_plan().unwrap().display_indent().to_string();
+    assert_eq!(plan.matches("TableScan").count(), 1, "{plan}");
+    for rewrite in [true, false] {
+        run(session, &format!("SET kanon.rewrite_measures = {rewrite}")).await;
+        let groups = session.sql(&of_groups).await.unwrap().collect().await.unwrap();
+        let groups = concat_batches(&groups[0].schema(), &groups).unwrap();
+        let mut ones = Vec::new();
+        for sample in 0..20 {
+            ones.extend(session.sql(&format!("{of_one}{sample}")).await.unwrap().collect().await.unwrap());
+        }
+        let ones = concat_batches(&groups.schema(), &ones).unwrap();
+        for (at, (call, expected)) in all.iter().enumerate() {
+            for (batch, samples) in [(&groups, TABLES as usize), (&ones, 20)] {
+                let floats = cast(batch.column(at), &DataType::Float64).unwrap();
+                let reached: Vec<Option<f64>> = floats.as_primitive::<Float64Type>().iter().collect();
+                assert_same(call, &reached, &expected[..samples]);
+            }
         }
     }
+    run(session, "SET kanon.rewrite_measures = true").await;
 }
 
 /// The number of tables of the models that look at a population: each is a query of its own.

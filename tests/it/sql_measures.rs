@@ -534,6 +534,16 @@ async fn one_set_of_quasi_identifiers_is_one_scan_and_risks_of_individuals_two()
             "share_at_risk_individuals(0.1, patient_id, dob, sex), sample_uniqueness_individuals(patient_id, sex, dob), max(zip)",
             2,
         ),
+        (
+            "k_anonymity(dob, sex, zip), l_diversity(diagnosis, dob, sex, zip), t_closeness(diagnosis, zip, sex, dob),
+             average_risk(dob, sex, zip)",
+            1,
+        ),
+        (
+            "l_diversity(diagnosis, dob), delta_disclosure_individuals(patient_id, diagnosis, dob), t_closeness(diagnosis, dob)",
+            1,
+        ),
+        ("average_risk_individuals(patient_id, dob), prosecutor_risk_mean_individuals(patient_id, dob)", 2),
         ("k_anonymity_individuals(patient_id, dob), sample_uniqueness_individuals(patient_id, dob)", 3),
         ("k_anonymity(dob, sex), k_anonymity(dob)", 2),
         ("l_diversity(diagnosis, dob), l_diversity(race, dob), k_anonymity(dob)", 2),
@@ -542,10 +552,12 @@ async fn one_set_of_quasi_identifiers_is_one_scan_and_risks_of_individuals_two()
         assert_eq!(plan.matches("TableScan: visits").count(), scans, "{measures}\n{plan}");
         // No measure is left to the accumulator, and its column keeps its name.
         let left =
-            plan.lines().skip(1).any(|line| line.contains("k_anonymity(") || line.contains("l_diversity("));
+            plan.lines().skip(1).any(|line| {
+                ["k_anonymity(", "l_diversity(", "t_closeness("].iter().any(|name| line.contains(name))
+            });
         assert!(!left, "{plan}");
         // Three columns are one key, and so is the class of a risk of individuals.
-        let has_key = ["sex, zip", "race, dob, sex", "uniqueness_individuals"];
+        let has_key = ["sex, zip", "race, dob, sex", "uniqueness_individuals", "mean_individuals"];
         let has_key = has_key.iter().any(|part| measures.contains(part));
         assert_eq!(plan.contains("kanon_class_key("), has_key, "{plan}");
     }

@@ -227,6 +227,24 @@ async fn aggregates_without_layers_get_a_branch() {
 }
 
 #[tokio::test]
+async fn rows_are_repartitioned_once_for_two_layers() {
+    let session = session();
+    for (measures, groups, layers) in [
+        ("k_anonymity(x, s, z), l_diversity(y, z, x, s)", "", 2),
+        ("k_anonymity_individuals(id, x, s)", "", 2),
+        ("t_closeness(y, x, s), k_anonymity(s, x)", " GROUP BY z", 3),
+    ] {
+        let sql = format!("SELECT {measures} FROM t{groups}");
+        let plan = physical(&session, &sql).await;
+        // The rows of the lowest layer once, and those of the answers where they are grouped.
+        assert_eq!(plan.matches("RepartitionExec: partitioning=Hash").count(), layers - 1, "{plan}");
+        assert_eq!(plan.matches("mode=SinglePartitioned").count(), 1, "{plan}");
+        let [with, without] = both(&session, &sql).await;
+        assert_eq!(with.unwrap(), without.unwrap(), "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn plans_are_reproducible_and_follow_the_call() {
     let sql = "SELECT k_anonymity(z, x), l_diversity(s, x, z) FROM t";
     let first = plan(&session(), sql).await;

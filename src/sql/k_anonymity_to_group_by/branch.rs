@@ -1,21 +1,27 @@
 //! The measures over one set of quasi-identifiers and at most one sensitive and one individual
 //! column, as GROUP BYs.
 
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{
+    Aggregate, AggregateUDF, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit,
+};
 
+use super::super::codes::coded;
 use super::super::measure_state::Row;
 use super::super::udaf::{ClassAggregate, compared_column};
 use super::infallible::{cannot_fail, nothing_can_fail};
 use super::layer::{Layer, call};
+use super::of_class::Counts;
 use super::plain::Plain;
 use super::{Answered, Rewrite, Stop};
 use crate::engine::class_key::keyed;
-use crate::model::Worst;
 
 /// A call of a measure.
 pub(super) struct Measure {
@@ -23,8 +29,12 @@ pub(super) struct Measure {
     pub(super) at: usize,
     pub(super) row: Row,
     pub(super) constants: Vec<Expr>,
-    individual: Option<Expr>,
+    pub(super) individual: Option<Expr>,
     sensitive: Option<Expr>,
+    /// The form of the measure over lists of counts, if it compares each class with all of its group.
+    pub(super) of_classes: Option<Arc<AggregateUDF>>,
+    /// Whether the measure looks at each individual's smallest class rather than at classes.
+    pub(super) is_of_individuals: bool,
     /// The distinct quasi-identifiers, in the order of the call.
     quasi: Vec<Expr>,
     pub(super) filter: Option<Expr>,
@@ -55,6 +65,8 @@ impl Measure {
             at,
             row,
             constants: arguments.constants.to_vec(),
+            of_classes: function.of_classes().map(|function| Arc::new(function.into())),
+            is_of_individuals: function.is_of_table() && arguments.individual.is_some(),
             individual: arguments.individual.map(key).transpose()?,
             sensitive: arguments.sensitive.map(key).transpose()?,
             quasi,
@@ -79,10 +91,9 @@ fn is_guarded(call: &AggregateFunction, aggregate: &Aggregate) -> Result<bool> {
 }
 
 impl Measure {
-    /// Returns whether the measure looks at each individual's smallest class rather than at
-    /// classes.
-    pub(super) fn is_of_individuals(&self) -> bool {
-        matches!(self.row, Row::Risk(_)) && self.individual.is_some()
+    /// Returns whether the measure looks at a sensitive column.
+    pub(super) fn is_of_values(&self) -> bool {
+        self.sensitive.is_some()
     }
 
     fn has_quasi(&self, other: &Self) -> bool {
@@ -125,8 +136,7 @@ impl Branch {
     pub(super) fn takes(&self, other: &Measure) -> bool {
         let fits =
             |own: Option<&Expr>, other: Option<&Expr>| own.is_none() || other.is_none() || own == other;
-        let same =
-            |own: &Measure| own.has_quasi(other) && own.is_of_individuals() == other.is_of_individuals();
+        let same = |own: &Measure| own.has_quasi(other) && own.is_of_individuals == other.is_of_individuals;
         self.measures.iter().all(same)
             && fits(self.individual(), other.individual.as_ref())
             && fits(self.sensitive(), other.sensitive.as_ref())
@@ -187,17 +197,20 @@ impl Branch {
         }
     }
 
-    /// Returns the distinct quasi-identifiers, in the order in which calls name them.
-    pub(super) fn quasi(&self) -> Vec<Expr> {
+    /// Returns what classes are counted by: each quasi-identifier once, in the order in which calls name them, without the
+    /// texts of labels that nobody sees.
+    pub(super) fn quasi(&self, schema: &DFSchema) -> Result<Vec<Expr>> {
         // All measures of a branch have the same quasi-identifiers.
-        self.measures.first().map(|measure| measure.quasi.clone()).unwrap_or_default()
+        let quasi = self.measures.iter().take(1).flat_map(|measure| measure.quasi.iter().cloned());
+        quasi.map(|column| packed(coded(column), schema)).collect()
     }
 
     /// Returns the layer that groups by all columns, without values.
     fn lowest(&self, rewrite: &Rewrite<'_>) -> Result<Layers> {
         let mut rows = Layer::new(self.number, 1);
         let groups = rewrite.groups().map(|key| rows.key(key)).collect();
-        let quasi = keyed(self.quasi(), rewrite.seed, rewrite.aggregate.input.schema())?;
+        let schema = rewrite.aggregate.input.schema();
+        let quasi = keyed(self.quasi(schema)?, rewrite.seed, schema)?;
         let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
         let individual = self.individual().cloned().map(|column| rows.key(column));
         let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
@@ -207,7 +220,7 @@ impl Branch {
     /// Builds the plan over the input of `aggregate`, with its groups.
     pub(super) fn plan(self, rewrite: &Rewrite<'_>) -> std::result::Result<Answered, Stop> {
         let input = self.input(rewrite)?;
-        if self.measures.iter().any(Measure::is_of_individuals) {
+        if self.measures.iter().any(|measure| measure.is_of_individuals) {
             return self.plan_of_individuals(rewrite, input);
         }
         let Layers { mut rows, groups, quasi, individual, sensitive } = self.lowest(rewrite)?;
@@ -215,6 +228,7 @@ impl Branch {
         groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
         let has_classes = individual.is_some() || sensitive.is_some();
+        let counts = Counts::new(&self.measures, individual.clone(), sensitive.clone())?;
 
         let mut values = Vec::new();
         for measure in self.measures {
@@ -226,19 +240,8 @@ impl Branch {
             };
             // A class none of whose rows passes the filter does not count.
             let only = |rows: &Expr| filter.is_some().then(|| rows.clone().gt(lit(0i64)));
-            let mut arguments = measure.constants.clone();
-            let value = if measure.sensitive.is_some() {
-                let end = if measure.individual.is_some() { "_individuals_of_class" } else { "_of_class" };
-                let of_class = rewrite.rule.upper(measure.row, end)?;
-                arguments.extend(individual.iter().filter(|_| measure.individual.is_some()).cloned());
-                arguments.extend(sensitive.iter().cloned());
-                arguments.push(counted);
-                let value = classes.value(call(&of_class, arguments, None));
-                let end = match measure.row.worst()? {
-                    Worst::Least => min_udaf(),
-                    Worst::Greatest => max_udaf(),
-                };
-                call(&end, vec![value], None)
+            let value = if measure.is_of_values() {
+                counts.value(&measure, &mut classes, &counted, &size, rewrite.rule)?
             } else {
                 let of_sizes = rewrite.rule.upper(measure.row, "_of_sizes")?;
                 let individuals = match individual.iter().find(|_| measure.individual.is_some()) {
@@ -247,7 +250,7 @@ impl Branch {
                         classes.value(distinct(column.clone(), sensitive.is_some(), only(&counted)))
                     }
                 };
-                arguments.push(individuals);
+                let arguments = measure.constants.iter().cloned().chain([individuals]).collect();
                 call(&of_sizes, arguments, only(&size))
             };
             values.push((measure.at, answers.value(value)));
@@ -265,6 +268,17 @@ impl Branch {
         }
         Ok(Answered { plan: answers.over(plan)?, keys: groups, values })
     }
+}
+
+/// Returns a dictionary in the place of its unpacked values: a key is made of its entries.
+fn packed(column: Expr, schema: &DFSchema) -> Result<Expr> {
+    if let Expr::Cast(cast) = &column
+        && let DataType::Dictionary(_, entries) = cast.expr.get_type(schema)?
+        && *entries == column.get_type(schema)?
+    {
+        return Ok((*cast.expr).clone());
+    }
+    Ok(column)
 }
 
 /// Counts the individuals of a class over rows that are one per individual, or one per individual

@@ -38,7 +38,7 @@ impl Branch {
         let schema = input.schema();
         let class =
             rewrite.groups().map(|key| compared_column(key, schema)).collect::<Result<Vec<Expr>>>()?;
-        let class = one_key(class.into_iter().chain(self.quasi()).collect(), rewrite.seed, schema)?;
+        let class = one_key(class.into_iter().chain(self.quasi(schema)?).collect(), rewrite.seed, schema)?;
         let class = class.ok_or(Stop::Declined("no key can be made of a column's type"))?;
 
         let mut rows = Layer::new(self.number, 1);

@@ -28,6 +28,11 @@ pub(super) fn is_class_of_sizes(column: &str) -> bool {
     column.starts_with("kanon_") && column.contains(&format!("_{SIZES}_key_"))
 }
 
+/// Returns whether a column is a key of a layer.
+pub(super) fn is_key(column: &str) -> bool {
+    column.starts_with("kanon_") && column.contains("_key_")
+}
+
 impl Layer {
     pub(super) fn new(branch: usize, height: usize) -> Self {
         Self { name: format!("kanon_{branch}_{height}"), keys: Vec::new(), values: Vec::new() }

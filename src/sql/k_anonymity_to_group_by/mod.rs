@@ -4,8 +4,8 @@
 //! ```text
 //! Aggregate G: k_anonymity(q..), l_diversity(s, q..)
 //!
-//! L3  Aggregate G              least (or greatest) of the classes
-//! L2  Aggregate G, q..         one value per class, by the model itself
+//! L3  Aggregate G              least (or greatest) of what the model says of each class
+//! L2  Aggregate G, q..         size and counts of each class
 //! L1  Aggregate G, q.., s      rows
 //! ```
 //! Three or more quasi-identifiers become one key of 122 bits (`src/engine/class_key.rs`), because
@@ -26,8 +26,8 @@
 //! - Branches are joined on G (NULL = NULL) if the input gives the same rows each time it is read,
 //!   is not a stream and would not search twice (`anonymize`), and G holds neither floats nor
 //!   nested types.
-//! - A measure that compares each class with all rows of its group (`t_closeness`) is left to the accumulator, like an
-//!   aggregate of another kind.
+//! - A measure that compares each class with all rows of its group (`t_closeness`) looks in L3 at the counts of all
+//!   classes, which are kept in memory, within the engine's limit.
 //! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share
 //!   becomes a Filter below L1, unless it or the input can fail; arguments that can fail (`10 / x`,
 //!   casts, most functions) and another FILTER never meet in one branch.
@@ -40,9 +40,11 @@
 //! one query differ only in their seeds.
 
 mod branch;
+pub mod classes_in_place;
 mod individuals;
 mod infallible;
 mod layer;
+mod of_class;
 mod plain;
 pub mod sort_class_sizes;
 
@@ -57,12 +59,13 @@ use datafusion::common::{Column, NullEquality};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder,
+    Aggregate, AggregateUDF, Expr, ExprSchemable, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::hierarchies::Hierarchies;
 use super::measure_state::Row;
+use super::of_counts::functions_of_counts;
 use super::options::KanonOptions;
 use super::repeatable::{is_plain, is_repeatable};
 use super::table::is_task;
@@ -82,6 +85,8 @@ pub const NAME: &str = "k_anonymity_to_group_by";
 pub struct KAnonymityToGroupBy {
     /// The functions of the upper layers, by name.
     functions: BTreeMap<String, Arc<AggregateUDF>>,
+    /// The functions of counts, by name.
+    of_counts: BTreeMap<String, Arc<ScalarUDF>>,
 }
 
 impl KAnonymityToGroupBy {
@@ -94,15 +99,19 @@ impl KAnonymityToGroupBy {
         let of_class = aggregates.into_iter().filter(|function| function.over() == AggregateInput::OneClass);
         let all = of_class.map(AggregateUDF::from).chain(of_sizes.into_iter().map(AggregateUDF::from));
         let functions = all.map(|function| (function.name().to_owned(), Arc::new(function))).collect();
-        Ok(Self { functions })
+        let of_counts = functions_of_counts()?.into_iter().map(ScalarUDF::from);
+        let of_counts = of_counts.map(|function| (function.name().to_owned(), Arc::new(function))).collect();
+        Ok(Self { functions, of_counts })
     }
 
     /// Returns the upper-layer function of a row.
     fn upper(&self, row: Row, end: &str) -> Result<Arc<AggregateUDF>> {
-        let function = self.functions.get(&format!("{}{end}", row.doc().name)).cloned();
-        function.ok_or_else(|| {
-            DataFusionError::Internal("a measure without its functions for the upper layers".into())
-        })
+        self.functions.get(&format!("{}{end}", row.doc().name)).cloned().ok_or_else(no_function)
+    }
+
+    /// Returns the function of counts of a model.
+    fn of_counts(&self, row: Row) -> Result<Arc<ScalarUDF>> {
+        self.of_counts.get(&format!("{}_of_counts", row.doc().name)).cloned().ok_or_else(no_function)
     }
 
     /// Rewrites an aggregate.
@@ -169,10 +178,6 @@ impl KAnonymityToGroupBy {
                 others.push((at, call));
                 continue;
             };
-            if function.compares() {
-                rest.push(at);
-                continue;
-            }
             if !is_simple(&call) {
                 return Err(Stop::Declined("a measure with volatile or correlated arguments or subqueries"));
             }
@@ -198,6 +203,10 @@ impl KAnonymityToGroupBy {
         }
         Ok((branches, rest))
     }
+}
+
+fn no_function() -> DataFusionError {
+    DataFusionError::Internal("a measure without its functions for the upper layers".into())
 }
 
 /// The reason why a plan is left unchanged.

@@ -1,0 +1,138 @@
+//! Keys of all types and encodings beside Arrow's rows.
+
+use super::*;
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float32Array,
+    Int8Array, Int64Array, IntervalMonthDayNanoArray, LargeStringArray, StringArray, StringViewArray,
+    TimestampMicrosecondArray, UInt16Array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::IntervalMonthDayNano;
+use arrow::row::{RowConverter, SortField};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const SEED: Seed = [1, 2];
+
+fn keys_of(seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
+    let known = Known::default();
+    let mut keys = Keys::new(seed, columns[0].len(), &known);
+    columns.iter().for_each(|column| keys.add_array(column).unwrap());
+    keys.finish().values().to_vec()
+}
+
+/// A column of each form from small numbers, so that values repeat; a few are NULL.
+fn column(form: usize, numbers: &[u8]) -> ArrayRef {
+    let of = |number: u8| (number > 0).then_some(number);
+    let text =
+        |number: u8| of(number).map(|n| "twelve bytes".repeat(usize::from(n) / 4) + &"x".repeat(n.into()));
+    let long = |number: u8| of(number).map(i64::from).map(|n| n << 31 | n);
+    let texts: Vec<Option<String>> = numbers.iter().map(|n| text(*n)).collect();
+    let longs = Int64Array::from_iter(numbers.iter().map(|n| long(*n)));
+    match form {
+        0 => Arc::new(StringViewArray::from_iter(texts)),
+        1 => Arc::new(StringArray::from_iter(texts)),
+        2 => Arc::new(LargeStringArray::from_iter(texts)),
+        3 => Arc::new(texts.iter().map(Option::as_deref).collect::<DictionaryArray<Int32Type>>()),
+        4 => Arc::new(BinaryArray::from_iter(texts.iter().map(|t| t.as_ref().map(String::as_bytes)))),
+        5 => Arc::new(longs),
+        6 => Arc::new(Int8Array::from_iter(
+            numbers.iter().map(|n| of(*n).map(|n| n.cast_signed().wrapping_neg())),
+        )),
+        7 => Arc::new(Date32Array::from_iter(numbers.iter().map(|n| of(*n).map(i32::from)))),
+        8 => Arc::new(Float32Array::from_iter(numbers.iter().map(|n| of(*n).map(|n| f32::from(n) / 3.0)))),
+        9 => Arc::new(BooleanArray::from_iter(numbers.iter().map(|n| of(*n).map(|n| n % 2 == 0)))),
+        10 => cast(&longs, &DataType::Decimal128(38, 3)).unwrap(),
+        11 => cast(&longs, &DataType::Decimal256(50, 3)).unwrap(),
+        12 => Arc::new(TimestampMicrosecondArray::from_iter(numbers.iter().map(|n| long(*n)))),
+        13 => {
+            let months = |n: u8| IntervalMonthDayNano::new(n.into(), 0, 7);
+            Arc::new(IntervalMonthDayNanoArray::from_iter(numbers.iter().map(|n| of(*n).map(months))))
+        }
+        14 => {
+            let bytes = numbers.iter().map(|n| of(*n).map(|n| [n; 5]));
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, 5).unwrap())
+        }
+        _ => Arc::new(UInt16Array::from_iter(numbers.iter().map(|n| of(*n).map(u16::from)))),
+    }
+}
+
+proptest! {
+    #[test]
+    fn two_rows_have_one_key_where_they_are_equal(
+        forms in proptest::collection::vec(0usize..16, 1..7),
+        rows in proptest::collection::vec(proptest::array::uniform7(0u8..9), 1..80),
+        seed: [u64; 2],
+    ) {
+        let columns: Vec<ArrayRef> = forms.iter().enumerate().map(|(at, form)| {
+            column(*form, &rows.iter().map(|row| row[at]).collect::<Vec<_>>())
+        }).collect();
+        let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
+        let truth = RowConverter::new(fields).unwrap().convert_columns(&columns).unwrap();
+        let keys = keys_of(seed, &columns);
+        let (mut of_row, mut of_key) = (HashMap::new(), HashMap::new());
+        for (row, key) in truth.iter().zip(&keys) {
+            prop_assert_eq!(*of_row.entry(row).or_insert(*key), *key);
+            prop_assert_eq!(*of_key.entry(*key).or_insert(row), row);
+        }
+        prop_assert!(keys.iter().all(|key| (0..1i128 << 122).contains(key)));
+        // The result must not depend on where a batch is cut.
+        let cut = rows.len() / 3;
+        let rest: Vec<ArrayRef> = columns.iter().map(|c| c.slice(cut, rows.len() - cut)).collect();
+        prop_assert_eq!(keys_of(seed, &rest), &keys[cut..]);
+    }
+}
+
+#[test]
+fn all_encodings_of_texts_have_the_same_keys() {
+    let numbers = [3, 0, 8, 3, 1, 8, 0, 5];
+    let keys = keys_of(SEED, &[column(0, &numbers)]);
+    for form in 1..5 {
+        assert_eq!(keys_of(SEED, &[column(form, &numbers)]), keys, "{form}");
+    }
+    assert_ne!(keys_of([1, 3], &[column(0, &numbers)]), keys);
+    // Dictionaries: NULL among the values, more values than rows, no values.
+    let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
+    let dictionary = |keys: Vec<Option<i32>>| -> ArrayRef {
+        Arc::new(DictionaryArray::<Int32Type>::new(keys.into(), Arc::clone(&values)))
+    };
+    let plain = |texts: Vec<Option<&str>>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
+    let dictionaries = [
+        (dictionary(vec![Some(0), Some(1), None, Some(2)]), plain(vec![Some("a"), None, None, Some("b")])),
+        (dictionary(vec![Some(2)]), plain(vec![Some("b")])),
+        (Arc::new(DictionaryArray::<Int32Type>::from_iter([None::<&str>; 2])), plain(vec![None, None])),
+    ];
+    for (dictionary, plain) in dictionaries {
+        assert_eq!(keys_of(SEED, &[dictionary]), keys_of(SEED, &[plain]));
+    }
+}
+
+#[test]
+fn where_a_value_ends_and_in_which_column_it_is_matters() {
+    let text = |text: &str| -> ArrayRef { Arc::new(StringViewArray::from(vec![text])) };
+    let different = [
+        [text("a"), text("bc")],
+        [text("ab"), text("c")],
+        [text("c"), text("ab")],
+        [text("abc"), text("")],
+        [text(""), text("abc")],
+        [text("abc\0"), text("")],
+        [text("twelve bytes"), text("")],
+        [text("twelve bytes!"), text("")],
+        [text("twelve bytes?"), text("")],
+        [Arc::new(StringViewArray::from(vec![None::<&str>])), text("abc")],
+    ];
+    let mut keys: Vec<i128> = different.iter().map(|columns| keys_of(SEED, columns)[0]).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), different.len());
+}
+
+#[test]
+fn what_is_nested_has_no_key() {
+    let list = DataType::new_list(DataType::Int8, true);
+    assert!(
+        !is_hashable(&list) && !is_hashable(&DataType::Dictionary(Box::new(DataType::Int8), Box::new(list)))
+    );
+    assert!(is_hashable(&DataType::Null) && is_hashable(&DataType::Utf8View));
+}

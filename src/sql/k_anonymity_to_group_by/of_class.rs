@@ -1,0 +1,91 @@
+//! The counts of each class that measures of sensitive values look at.
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::functions::core::named_struct;
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::logical_expr::{Expr, lit};
+
+use super::KAnonymityToGroupBy;
+use super::branch::Measure;
+use super::layer::{Layer, call};
+use crate::engine::into_engine;
+use crate::model::Worst;
+
+/// The columns of the lowest layer that the classes of a branch are counted from.
+pub(super) struct Counts {
+    individual: Option<Expr>,
+    sensitive: Option<Expr>,
+    /// Whether a list of all counts is kept for each class.
+    lists_all: bool,
+}
+
+impl Counts {
+    /// Chooses what is kept for these measures.
+    ///
+    /// # Errors
+    /// When a model cannot be made with every parameter 1.
+    pub(super) fn new(
+        measures: &[Measure],
+        individual: Option<Expr>,
+        sensitive: Option<Expr>,
+    ) -> Result<Self> {
+        let mut lists_all = false;
+        for measure in measures.iter().filter(|measure| measure.of_classes.is_none()) {
+            lists_all |= !measure.row.reads_extremes_only().map_err(into_engine)? && measure.is_of_values();
+        }
+        Ok(Self { individual, sensitive, lists_all })
+    }
+
+    /// Adds what a measure of sensitive values needs to the layer of `classes`, and returns the value
+    /// above it. `rows` has the rows of each value, `size` those of each class.
+    ///
+    /// # Errors
+    /// An internal error for a measure without its functions.
+    pub(super) fn value(
+        &self,
+        measure: &Measure,
+        classes: &mut Layer,
+        rows: &Expr,
+        size: &Expr,
+        rule: &KAnonymityToGroupBy,
+    ) -> Result<Expr> {
+        let sensitive = self.sensitive.clone();
+        let sensitive =
+            sensitive.ok_or_else(|| DataFusionError::Internal("a measure without its column".into()))?;
+        let individual = self.individual.iter().filter(|_| measure.individual.is_some()).cloned();
+        let are_counted = measure.filter.is_some().then(|| rows.clone().gt(lit(0i64)));
+        let mut arguments = measure.constants.clone();
+        if let Some(of_classes) = &measure.of_classes {
+            let fields = individual.map(|column| ("individual", column));
+            let fields = fields.chain([("value", sensitive), ("rows", rows.clone())]);
+            let fields = fields.flat_map(|(name, column)| [lit(name), column]).collect();
+            let counts = call(&array_agg_udaf(), vec![named_struct().call(fields)], are_counted);
+            arguments.push(classes.value(counts));
+            return Ok(call(of_classes, arguments, None));
+        }
+        let of_class = if self.individual.is_some() {
+            // The rows below are one per individual, too.
+            let end = if measure.individual.is_some() { "_individuals_of_class" } else { "_of_class" };
+            arguments.extend(individual.chain([sensitive, rows.clone()]));
+            classes.value(call(&rule.upper(measure.row, end)?, arguments, None))
+        } else {
+            arguments.push(size.clone());
+            let has_value = sensitive.clone().is_not_null();
+            if self.lists_all {
+                let only = are_counted.map_or(has_value.clone(), |counted| counted.and(has_value));
+                arguments.push(classes.value(call(&array_agg_udaf(), vec![rows.clone()], Some(only))));
+            } else {
+                arguments.push(classes.value(call(&count_udaf(), vec![sensitive], are_counted)));
+                arguments.push(classes.value(call(&max_udaf(), vec![rows.clone()], Some(has_value))));
+            }
+            rule.of_counts(measure.row)?.call(arguments)
+        };
+        let end = match measure.row.worst()? {
+            Worst::Least => min_udaf(),
+            Worst::Greatest => max_udaf(),
+        };
+        Ok(call(&end, vec![of_class], None))
+    }
+}
