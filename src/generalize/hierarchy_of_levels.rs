@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, StringViewArray, UInt32Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, i256};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt32Type, UInt64Type, i256};
 
 use super::bounds::{is_number, map_numbers, not_numbers};
 use super::clip::Clip;
@@ -198,17 +198,17 @@ impl Generalizer for AsIs {
         if self.text { Ok(Arc::new(text_forms(values)?)) } else { Ok(Arc::clone(values)) }
     }
 
-    /// Returns the values themselves where each has a text of its own.
+    /// Returns the values themselves where each has a text of its own: of floats the bits, because the engine takes -0.0 for 0.0.
     fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
         match values.data_type() {
             // All kinds of NaN have one text.
             DataType::Float64 if self.text => {
-                let one_nan = |v: f64| if v.is_nan() { f64::NAN } else { v };
-                Ok(Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(one_nan)))
+                let bits = |v: f64| if v.is_nan() { f64::NAN } else { v }.to_bits();
+                Ok(Arc::new(values.as_primitive::<Float64Type>().unary::<_, UInt64Type>(bits)))
             }
             DataType::Float32 if self.text => {
-                let one_nan = |v: f32| if v.is_nan() { f32::NAN } else { v };
-                Ok(Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(one_nan)))
+                let bits = |v: f32| if v.is_nan() { f32::NAN } else { v }.to_bits();
+                Ok(Arc::new(values.as_primitive::<Float32Type>().unary::<_, UInt32Type>(bits)))
             }
             DataType::Boolean | DataType::Date32 | DataType::Timestamp(..) => Ok(Arc::clone(values)),
             other if other.is_integer() || other.is_decimal() => Ok(Arc::clone(values)),

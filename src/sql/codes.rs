@@ -84,8 +84,9 @@ pub(super) fn codes_of(
         }
         ColumnarValue::Array(values) => match values.as_any_dictionary_opt() {
             None => coded(values)?,
-            // All values have the code of NULL.
+            // All values have the code of NULL, but some may be refused.
             Some(packed) if generalizer.is_top() => {
+                of_used(&**values, &coded)?;
                 coded(&new_null_array(packed.values().data_type(), values.len()))?
             }
             Some(packed) => {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::{DataType, Int32Type};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::execution::registry::MemoryFunctionRegistry;
@@ -171,6 +173,48 @@ async fn what_is_not_covered_is_counted_and_not_shown() {
     // Level 0 and a top that the table lacks take any.
     for level in [0, 2] {
         run(&session, &format!("SELECT generalize('marital', v, {level}) FROM t")).await.unwrap();
+    }
+}
+
+/// What is counted by codes instead of labels is refused where labels are, and two classes where they are two.
+#[tokio::test]
+async fn classes_of_levels_that_nobody_sees() {
+    let session = session();
+    let packed = |texts: &[&str], keys: &[i32]| -> ArrayRef {
+        let keys = keys.iter().copied().map(Some).collect();
+        Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::new(StringArray::from(texts.to_vec()))))
+    };
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.0, -0.0, f64::NAN, -f64::NAN]));
+    for (values, level, expected) in [
+        (packed(&["2139", "9"], &[0, 0, 0, 0]), 2, Ok(4)),
+        (packed(&["2139", "9"], &[0, 1, 0, 0]), 2, Err("1 distinct value is not")),
+        (packed(&["2139", "9"], &[0, 1, 0, 0]), 1, Err("1 distinct value is not")),
+        (Arc::clone(&floats), 0, Ok(1)),
+        (cast(&floats, &DataType::Float32).unwrap(), 0, Ok(1)),
+    ] {
+        let rows = values.len();
+        let same = Arc::new(StringArray::from(vec!["x"; rows])) as ArrayRef;
+        let columns = [("v", values), ("a", Arc::clone(&same)), ("b", same)];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(n, c)| (n, c, true))).unwrap();
+        session.deregister_table("t").unwrap();
+        session.register_batch("t", batch).unwrap();
+        for others in ["", ", a", ", a, b"] {
+            for rewrite in [true, false] {
+                session.sql(&format!("SET kanon.rewrite_measures = {rewrite}")).await.unwrap();
+                let sql = format!("SELECT k_anonymity(generalize('zip', v, {level}){others}) FROM t");
+                match (run(&session, &sql).await, expected) {
+                    (Ok(k), Ok(expected)) => {
+                        assert_eq!(
+                            k.column(0).as_primitive::<Int64Type>().value(0),
+                            expected,
+                            "{sql} {rewrite}"
+                        );
+                    }
+                    (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+                    (found, expected) => panic!("{sql} {rewrite}: {found:?}, not {expected:?}"),
+                }
+            }
+        }
     }
 }
 
