@@ -1,9 +1,11 @@
-//! The search alone, beside the times that ARX 3.9.2 took for the same questions: `search`, without arguments.
+//! The search alone, beside the times that ARX 3.9.2 took for the same questions: `search`, without
+//! arguments.
 //!
-//! Every row of `$KANON_SHARED/truth/arx_adult.json` that asks for k-anonymity, distinct l-diversity or both is
-//! searched as a release would, by the method `auto` and one thread, and must lose what ARX's optimum loses. The
-//! table is profiled before, once for each set of quasi-identifiers (once more where sensitive values are
-//! counted). Prints a Markdown table of ARX's CPU time over our wall time.
+//! Every row of `$KANON_SHARED/truth/arx_adult.json` that asks for k-anonymity, distinct
+//! l-diversity or both is searched as a release would, by the method `auto` and one thread, and
+//! must lose what ARX's optimum loses. The table is profiled before, once for each set of
+//! quasi-identifiers (once more where sensitive values are counted). Prints a Markdown table of
+//! ARX's CPU time over our wall time.
 
 #![expect(clippy::print_stdout, reason = "the table is what this is for")]
 

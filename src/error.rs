@@ -37,12 +37,14 @@ impl Kind {
     }
 }
 
-/// The causes that programs tell apart; their names are stable. Every kind has a code of its own for all other causes.
+/// The causes that programs tell apart; their names are stable. Every kind has a code of its own
+/// for all other causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// The command line is wrong.
     Usage,
-    /// The columns of a file are not those of the policy, of the earlier release or of the other files, or a CSV file has no line of names.
+    /// The columns of a file are not those of the policy, of the earlier release or of the other
+    /// files, or a CSV file has no line of names.
     OtherColumns,
     /// The input has no rows.
     EmptyInput,
@@ -148,7 +150,8 @@ impl Error {
             .unwrap_or_else(|| Self { code: Code::from_io(error.kind()), ..Self::data(of_file(error)) })
     }
 
-    /// Creates the data error for the operating system's error that caused an error; `None` if the cause is another one.
+    /// Creates the data error for the operating system's error that caused an error; `None` if the
+    /// cause is another one.
     pub fn of_system(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let io = system_error(error)?;
         Some(Self { code: Code::from_io(io.kind()), ..Self::data(system_text(io)) })

@@ -69,9 +69,10 @@
 //! error doc decimal role papers parameter plural
 //! ```
 //!
-//! The public API is SQL ([`sql`]), policies ([`policy`]), the release ([`release()`](release::release)) and its verification
-//! ([`release::check_release`], [`verify`](verify::verify)), with the types that they take and return. Other public
-//! items serve the command line, the tests and the benches, and may change with any version.
+//! The public API is SQL ([`sql`]), policies ([`policy`]), the release
+//! ([`release()`](release::release)) and its verification ([`release::check_release`],
+//! [`verify`](verify::verify)), with the types that they take and return. Other public items serve
+//! the command line, the tests and the benches, and may change with any version.
 //!
 //! # The attacker, and what is not protected
 //!

@@ -8,9 +8,10 @@ fn main() -> ExitCode {
     datafusion_kanon::cli::main()
 }
 
-/// Makes the allocator give buffers of 1 MiB and more back to the system as soon as they are freed. By default it keeps
-/// ever larger ones, and a command's memory peaked at up to 1.5 times what it needed. The columns of a batch are smaller: to
-/// return these, too, took a fifth of the time of a query.
+/// Makes the allocator give buffers of 1 MiB and more back to the system as soon as they are freed.
+/// By default it keeps ever larger ones, and a command's memory peaked at up to 1.5 times what it
+/// needed. The columns of a batch are smaller: to return these, too, took a fifth of the time of a
+/// query.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code)]
 fn return_freed_buffers() {

@@ -39,30 +39,31 @@ pub const LEFEVRE_2006: &str = "LeFevre et al. 2006";
 /// A. Gionis, T. Tassa: "k-anonymization with minimal loss of information", IEEE TKDE 21(2), 2009
 /// (non-uniform entropy).
 pub const GIONIS_TASSA_2009: &str = "Gionis & Tassa 2009";
-/// F. Prasser et al.: "Flexible data anonymization using ARX: current status and challenges ahead", Software: Practice and
-/// Experience 50(7), 2020 (local recoding by repeated searches).
+/// F. Prasser et al.: "Flexible data anonymization using ARX: current status and challenges ahead",
+/// Software: Practice and Experience 50(7), 2020 (local recoding by repeated searches).
 pub const PRASSER_2020: &str = "Prasser et al. 2020";
-/// M. Templ, A. Kowarik, B. Meindl: "Statistical disclosure control for micro-data using the R package sdcMicro", J. Statistical
-/// Software 67(4), 2015 (local suppression by the importance of columns).
+/// M. Templ, A. Kowarik, B. Meindl: "Statistical disclosure control for micro-data using the R
+/// package sdcMicro", J. Statistical Software 67(4), 2015 (local suppression by the importance of
+/// columns).
 pub const TEMPL_2015: &str = "Templ et al. 2015";
 /// B. Fung, K. Wang, P. Yu: "Top-down specialization for information and privacy preservation", ICDE 2005.
 pub const FUNG_2005: &str = "Fung et al. 2005";
-/// J.-W. Byun, A. Kamra, E. Bertino, N. Li: "Efficient k-anonymization using clustering techniques", DASFAA 2007 (k-member
-/// clustering).
+/// J.-W. Byun, A. Kamra, E. Bertino, N. Li: "Efficient k-anonymization using clustering
+/// techniques", DASFAA 2007 (k-member clustering).
 pub const BYUN_2007: &str = "Byun et al. 2007";
 /// R. Motwani, Y. Xu: "Efficient algorithms for masking and finding quasi-identifiers", VLDB 2007
 /// workshop on secure data management (distinct and separation ratios, greedy search).
 pub const MOTWANI_XU_2007: &str = "Motwani & Xu 2007";
-/// R. Wong, J. Li, A. Fu, K. Wang: "(α, k)-anonymity: an enhanced k-anonymity model for privacy preserving data publishing",
-/// KDD 2006.
+/// R. Wong, J. Li, A. Fu, K. Wang: "(α, k)-anonymity: an enhanced k-anonymity model for privacy
+/// preserving data publishing", KDD 2006.
 pub const WONG_2006: &str = "Wong et al. 2006";
-/// J. Brickell, V. Shmatikov: "The cost of privacy: destruction of data-mining utility in anonymized data publishing", KDD
-/// 2008.
+/// J. Brickell, V. Shmatikov: "The cost of privacy: destruction of data-mining utility in
+/// anonymized data publishing", KDD 2008.
 pub const BRICKELL_SHMATIKOV_2008: &str = "Brickell & Shmatikov 2008";
 /// M. Nergiz, M. Atzori, C. Clifton: "Hiding the presence of individuals from shared databases", SIGMOD 2007.
 pub const NERGIZ_2007: &str = "Nergiz et al. 2007";
-/// B. Gedik, L. Liu: "Protecting location privacy with personalized k-anonymity: architecture and algorithms", IEEE TMC 7(1),
-/// 2008.
+/// B. Gedik, L. Liu: "Protecting location privacy with personalized k-anonymity: architecture and
+/// algorithms", IEEE TMC 7(1), 2008.
 pub const GEDIK_LIU_2008: &str = "Gedik & Liu 2008";
 /// J. Cao, P. Karras: "Publishing microdata with a robust privacy guarantee", PVLDB 5(11), 2012.
 pub const CAO_KARRAS_2012: &str = "Cao & Karras 2012";

@@ -1,5 +1,5 @@
-//! Parameters of models, measures, generalizers and methods: each is described once, for policies, SQL, the command line,
-//! records and the reference.
+//! Parameters of models, measures, generalizers and methods: each is described once, for policies,
+//! SQL, the command line, records and the reference.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,7 +42,8 @@ pub enum Kind {
     Words,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A list with one entry of this kind per level, finest first, and at least one; in a SQL call, the entry alone.
+    /// A list with one entry of this kind per level, finest first, and at least one; in a SQL call,
+    /// the entry alone.
     Levels(&'static Kind),
     /// A table of texts; a policy names its file.
     File,
@@ -310,7 +311,8 @@ impl Settings {
     /// Reads settings by the names of their parameters.
     ///
     /// # Errors
-    /// A policy error for a parameter that the row does not have, one that is missing, and a setting out of range.
+    /// A policy error for a parameter that the row does not have, one that is missing, and a
+    /// setting out of range.
     pub fn by_name(of: &Doc, parameters: &[Parameter], given: &[(String, Setting)]) -> Result<Self> {
         let is_known = |name: &str| parameters.iter().any(|parameter| parameter.name == name);
         if let Some((name, _)) = given.iter().find(|(name, _)| !is_known(name)) {

@@ -6,7 +6,8 @@ use super::individuals::{ClassIndividuals, IndividualsByValue, Marked};
 use super::packing::Packing;
 use crate::model::{Distribution, ValueCount};
 
-/// The classes of one node in arbitrary order, or released classes in theirs. Their memory comes out of the table's budget.
+/// The classes of one node in arbitrary order, or released classes in theirs. Their memory comes
+/// out of the table's budget.
 pub struct Classes {
     /// One run of words per class: its key, then its number of rows.
     pub(super) entries: Vec<u64>,
@@ -87,8 +88,8 @@ impl Classes {
         }
     }
 
-    /// Returns how many individuals of all classes (rows, if none are counted) have each value of a sensitive column.
-    /// Where individuals are counted, there are so many of them.
+    /// Returns how many individuals of all classes (rows, if none are counted) have each value of a
+    /// sensitive column. Where individuals are counted, there are so many of them.
     pub(super) fn distribution(&self, column: usize, individuals: u64) -> Distribution {
         if let Some(members) = &self.members {
             let values = members.by_value.get(column).map_or(Vec::new(), IndividualsByValue::counts_of_all);

@@ -235,7 +235,8 @@ impl EncodedColumn {
         map.map(Vec::as_slice).ok_or_else(|| Error::internal("roll-up: no such level"))
     }
 
-    /// Returns the same column where each level-0 code has these rows. Its `of_value` and `values` stay those of all rows.
+    /// Returns the same column where each level-0 code has these rows. Its `of_value` and `values`
+    /// stay those of all rows.
     pub(super) fn among(&self, leaf_rows: &[u64]) -> Self {
         let levels = self.levels.iter().zip(&self.levels[0].to_coarser).map(|(level, of_leaf)| {
             let mut rows = vec![0u64; level.labels.len()];

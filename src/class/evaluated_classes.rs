@@ -54,8 +54,9 @@ pub(super) struct Verdict {
 }
 
 impl<'a> EvaluatedClasses<'a> {
-    /// Evaluates classes: a class is kept iff every model holds, and its number is below `released`. Models over a subset of the
-    /// quasi-identifiers look at the classes that `join_by` joins.
+    /// Evaluates classes: a class is kept iff every model holds, and its number is below
+    /// `released`. Models over a subset of the quasi-identifiers look at the classes that `join_by`
+    /// joins.
     ///
     /// # Errors
     /// A data error when memory runs out.
@@ -149,8 +150,9 @@ impl<'a> EvaluatedClasses<'a> {
         self.table.total_rows - self.kept_rows
     }
 
-    /// For a node, returns the number of rows that every node below suppresses too: those of classes that fail
-    /// a model which survives any merging, that are smaller than a model implies, or that belong to a joined class that fails so. At most
+    /// For a node, returns the number of rows that every node below suppresses too: those of
+    /// classes that fail a model which survives any merging, that are smaller than a model implies,
+    /// or that belong to a joined class that fails so. At most
     /// [`suppressed_rows`](Self::suppressed_rows).
     pub fn surely_suppressed_rows(&self) -> u64 {
         self.surely_suppressed

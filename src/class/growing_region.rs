@@ -112,9 +112,9 @@ impl<'a> GrowingRegion<'a> {
         }
     }
 
-    /// Returns the labels by which the values can be parted: for each value of the column its label one level below the one
-    /// that all values share, or `Some(None)` if they show a set and only the values part them. `None` if they show an
-    /// interval or a single value.
+    /// Returns the labels by which the values can be parted: for each value of the column its label
+    /// one level below the one that all values share, or `Some(None)` if they show a set and only
+    /// the values part them. `None` if they show an interval or a single value.
     pub fn labels_below(&self) -> Option<Option<&'a [u32]>> {
         match &self.shown {
             Shown::Label { levels, shared: Some((_, level @ 1..)) } => Some(Some(levels[*level - 1])),

@@ -260,7 +260,8 @@ impl ClassTable {
         classes.code(class, column, &self.packing)
     }
 
-    /// Returns how many individuals of the whole table (rows, if none are counted) have each value of a sensitive column.
+    /// Returns how many individuals of the whole table (rows, if none are counted) have each value
+    /// of a sensitive column.
     pub fn distribution(&self, column: usize) -> &Distribution {
         self.distributions.get(column).unwrap_or(Distribution::NONE)
     }

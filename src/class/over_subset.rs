@@ -1,5 +1,5 @@
-//! Requirements over a subset of the quasi-identifiers: the kept classes that show the same in these columns are judged
-//! together, as one joined class.
+//! Requirements over a subset of the quasi-identifiers: the kept classes that show the same in
+//! these columns are judged together, as one joined class.
 
 use super::evaluated_classes::Verdict;
 use super::roll_up::merge_by_number;
@@ -7,11 +7,13 @@ use super::{ClassTable, Classes};
 use crate::error::{Error, Result};
 use crate::model::{Class, Merge, Requirement};
 
-/// Maps column indices to the number of each class's joined class: classes with equal labels in these columns share one.
+/// Maps column indices to the number of each class's joined class: classes with equal labels in
+/// these columns share one.
 pub(super) type JoinBy<'a> = &'a dyn Fn(&[usize]) -> Vec<u32>;
 
-/// Judges the classes by the requirements over subsets. In rounds, all classes of a joined class that fails among the kept ones
-/// are suppressed, until none fails: released rows are then safe even against an attacker who knows which rows are suppressed.
+/// Judges the classes by the requirements over subsets. In rounds, all classes of a joined class
+/// that fails among the kept ones are suppressed, until none fails: released rows are then safe
+/// even against an attacker who knows which rows are suppressed.
 ///
 /// # Errors
 /// A data error when memory runs out, an internal error for an unknown column.

@@ -5,8 +5,9 @@ use crate::error::Result;
 use crate::generalize::Value;
 
 impl EncodedColumn {
-    /// Returns the place of each level-0 value of a column of numbers, dates or timestamps, by code: 0 for the least, 1 for the
-    /// greatest, `None` for NULL. `None` for other columns and those with an infinity or NaN.
+    /// Returns the place of each level-0 value of a column of numbers, dates or timestamps, by
+    /// code: 0 for the least, 1 for the greatest, `None` for NULL. `None` for other columns and
+    /// those with an infinity or NaN.
     ///
     /// # Errors
     /// An internal error if the values cannot be read.

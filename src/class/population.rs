@@ -1,5 +1,5 @@
-//! The population that the individuals of a table were taken from: how many of its individuals share the labels of each
-//! class.
+//! The population that the individuals of a table were taken from: how many of its individuals
+//! share the labels of each class.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,8 @@ use crate::generalize::text_forms;
 #[derive(Debug)]
 pub struct Population {
     table: ClassTable,
-    /// For each column and level, the code in the other table of each label; `None` for a label that no row of it has.
+    /// For each column and level, the code in the other table of each label; `None` for a label
+    /// that no row of it has.
     codes: Vec<Vec<Vec<Option<u32>>>>,
 }
 
@@ -26,7 +27,8 @@ pub(super) struct PopulationCounts {
 }
 
 impl Population {
-    /// Groups a population like the table with these `columns`. The population has the same columns with the same levels.
+    /// Groups a population like the table with these `columns`. The population has the same columns
+    /// with the same levels.
     ///
     /// # Errors
     /// An internal error for other columns, those of reading labels.
@@ -45,7 +47,8 @@ impl Population {
         Ok(Self { table, codes })
     }
 
-    /// Counts, for each of the `classes` of a node of `table`, the individuals of the population with its labels.
+    /// Counts, for each of the `classes` of a node of `table`, the individuals of the population
+    /// with its labels.
     pub(super) fn counts(
         &self,
         table: &ClassTable,

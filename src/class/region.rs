@@ -75,8 +75,8 @@ impl Region {
     /// Returns the label of a region in its canonical form, as those of released classes are.
     ///
     /// # Errors
-    /// An internal error for other regions, for codes that are not the column's, and for a set with values beyond a bound
-    /// of a clipped column.
+    /// An internal error for other regions, for codes that are not the column's, and for a set with
+    /// values beyond a bound of a clipped column.
     pub fn label(&self, column: &EncodedColumn) -> Result<RegionLabel> {
         match self {
             Self::Everything => Ok(RegionLabel::Everything),
@@ -93,8 +93,8 @@ impl Region {
         }
     }
 
-    /// Returns the label of what the cuts leave to a class, among the `kept` codes, which are in order: those of suppressed rows
-    /// must not show.
+    /// Returns the label of what the cuts leave to a class, among the `kept` codes, which are in
+    /// order: those of suppressed rows must not show.
     ///
     /// # Errors
     /// The errors of [`label`](Self::label).
@@ -114,8 +114,9 @@ impl Region {
         }
     }
 
-    /// Returns the label of the region among the `kept` codes, which are in order: a set names no value of suppressed rows alone, and
-    /// no interval ends at one. The set of a label whose text means something else names all values that have the label.
+    /// Returns the label of the region among the `kept` codes, which are in order: a set names no
+    /// value of suppressed rows alone, and no interval ends at one. The set of a label whose text
+    /// means something else names all values that have the label.
     ///
     /// # Errors
     /// The errors of [`label`](Self::label).
@@ -144,8 +145,9 @@ impl Region {
         }
     }
 
-    /// Returns the finest region that a class with these values can show, in order and each once: one value, their interval
-    /// where the column has intervals, the finest label that all of them have where it has levels, else their set.
+    /// Returns the finest region that a class with these values can show, in order and each once:
+    /// one value, their interval where the column has intervals, the finest label that all of them
+    /// have where it has levels, else their set.
     ///
     /// # Errors
     /// An internal error without values.
@@ -191,11 +193,13 @@ impl Region {
         }
     }
 
-    /// Returns the region's canonical form, which holds at least the same values and shares its text with no other.
+    /// Returns the region's canonical form, which holds at least the same values and shares its
+    /// text with no other.
     ///
-    /// In columns of numbers and dates in natural order, that is a value, an interval or a set. In other columns it is a label or a set: a label whose text a coarser one
-    /// above it repeats becomes the coarser one, and a label whose text an unrelated one shares becomes the set of its
-    /// values. An interval without ends becomes everything.
+    /// In columns of numbers and dates in natural order, that is a value, an interval or a set. In
+    /// other columns it is a label or a set: a label whose text a coarser one above it repeats
+    /// becomes the coarser one, and a label whose text an unrelated one shares becomes the set of
+    /// its values. An interval without ends becomes everything.
     ///
     /// # Errors
     /// An internal error if labels cannot be read.
@@ -337,7 +341,8 @@ impl EncodedColumn {
         self.hierarchy().has_intervals()
     }
 
-    /// Returns whether several values show a label of the hierarchy; in other columns without intervals they show a set.
+    /// Returns whether several values show a label of the hierarchy; in other columns without
+    /// intervals they show a set.
     pub(crate) fn shows_labels(&self) -> bool {
         self.height() > 1 && !self.hierarchy().is_merged() && !self.has_intervals()
     }
@@ -348,8 +353,8 @@ impl EncodedColumn {
         interval.ok_or_else(|| Error::internal("region: an interval between values without order"))
     }
 
-    /// Returns the label of the values above those below the first code and up to the last one's, without an end at the least
-    /// or the greatest of the kept ones.
+    /// Returns the label of the values above those below the first code and up to the last one's,
+    /// without an end at the least or the greatest of the kept ones.
     fn cut_label(&self, first: u32, last: u32, kept: &[u32]) -> Result<RegionLabel> {
         let kept = self.without_null(kept);
         let (below, up_to) =

@@ -11,7 +11,8 @@ impl Region {
         }
     }
 
-    /// Returns the finest region around the values of this one, which is itself the finest around some, and one more.
+    /// Returns the finest region around the values of this one, which is itself the finest around
+    /// some, and one more.
     pub(crate) fn with(&self, column: &EncodedColumn, code: u32) -> Self {
         if self.holds(column, code) {
             return self.clone();

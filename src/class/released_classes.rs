@@ -9,9 +9,9 @@ use crate::generalize::RegionLabel;
 /// per column.
 ///
 /// # Contract
-/// Every released class has a base class, and shows in each column a region that holds the values of
-/// all its base classes. Classes that show the same are one: regions with the same text are one region. Its memory comes
-/// out of the table's budget. `Debug` shows no cell.
+/// Every released class has a base class, and shows in each column a region that holds the values
+/// of all its base classes. Classes that show the same are one: regions with the same text are one
+/// region. Its memory comes out of the table's budget. `Debug` shows no cell.
 pub struct ReleasedClasses {
     class_of_base: Vec<Option<u32>>,
     regions: Vec<Box<[Region]>>,
@@ -92,8 +92,8 @@ impl ReleasedClasses {
         Ok(Self { class_of_base, regions, labels: None, _held: held })
     }
 
-    /// Checks classes that show labels made for another table. Each label must cover the values of this table that the region in
-    /// its place holds, and no others.
+    /// Checks classes that show labels made for another table. Each label must cover the values of
+    /// this table that the region in its place holds, and no others.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).

@@ -68,8 +68,8 @@ struct Table {
 const MOST_BITS: u32 = 11;
 
 impl Table {
-    /// Makes tables of neighbouring columns, each much smaller than `source` classes, and returns the steps that are
-    /// left.
+    /// Makes tables of neighbouring columns, each much smaller than `source` classes, and returns
+    /// the steps that are left.
     fn of_steps<'a>(steps: &[Step<'a>], source: usize) -> (Vec<Self>, Vec<Step<'a>>) {
         let most_bits = (source / 4).checked_ilog2().unwrap_or(0).min(MOST_BITS);
         let mut steps = steps.to_vec();

@@ -84,8 +84,9 @@ fn extremes(column: &EncodedColumn, kept: &[u32]) -> Result<Option<(Value, Value
 }
 
 impl ReleasedClasses {
-    /// Lets every kept class show what its text says: a region that is written `*` becomes everything, and regions of one text
-    /// become one that holds all of theirs, so that classes which show the same are one. `None` if that changes nothing.
+    /// Lets every kept class show what its text says: a region that is written `*` becomes
+    /// everything, and regions of one text become one that holds all of theirs, so that classes
+    /// which show the same are one. `None` if that changes nothing.
     ///
     /// # Errors
     /// An internal error if labels cannot be made, a data error when memory runs out.

@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::model::ValueCount;
 
 impl ClassTable {
-    /// Returns the table of these base classes alone, numbered in this order. Codes, weights and leaves stay those of the
-    /// whole table, and so do the distributions that a model compares classes with and the number of individuals.
+    /// Returns the table of these base classes alone, numbered in this order. Codes, weights and
+    /// leaves stay those of the whole table, and so do the distributions that a model compares
+    /// classes with and the number of individuals.
     ///
     /// # Errors
     /// A data error when memory runs out.

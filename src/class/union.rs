@@ -1,4 +1,5 @@
-//! What several base classes hold together, counted again each time: individuals may have rows in several of them.
+//! What several base classes hold together, counted again each time: individuals may have rows in
+//! several of them.
 
 use super::individuals::IndividualsByValue;
 use super::{ClassTable, Held};

@@ -145,7 +145,8 @@ fn numbers(models: &[Requirement]) -> Vec<String> {
     columns.map(|column| column.name().to_owned()).collect()
 }
 
-/// Gives a requirement of the command line the hierarchy that its model looks at, and checks that its values have an order.
+/// Gives a requirement of the command line the hierarchy that its model looks at, and checks that
+/// its values have an order.
 fn complete(requirement: &mut Requirement, loaded: &Loaded) -> Result<()> {
     let Some(column) = requirement.sensitive.take() else { return Ok(()) };
     let field = loaded.schema().field_with_name(column.name()).ok();
@@ -162,8 +163,8 @@ fn complete(requirement: &mut Requirement, loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-/// Returns what is counted of the sensitive columns: those of the policy as they are, then what else the models see; and
-/// whether a model reads the values of the whole table.
+/// Returns what is counted of the sensitive columns: those of the policy as they are, then what
+/// else the models see; and whether a model reads the values of the whole table.
 fn counted(models: &[Requirement], loaded: &Loaded, quasi: &[&str]) -> Result<Vec<(SensitiveColumn, bool)>> {
     let schema = loaded.schema();
     let looked_at = looked_at(models.iter());

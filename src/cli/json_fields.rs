@@ -1,4 +1,5 @@
-//! What the commands print with `--format json`: the reference lists these tables, and a test compares them with real output.
+//! What the commands print with `--format json`: the reference lists these tables, and a test
+//! compares them with real output.
 
 use super::init;
 

@@ -55,8 +55,8 @@ pub(crate) struct Link {
     /// skipped.
     #[arg(long, value_name = "COLUMN")]
     individual: Option<String>,
-    /// The column of B whose distinct values count as matches; by default, rows do. A row with NULL in it is not a
-    /// match, but its sensitive values can be learnt.
+    /// The column of B whose distinct values count as matches; by default, rows do. A row with NULL
+    /// in it is not a match, but its sensitive values can be learnt.
     #[arg(long, value_name = "COLUMN")]
     individual_of_b: Option<String>,
     /// The columns of B that the attacker wants to learn; for a release, defaults to its sensitive columns.

@@ -183,7 +183,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Refuses options that contradict each other. `conflicts_with` misses two options on different sides of the command.
+/// Refuses options that contradict each other. `conflicts_with` misses two options on different
+/// sides of the command.
 fn consistent(cli: Cli) -> Result<Cli, clap::Error> {
     if cli.everywhere.quiet && cli.everywhere.verbose {
         let why = "the argument '--quiet' cannot be used with '--verbose'";

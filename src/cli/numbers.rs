@@ -25,8 +25,8 @@ pub(crate) fn recorded_text(model: &ModelRecord) -> String {
     model.reached.map_or("no finite value".to_owned(), reached)
 }
 
-/// Formats a model of a record with its required and its reached value. `in_input` is what it reached when it compared
-/// classes with the whole input, if that is known.
+/// Formats a model of a record with its required and its reached value. `in_input` is what it
+/// reached when it compared classes with the whole input, if that is known.
 pub(crate) fn model_text(model: &ModelRecord, in_input: Option<f64>) -> String {
     let reached_now = recorded_text(model);
     let values = match (&model.compared_with, in_input) {

@@ -1,5 +1,5 @@
-//! Progress on a terminal: one line on standard error that disappears. In a pipe: notices only. On request the
-//! time of every step.
+//! Progress on a terminal: one line on standard error that disappears. In a pipe: notices only. On
+//! request the time of every step.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,8 @@ impl Steps {
 }
 
 impl ProgressLine {
-    /// Creates a bar; `shown` draws it, `prints_notices` prints notices, `prints_steps` the time of every step.
+    /// Creates a bar; `shown` draws it, `prints_notices` prints notices, `prints_steps` the time of
+    /// every step.
     pub(crate) fn new(shown: bool, prints_notices: bool, prints_steps: bool) -> Self {
         let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         if shown {

@@ -42,16 +42,17 @@ pub(crate) struct Release {
     /// The policy: roles, hierarchies and requirements.
     #[arg(long, value_name = "FILE", required_unless_present = "recoding")]
     policy: Option<PathBuf>,
-    /// The private record of an earlier release: apply its policy and its recoding to this input, or refuse if they do
-    /// not hold for it. The schema stays, and a class shows what it showed: sets and ends may be values of the earlier
-    /// release, so use it for readers who may see that one, too.
+    /// The private record of an earlier release: apply its policy and its recoding to this input,
+    /// or refuse if they do not hold for it. The schema stays, and a class shows what it showed:
+    /// sets and ends may be values of the earlier release, so use it for readers who may see that
+    /// one, too.
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     recoding: Option<PathBuf>,
     /// The folder to create; must be new or empty.
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// The day of the release, which the public record then states: 2026-11-24. It goes before the policy's; the clock is
-    /// never asked, so that the same input gives the same bytes.
+    /// The day of the release, which the public record then states: 2026-11-24. It goes before the
+    /// policy's; the clock is never asked, so that the same input gives the same bytes.
     #[arg(long, value_name = "DAY", value_parser = parse_day)]
     released_on: Option<String>,
     /// Replace an existing release.
@@ -300,7 +301,8 @@ fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
     }
 }
 
-/// Describes the quasi-identifiers that show nothing in any row, and what would keep them; `None` if each shows something.
+/// Describes the quasi-identifiers that show nothing in any row, and what would keep them; `None`
+/// if each shows something.
 fn lost_text(chosen: &RecodingRecord, costs: &[f64]) -> Option<String> {
     let RecodingRecord::Levels(levels) = chosen else { return None };
     let is_lost = |(level, cost): &(&LevelRecord, &f64)| {

@@ -177,7 +177,8 @@ impl Bin {
     }
 }
 
-/// Groups ascending sizes with their classes and individuals into bins that double; the first begins with the least size.
+/// Groups ascending sizes with their classes and individuals into bins that double; the first
+/// begins with the least size.
 pub(super) fn bins(sizes: impl Iterator<Item = (u64, u64, u64)>) -> Vec<Bin> {
     let mut bins: Vec<Bin> = Vec::new();
     for (size, classes, individuals) in sizes {

@@ -43,8 +43,8 @@ pub(crate) struct Search {
     /// Number of best nodes to show.
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, value_parser = integer::<u16>(1..=65_535))]
     top: u16,
-    /// Show all minimal nodes instead: nodes that satisfy the policy while no node below them does, each with its
-    /// distance vector (the levels of the columns in policy order).
+    /// Show all minimal nodes instead: nodes that satisfy the policy while no node below them does,
+    /// each with its distance vector (the levels of the columns in policy order).
     #[arg(long, conflicts_with = "top")]
     minimal: bool,
     /// Search by every method that applies and show what each one keeps, whatever the policy's method.
@@ -211,7 +211,8 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
     Ok(Done { text, json, holds })
 }
 
-/// Describes what a recoding keeps: `keeps 71 % of the information in a column, 55 % in two; half of random counts within 12 %`.
+/// Describes what a recoding keeps: `keeps 71 % of the information in a column, 55 % in two; half
+/// of random counts within 12 %`.
 fn utility_text(utility: &Utility) -> String {
     let mean = |shares: Vec<f64>| shares.iter().sum::<f64>() / ratio(shares.len() as u128, 1);
     let of_columns = mean(utility.columns.iter().map(|column| column.information_kept).collect());

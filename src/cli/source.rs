@@ -42,8 +42,8 @@ impl PolicyFile {
 /// `--csv KEYS`.
 #[derive(Debug, Args)]
 pub(crate) struct Csv {
-    /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";", encoding = "latin1"'. They replace those
-    /// of a policy.
+    /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";",
+    /// encoding = "latin1"'. They replace those of a policy.
     #[arg(long, value_name = "KEYS", value_parser = CsvOptions::parse)]
     csv: Option<CsvOptions>,
 }

@@ -138,7 +138,8 @@ impl Verify {
     }
 }
 
-/// Returns the policy file beside a release, or in the current folder, that may have made it, if there is no private record.
+/// Returns the policy file beside a release, or in the current folder, that may have made it, if
+/// there is no private record.
 ///
 /// # Errors
 /// An unmet error for a damaged record, a policy error if there are several such files.

@@ -1,4 +1,5 @@
-//! Texts for values that a cast or a function of dates cannot read. The engine's errors quote the value; these do not.
+//! Texts for values that a cast or a function of dates cannot read. The engine's errors quote the
+//! value; these do not.
 
 const NOT_ISO: &str = "a text is not a date in ISO form such as 1992-04-02; for other forms write to_date(x, '%d.%m.%Y') or \
                        to_timestamp(x, '%d.%m.%Y %H:%M'); TRY_CAST(x AS DATE) makes every other text NULL";

@@ -27,6 +27,7 @@ use arrow::array::{
     Array, AsArray, Decimal128Array, GenericByteArray, GenericByteViewArray, PrimitiveArray,
     downcast_primitive_array,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::datatypes::{ArrowPrimitiveType, ByteArrayType, ByteViewType, DataType, Int32Type};
 use datafusion::common::{ExprSchema, ScalarValue};
@@ -86,18 +87,36 @@ pub(crate) fn one_key(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -
 /// NULL; floats are compared by their bits. Accepts columns of every [hashable](is_hashable) type.
 fn class_key(seed: Seed, columns: Vec<Expr>) -> Expr {
     let arguments = seed.map(lit).into_iter().chain(columns).collect();
-    class_key_function().call(arguments)
+    key_function(Of::Class).call(arguments)
 }
 
-/// Returns the scalar function of [`class_key`], which workers register.
-pub(crate) fn class_key_function() -> ScalarUDF {
+/// Returns one column that distinguishes the values of a text column and is NULL where it is, for a
+/// caller that needs the values themselves no more; another column stays as it is.
+///
+/// # Errors
+/// When the column has no type in `schema`.
+pub(crate) fn value_key(column: Expr, seed: Seed, schema: &dyn ExprSchema) -> Result<Expr> {
+    let is_text = match column.get_type(schema)? {
+        DataType::Dictionary(_, values) => values.is_string(),
+        other => other.is_string(),
+    };
+    let arguments = || seed.map(lit).into_iter().chain([column.clone()]).collect();
+    Ok(if is_text { key_function(Of::Value).call(arguments()) } else { column })
+}
+
+/// Returns the scalar functions of [`class_key`] and [`value_key`], which workers register.
+pub(crate) fn key_functions() -> [ScalarUDF; 2] {
+    [Of::Class, Of::Value].map(key_function)
+}
+
+fn key_function(of: Of) -> ScalarUDF {
     let signature = Signature::variadic_any(Volatility::Immutable);
-    ScalarUDF::new_from_impl(ClassKey { signature, known: Known::default() })
+    ScalarUDF::new_from_impl(KeyFunction { of, signature, known: Known::default() })
 }
 
-/// Returns whether a function is that of [`class_key`].
-pub(crate) fn is_class_key(function: &ScalarUDF) -> bool {
-    function.inner().is::<ClassKey>()
+/// Returns whether a function is that of [`class_key`] or [`value_key`].
+pub(crate) fn is_key_function(function: &ScalarUDF) -> bool {
+    function.inner().is::<KeyFunction>()
 }
 
 /// Returns whether columns of this type can be part of a key.
@@ -182,13 +201,13 @@ impl<'a> Keys<'a> {
         self.columns += 1;
     }
 
-    fn finish(self) -> Decimal128Array {
+    fn finish(self, nulls: Option<NullBuffer>) -> Result<Decimal128Array> {
         let whole = |sums: [u64; 2]| {
             let [a, b] = sums.map(|sum| sum % P);
             i128::from(a) << 61 | i128::from(b)
         };
-        let keys = Decimal128Array::from_iter_values(self.sums.into_iter().map(whole));
-        keys.with_data_type(KEY)
+        let keys = self.sums.into_iter().map(whole).collect();
+        Ok(Decimal128Array::try_new(keys, nulls)?.with_data_type(KEY))
     }
 
     fn add_array(&mut self, array: &dyn Array) -> Result<()> {
@@ -203,13 +222,11 @@ impl<'a> Keys<'a> {
             return Ok(());
         };
         let (keys, values) = (dictionary.keys(), dictionary.values());
-        if values.is_empty() {
-            return self.add_array(&take(values, keys, None)?);
-        }
         let of_entries = self.known.get((self.seed, self.columns), values, || {
             let limbs = self.limbs_of(values)?;
             Ok(Arc::new(limbs.into_iter().map(|limbs| coefficients.of(limbs)).collect()))
         })?;
+        let Some(of_entries) = of_entries else { return self.add_array(&take(values, keys, None)?) };
         let null = coefficients.of(NULL);
         let of_key = |key: usize| of_entries.get(key).copied().unwrap_or(null);
         match (keys.as_primitive_opt::<Int32Type>(), keys.null_count()) {
@@ -357,36 +374,47 @@ fn bits_of<T: ArrowPrimitiveType, L: Copy>(
     }
 }
 
-/// The function of [`class_key`].
-struct ClassKey {
+/// What a key distinguishes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Of {
+    Class,
+    Value,
+}
+
+/// The function of [`class_key`] or [`value_key`].
+struct KeyFunction {
+    of: Of,
     signature: Signature,
     known: Known,
 }
 
-impl std::fmt::Debug for ClassKey {
+impl std::fmt::Debug for KeyFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// All are one function.
-impl PartialEq for ClassKey {
-    fn eq(&self, _other: &Self) -> bool {
-        true
+/// What it remembers does not tell functions apart.
+impl PartialEq for KeyFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.of == other.of
     }
 }
 
-impl Eq for ClassKey {}
+impl Eq for KeyFunction {}
 
-impl Hash for ClassKey {
+impl Hash for KeyFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
+        self.of.hash(state);
     }
 }
 
-impl ScalarUDFImpl for ClassKey {
+impl ScalarUDFImpl for KeyFunction {
     fn name(&self) -> &'static str {
-        "kanon_class_key"
+        match self.of {
+            Of::Class => "kanon_class_key",
+            Of::Value => "kanon_value_key",
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -407,10 +435,16 @@ impl ScalarUDFImpl for ClassKey {
             _ => return Err(DataFusionError::Internal("a key of a class without its seed".into())),
         };
         let mut keys = Keys::new(seed, arguments.number_rows, &self.known);
-        for column in columns {
-            keys.add_array(&*column.to_array(arguments.number_rows)?)?;
+        let columns = columns.iter().map(|column| column.to_array(arguments.number_rows));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        for column in &columns {
+            keys.add_array(&**column)?;
         }
-        Ok(ColumnarValue::Array(Arc::new(keys.finish())))
+        let nulls = match (self.of, columns.as_slice()) {
+            (Of::Value, [column]) => column.logical_nulls(),
+            _ => None,
+        };
+        Ok(ColumnarValue::Array(Arc::new(keys.finish(nulls)?)))
     }
 }
 

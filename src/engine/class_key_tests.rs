@@ -3,8 +3,8 @@
 use super::*;
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeBinaryArray, Float32Array,
-    Int8Array, Int64Array, IntervalMonthDayNanoArray, LargeStringArray, StringArray, StringViewArray,
-    TimestampMicrosecondArray, UInt16Array,
+    Int8Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeStringArray, StringArray,
+    StringViewArray, TimestampMicrosecondArray, UInt16Array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::IntervalMonthDayNano;
@@ -15,10 +15,14 @@ use std::collections::HashMap;
 const SEED: Seed = [1, 2];
 
 fn keys_of(seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
-    let known = Known::default();
-    let mut keys = Keys::new(seed, columns[0].len(), &known);
+    keys_with(&Known::default(), seed, columns)
+}
+
+/// The keys of a batch after others whose dictionaries are known.
+fn keys_with(known: &Known, seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
+    let mut keys = Keys::new(seed, columns[0].len(), known);
     columns.iter().for_each(|column| keys.add_array(column).unwrap());
-    keys.finish().values().to_vec()
+    keys.finish(None).unwrap().values().to_vec()
 }
 
 /// A column of each form from small numbers, so that values repeat; a few are NULL.
@@ -80,6 +84,39 @@ proptest! {
         let cut = rows.len() / 3;
         let rest: Vec<ArrayRef> = columns.iter().map(|c| c.slice(cut, rows.len() - cut)).collect();
         prop_assert_eq!(keys_of(seed, &rest), &keys[cut..]);
+    }
+
+    #[test]
+    fn what_is_known_of_a_dictionary_holds_for_its_column_and_seed_only(
+        // All forms but that of dictionaries.
+        form in (0usize..15).prop_map(|form| form + usize::from(form >= 3)),
+        numbers in proptest::collection::vec(0u8..9, 1..12),
+        batches in proptest::collection::vec(
+            proptest::collection::vec(
+                proptest::array::uniform2(proptest::option::weighted(0.9, 0i32..12)),
+                1..20,
+            ),
+            2..5,
+        ),
+        seeds: [Seed; 2],
+    ) {
+        let others: Vec<u8> = numbers.iter().map(|number| 8 - number).collect();
+        let entries = [column(form, &numbers), column(form, &others)];
+        let known = Known::default();
+        for (batch, entries) in batches.iter().flat_map(|batch| entries.iter().map(move |it| (batch, it))) {
+            let number = i32::try_from(entries.len()).unwrap();
+            // Two columns with the same entries.
+            let rows = [0, 1].map(|at| -> Int32Array {
+                batch.iter().map(|row| row[at].map(|entry| entry % number)).collect()
+            });
+            let packed = rows.each_ref().map(|rows| -> ArrayRef {
+                Arc::new(DictionaryArray::new(rows.clone(), Arc::clone(entries)))
+            });
+            let plain = rows.each_ref().map(|rows| take(entries, rows, None).unwrap());
+            for seed in seeds {
+                prop_assert_eq!(keys_with(&known, seed, &packed), keys_of(seed, &plain));
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod damaged;
 pub(crate) mod distinct;
 pub mod functions;
 pub(crate) mod per_dictionary;
+pub(crate) mod read_dictionaries;
 pub(crate) mod replay_table;
 mod run;
 mod session;

@@ -1,19 +1,36 @@
 //! Results that are computed once per dictionary, however many batches have it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayData, ArrayRef};
 use datafusion::error::Result;
 
-/// The greatest number of dictionaries whose results are kept. A dictionary of a Parquet file holds at most a
-/// megabyte, and files are read a row group at a time.
-const MOST: usize = 32;
+/// The greatest size of a dictionary that is kept, in bytes. Writers of Parquet give up dictionaries
+/// of more than about a megabyte.
+const LARGEST: usize = 4 << 20;
 
-/// The results for the last dictionaries, which are kept with them: otherwise another dictionary could take the place
-/// of one in memory. `K` tells what is computed.
+/// The greatest size of all dictionaries that are kept, in bytes: a few columns for each thread. It
+/// is outside the engine's limit, like the buffers of a scan.
+static KEPT: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get) * 4 * LARGEST);
+
+/// The bytes that a result has for each entry.
+const BYTES_OF_RESULT: usize = 16;
+
+/// The results for the dictionaries that were used last, each for a purpose `K`. The dictionaries are
+/// kept, too: another one could otherwise take the place of one in memory. They live as long as the
+/// function of a plan that holds them.
 pub(crate) struct PerDictionary<K, T> {
-    known: Mutex<VecDeque<(K, ArrayData, T)>>,
+    /// The last used first.
+    known: Mutex<VecDeque<Known<K, T>>>,
+}
+
+struct Known<K, T> {
+    purpose: K,
+    entries: ArrayData,
+    bytes: usize,
+    result: T,
 }
 
 impl<K, T> Default for PerDictionary<K, T> {
@@ -31,21 +48,39 @@ impl<K, T> std::fmt::Debug for PerDictionary<K, T> {
 
 impl<K: PartialEq, T: Clone> PerDictionary<K, T> {
     /// Returns the result for the entries of a dictionary; `make` computes it where it is not known.
+    /// `None` if the dictionary is too large to be kept: then only the entries that rows have are
+    /// worth looking at.
     ///
     /// # Errors
     /// Those of `make`.
-    pub(crate) fn get(&self, of: K, entries: &ArrayRef, make: impl FnOnce() -> Result<T>) -> Result<T> {
-        let data = entries.to_data();
-        let is_it = |(other, known, _): &&(K, ArrayData, T)| *other == of && known.ptr_eq(&data);
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., result)) = lock().iter().find(is_it) {
-            return Ok(result.clone());
+    pub(crate) fn get(
+        &self,
+        purpose: K,
+        entries: &ArrayRef,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Option<T>> {
+        let bytes = entries.get_buffer_memory_size() + entries.len() * BYTES_OF_RESULT;
+        if bytes > LARGEST {
+            return Ok(None);
         }
+        let data = entries.to_data();
+        let is_it = |known: &Known<K, T>| known.purpose == purpose && known.entries.ptr_eq(&data);
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock();
+        if let Some(at) = known.iter().position(is_it) {
+            known.make_contiguous()[..=at].rotate_right(1);
+            return Ok(known.front().map(|known| known.result.clone()));
+        }
+        drop(known);
         let result = make()?;
         let mut known = lock();
-        known.truncate(MOST - 1);
-        known.push_front((of, data, result.clone()));
-        Ok(result)
+        known.push_front(Known { purpose, entries: data, bytes, result: result.clone() });
+        let mut kept = 0;
+        known.retain(|known| {
+            kept += known.bytes;
+            kept <= *KEPT
+        });
+        Ok(Some(result))
     }
 }
 
@@ -56,25 +91,35 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn each_dictionary_is_computed_once_and_the_oldest_is_forgotten() {
+    fn each_dictionary_is_computed_once_and_those_used_last_are_kept() {
         let known = PerDictionary::<u8, usize>::default();
-        let dictionary = || Arc::new(StringArray::from(vec!["a", "b"])) as ArrayRef;
-        let (mut made, first) = (0, dictionary());
-        let mut get = |of, entries: &ArrayRef| {
-            let result = known.get(of, entries, || {
+        let dictionary = |entries: usize| Arc::new(StringArray::from(vec!["a"; entries])) as ArrayRef;
+        let (mut made, first) = (0, dictionary(2));
+        let mut get = |purpose, entries: &ArrayRef| {
+            let result = known.get(purpose, entries, || {
                 made += 1;
                 Ok(made)
             });
             result.unwrap()
         };
-        assert_eq!([get(0, &first), get(0, &first), get(1, &first), get(0, &dictionary())], [1, 1, 2, 3]);
-        assert_eq!([get(0, &first.slice(0, 1)), get(0, &first.slice(1, 1)), get(0, &first)], [4, 5, 1]);
-        assert!((0..MOST).all(|_| get(0, &dictionary()) > 5));
-        assert_eq!(get(0, &first), 6 + MOST);
-        assert!(
-            known
-                .get(2, &first, || Err(datafusion::error::DataFusionError::Internal(String::new())))
-                .is_err()
+        assert_eq!(
+            [get(0, &first), get(0, &first), get(1, &first), get(0, &dictionary(2))],
+            [1, 1, 2, 3].map(Some)
         );
+        assert_eq!(
+            [get(0, &first.slice(0, 1)), get(0, &first.slice(1, 1)), get(0, &first)],
+            [4, 5, 1].map(Some)
+        );
+        // Each takes more than half of what one may take.
+        let large = dictionary(LARGEST / 32);
+        for _ in 0..*KEPT / LARGEST * 3 {
+            assert!(get(0, &dictionary(LARGEST / 32)) > Some(5));
+            assert_eq!(get(0, &first), Some(1));
+        }
+        assert!(get(1, &first) > Some(2), "it was not used for long");
+        assert!(get(0, &large).is_some());
+        assert_eq!(get(0, &dictionary(LARGEST)), None);
+        let error = || Err(datafusion::error::DataFusionError::Internal(String::new()));
+        assert!(known.get(2, &first, error).is_err());
     }
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::error::DataFusionError;
-use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::cast_errors;
+use super::read_dictionaries::ReadDictionaries;
 use crate::class::Budget;
 use crate::error::{Code, Error, Kind, Result};
 
@@ -70,9 +71,12 @@ impl Resources {
         self.bounded(config, runtime)
     }
 
-    /// Returns a new session for users' queries; no release may be made in it. It keeps the
-    /// engine's settings, except that file statistics are ignored: they omit NaN, so rows with NaN
-    /// would be lost or changed.
+    /// Returns a new session for users' queries; no release may be made in it. It differs from the
+    /// engine's own in that
+    /// - file statistics are ignored: they omit NaN, so rows with NaN would be lost or changed;
+    /// - threads, memory and the folder of spill files are these, and a sort reserves less;
+    /// - a count in each thread is given up sooner where it saves little;
+    /// - `information_schema` can be queried.
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
@@ -86,9 +90,12 @@ impl Resources {
         // The default of 10 MB per sorting partition would use up a small pool.
         let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
-        // Where every second row is a class of its own, a first count in each thread costs more than it saves.
+        // Where every second row opens a class, counting in each thread first costs more than it saves.
         config.options_mut().execution.skip_partial_aggregation_probe_ratio_threshold = 0.5;
-        SessionContext::new_with_config_rt(config, runtime)
+        let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime);
+        let builder = builder.with_default_features();
+        let builder = builder.with_physical_optimizer_rule(Arc::new(ReadDictionaries));
+        SessionContext::new_with_state(builder.build())
     }
 
     fn pool(&self) -> usize {

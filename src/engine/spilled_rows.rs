@@ -89,7 +89,8 @@ impl PartitionStream for SpilledRows {
     }
 }
 
-/// Computes the rows of a plan once and returns them as a table that can be read repeatedly, in as many partitions.
+/// Computes the rows of a plan once and returns them as a table that can be read repeatedly, in as
+/// many partitions.
 ///
 /// # Errors
 /// Errors of the plan, a data error when the rows cannot be written, an interruption.

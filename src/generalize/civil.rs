@@ -1,8 +1,10 @@
-//! The proleptic Gregorian calendar in integers: days since 1970-01-01 to years, months and days of the month, and back.
+//! The proleptic Gregorian calendar in integers: days since 1970-01-01 to years, months and days of
+//! the month, and back.
 //!
-//! Howard Hinnant's `civil_from_days` and `days_from_civil`. They count years from March on, so that a leap day is the last day of
-//! its year. Deviation: years and days are counted from a March far enough in the past that no date of the calendar is before it,
-//! so that all divisions are of 32-bit numbers without a sign.
+//! Howard Hinnant's `civil_from_days` and `days_from_civil`. They count years from March on, so
+//! that a leap day is the last day of its year. Deviation: years and days are counted from a March
+//! far enough in the past that no date of the calendar is before it, so that all divisions are of
+//! 32-bit numbers without a sign.
 
 /// The days of 400 years, and how many times 400 years before the year 0 the count begins.
 const ERA: u32 = 146_097;

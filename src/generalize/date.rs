@@ -184,7 +184,8 @@ impl Date {
         let first = |v: T::Native| i64::from(self.first(v.into().div_euclid(TICKS))?).checked_mul(TICKS);
         let fits = |v: T::Native| first(v).is_some_and(|first| T::Native::try_from(first).is_ok());
         let dates = values.as_primitive::<T>();
-        // Later days have later first days: if the least and the greatest value have one, so have all between.
+        // Later days have later first days: if the least and the greatest value have one, so have
+        // all between.
         if ![min(dates), max(dates)].into_iter().flatten().all(fits) {
             return self.column_by::<T>(values, first);
         }

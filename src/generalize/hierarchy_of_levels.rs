@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, StringViewArray, UInt32Array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt32Type, UInt64Type, i256};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, UInt32Type, UInt64Type, i256};
 
 use super::bounds::{is_number, map_numbers, not_numbers};
 use super::clip::Clip;
@@ -14,7 +13,6 @@ use super::naive_bounds::open_end;
 use super::suppress::Suppress;
 use super::value::{SUPPORTED, is_supported, unsupported};
 use super::{Descriptor, Generalizer, Value, text_forms};
-use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 
 /// The ordered levels of one quasi-identifier column. Level 0 is the value as is; the last level is
@@ -97,15 +95,15 @@ impl Hierarchy {
         &self.input_type
     }
 
-    /// Returns whether the values are numbers, dates or timestamps in their natural order, so that an interval says what it
-    /// holds. A hierarchy file has an order of its own.
+    /// Returns whether the values are numbers, dates or timestamps in their natural order, so that
+    /// an interval says what it holds. A hierarchy file has an order of its own.
     pub fn has_intervals(&self) -> bool {
         let has_order = !self.input_type.is_string() && self.input_type != DataType::Boolean;
         has_order && self.levels.iter().all(|level| level.all_leaves().is_none())
     }
 
-    /// Returns whether `merge` made the levels. Then classes that show regions show sets of level-0 labels: any of these is held by
-    /// many, and a label of a run says less.
+    /// Returns whether `merge` made the levels. Then classes that show regions show sets of level-0
+    /// labels: any of these is held by many, and a label of a run says less.
     pub fn is_merged(&self) -> bool {
         self.is_merged
     }
@@ -198,7 +196,8 @@ impl Generalizer for AsIs {
         if self.text { Ok(Arc::new(text_forms(values)?)) } else { Ok(Arc::clone(values)) }
     }
 
-    /// Returns the values themselves where each has a text of its own: of floats the bits, because the engine takes -0.0 for 0.0.
+    /// Returns the values themselves where each has a text of its own: of floats the bits, because
+    /// the engine takes -0.0 for 0.0.
     fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
         match values.data_type() {
             // All kinds of NaN have one text.
@@ -267,20 +266,6 @@ impl Generalizer for ClippedText {
         Ok(Arc::new(labels.collect::<StringViewArray>()))
     }
 
-    /// Returns the integers between the ends themselves. The one before the lower end stands for all below; the upper end, which is
-    /// not between, for all from there on.
-    fn codes(&self, values: &ArrayRef) -> Result<ArrayRef> {
-        if !values.data_type().is_integer() || values.data_type() == &DataType::UInt64 {
-            return self.generalize(values);
-        }
-        let end = |end: Decimal| i64::try_from(end.ceil()).map_err(Error::internal);
-        let [low, high] = self.0.ends().map(|it| it.map(end).transpose());
-        let (low, high) = (low?.map_or(i64::MIN, |low| low - 1), high?.unwrap_or(i64::MAX));
-        let numbers = cast(values, &DataType::Int64)
-            .map_err(|_| Error::internal("clip: Arrow cannot widen integers"))?;
-        Ok(Arc::new(numbers.as_primitive::<Int64Type>().unary::<_, Int64Type>(|v| v.max(low).min(high))))
-    }
-
     fn generalize_value(&self, value: &Value) -> Result<Value> {
         let [low, high] = self.0.ends();
         Ok(match (self.0.side(value), value) {
@@ -317,6 +302,7 @@ mod tests {
     use arrow::array::Int64Array;
 
     use super::*;
+    use crate::decimal::Decimal;
     use crate::generalize::laws_tests::agree;
     use crate::generalize::{floor, range};
 

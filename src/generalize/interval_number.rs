@@ -25,7 +25,8 @@ use crate::error::{Error, Result};
 const BELOW: i64 = i64::MIN;
 const ABOVE: i64 = i64::MAX;
 
-/// Returns the number of each value's interval; `None` for columns whose type has values with numbers beyond 64 bits.
+/// Returns the number of each value's interval; `None` for columns whose type has values with
+/// numbers beyond 64 bits.
 ///
 /// # Errors
 /// A data error that counts the floats out of reach.
@@ -119,7 +120,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Returns `None` unless all digits between the ends have numbers of 64 bits, and none that is [`BELOW`] or [`ABOVE`].
+    /// Returns `None` unless all digits between the ends have numbers of 64 bits, and none that is
+    /// [`BELOW`] or [`ABOVE`].
     fn new(grid: &Grid, scale: i8, ends: [i128; 2]) -> Option<Self> {
         let ten_to = |exponent: i64| 10i64.checked_pow(u32::try_from(exponent.max(0)).ok()?);
         let more_decimals = i64::from(scale) - i64::from(grid.scale);

@@ -7,6 +7,7 @@ use arrow::compute::sort;
 use arrow::datatypes::{Int8Type, Int32Type, TimeUnit};
 use proptest::prelude::*;
 
+use super::civil::{FIRST_DAY, LAST_DAY};
 use super::suppress::Suppress;
 use super::*;
 use crate::generalize::bounds::{FloatGrid, Grid};
@@ -430,6 +431,21 @@ fn columns() -> impl Strategy<Value = ArrayRef> {
             _ => cast(&numbers, &to).unwrap(),
         }
     });
+    let day = prop_oneof![
+        any::<i32>(),
+        Just(i32::MIN),
+        Just(i32::MAX),
+        -160..160i32,
+        FIRST_DAY..=LAST_DAY,
+        FIRST_DAY - 40_000..FIRST_DAY + 40_000,
+        LAST_DAY - 40_000..LAST_DAY + 40_000
+    ];
+    let days = (prop::collection::vec(prop::option::weighted(0.9, day), rows(8)), any::<bool>());
+    // In half of the columns all days are in the calendar, so that not all are refused.
+    let days = days.prop_map(|(days, are_dates)| {
+        let day = |day: i32| if are_dates { day.clamp(FIRST_DAY, LAST_DAY) } else { day };
+        Arc::new(days.into_iter().map(|it| it.map(day)).collect::<Date32Array>()) as ArrayRef
+    });
     let special = prop::sample::select(vec![
         f64::NAN,
         -f64::NAN,
@@ -455,7 +471,7 @@ fn columns() -> impl Strategy<Value = ArrayRef> {
     let texts = texts.prop_map(|texts| Arc::new(StringViewArray::from_iter(texts)) as ArrayRef);
     let flags = prop::collection::vec(prop::option::of(any::<bool>()), rows(5));
     let flags = flags.prop_map(|flags| Arc::new(BooleanArray::from(flags)) as ArrayRef);
-    prop_oneof![8 => integers, 3 => floats, 2 => decimals, 4 => texts, 1 => flags]
+    prop_oneof![8 => integers, 3 => floats, 2 => decimals, 4 => texts, 1 => flags, 2 => days]
 }
 
 proptest! {

@@ -1,29 +1,34 @@
 //! `merge`: a hierarchy made of a column's own values, for columns that have none.
 //!
-//! The values that at least q individuals hold are listed, all others are `other` at every level, where q is the greatest of the
-//! smallest class sizes that the policy requires, at least 2. With n listed values and L levels, level i leaves about
-//! `n / s^i` labels, at least two, s the least integer with `s^(L+1) >= n`:
-//! - `by = "names"`: neighbours in the order of the values, or in that of the policy, join: always the two runs for which
-//!   `h1 m2 + h2 m1` is least, where a run of m values has h holders, because that adds least to the loss. A run is
-//!   `first..last`.
-//! - `by = "counts"`: the values with the most holders keep their names, and more of the others become `other` at each level.
+//! The values that at least q individuals hold are listed, all others are `other` at every level,
+//! where q is the greatest of the smallest class sizes that the policy requires, at least 2. With n
+//! listed values and L levels, level i leaves about `n / s^i` labels, at least two, s the least
+//! integer with `s^(L+1) >= n`:
+//! - `by = "names"`: neighbours in the order of the values, or in that of the policy, join: always
+//!   the two runs for which `h1 m2 + h2 m1` is least, where a run of m values has h holders,
+//!   because that adds least to the loss. A run is `first..last`.
+//! - `by = "counts"`: the values with the most holders keep their names, and more of the others
+//!   become `other` at each level.
 //!
 //! In a policy `hierarchy = { merge = { levels = 3 } }`; the run counts the holders and makes the tree.
 //!
 //! # Contract
-//! Any type in, matched on its [text form](Value::text_form); `Utf8View` out. NULL stays NULL. Every value has a label; level 0
-//! joins the values that are not listed. Values that are all numbers are in the order of numbers, also as text. No label, and no
-//! record, names a value that fewer than q individuals hold. The private record holds the tree, without counts.
+//! Any type in, matched on its [text form](Value::text_form); `Utf8View` out. NULL stays NULL.
+//! Every value has a label; level 0 joins the values that are not listed. Values that are all
+//! numbers are in the order of numbers, also as text. No label, and no record, names a value that
+//! fewer than q individuals hold. The private record holds the tree, without counts.
 //!
-//! Under `--recoding` the values join as in the earlier release; those that have become rare since are `other`, and a run that ends in
-//! one is named after the ends that it still has. Sets of a method that shows regions stay those of the earlier release, which named
-//! their values already.
+//! Under `--recoding` the values join as in the earlier release; those that have become rare since
+//! are `other`, and a run that ends in one is named after the ends that it still has. Sets of a
+//! method that shows regions stay those of the earlier release, which named their values already.
 //!
-//! `other` counts as one leaf, so no loss sees what joining the rare values costs. By names it joins nothing below the top: if fewer
-//! than q individuals hold it, its rows are suppressed, or the column is.
+//! `other` counts as one leaf, so no loss sees what joining the rare values costs. By names it
+//! joins nothing below the top: if fewer than q individuals hold it, its rows are suppressed, or
+//! the column is.
 //!
-//! What the labels reveal: which values at least q individuals hold, and, by counts, which of them are held by the most. Which values
-//! are joined depends on the counts of the input, so two releases of overlapping inputs may join differently.
+//! What the labels reveal: which values at least q individuals hold, and, by counts, which of them
+//! are held by the most. Which values are joined depends on the counts of the input, so two
+//! releases of overlapping inputs may join differently.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -124,7 +129,8 @@ impl FrequentValues {
         Self { least_holders, listed: Vec::new(), others: 0, most_holders: 0, all_holders: 0 }
     }
 
-    /// Adds the next value. One with the text of the value before it counts with it, as those of more holders.
+    /// Adds the next value. One with the text of the value before it counts with it, as those of
+    /// more holders.
     pub fn add(&mut self, value: String, holders: u64) {
         self.most_holders = self.most_holders.max(holders);
         self.all_holders = self.all_holders.saturating_add(holders);
@@ -196,7 +202,8 @@ impl Merge {
         Ok(Self { levels: usize::try_from(levels).map_err(Error::internal)?, is_by_counts, order })
     }
 
-    /// Makes the tree: a row for each listed value with its labels from level 0 on, and one for all others if there are any.
+    /// Makes the tree: a row for each listed value with its labels from level 0 on, and one for all
+    /// others if there are any.
     ///
     /// # Errors
     /// A policy error if no value is listed, or if the rule's own order lacks one that is.
@@ -236,8 +243,9 @@ impl Merge {
         Ok(tree)
     }
 
-    /// Follows the tree of an earlier release: values that it does not list, and those that are not listed any more, join the
-    /// others. The same values join at each level; a run is named after the ends that it still has.
+    /// Follows the tree of an earlier release: values that it does not list, and those that are not
+    /// listed any more, join the others. The same values join at each level; a run is named after
+    /// the ends that it still has.
     ///
     /// # Errors
     /// An unmet error if the rule makes no such tree, or if no value is left.
@@ -258,7 +266,8 @@ impl Merge {
         Ok(self.labelled_again(&kept, has_others))
     }
 
-    /// Returns the tree of a table that was not counted: every value is another one. It has the levels of each tree.
+    /// Returns the tree of a table that was not counted: every value is another one. It has the
+    /// levels of each tree.
     pub fn placeholder_tree(&self) -> TextTable {
         self.tree_of(&[], vec![Vec::new(); self.levels], true)
     }

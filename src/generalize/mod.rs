@@ -186,11 +186,12 @@ pub(crate) const ORIGIN: Parameter = Parameter {
 pub struct GeneralizerRow {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// The key in a policy's `hierarchy = { key = ... }`, if policies may use it: its value sets the first parameter, which
-    /// has one entry per level or is a file.
+    /// The key in a policy's `hierarchy = { key = ... }`, if policies may use it: its value sets
+    /// the first parameter, which has one entry per level or is a file.
     pub key: Option<&'static str>,
-    /// The parameters; a SQL call has them in this order, after the value. In a policy, those after the first stand next to
-    /// the key under their own names and apply to all levels, `hierarchy = { range = [10, 20], origin = 5 }`.
+    /// The parameters; a SQL call has them in this order, after the value. In a policy, those after
+    /// the first stand next to the key under their own names and apply to all levels, `hierarchy =
+    /// { range = [10, 20], origin = 5 }`.
     pub parameters: &'static [Parameter],
     /// Makes the levels above level 0, finest first, and validates what the parameters' kinds do
     /// not; nothing validates them later.

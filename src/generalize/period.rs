@@ -10,13 +10,14 @@
 //! | decade | `1990s` |
 //! | century | `1900-1999` |
 //!
-//! The periods are those of [`date`](super::date), which shows their first day and keeps the column a date: `1990-01-01` reads as
-//! a birthday, `1990s` does not.
+//! The periods are those of [`date`](super::date), which shows their first day and keeps the column
+//! a date: `1990-01-01` reads as a birthday, `1990s` does not.
 //!
 //! # Contract
-//! `Date32`, `Date64` and timestamps of all units in; text out. NULL stays NULL. A timestamp belongs to the local day of its time
-//! zone. Names sort as text like their periods from the year 0 to 9999; other years have a sign (`-0044`, `+10000`). Unknown
-//! zones are refused; dates beyond the calendar are refused and counted.
+//! `Date32`, `Date64` and timestamps of all units in; text out. NULL stays NULL. A timestamp
+//! belongs to the local day of its time zone. Names sort as text like their periods from the year 0
+//! to 9999; other years have a sign (`-0044`, `+10000`). Unknown zones are refused; dates beyond
+//! the calendar are refused and counted.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Generalizer, Value, date::Period, period::PeriodName};
@@ -78,8 +79,8 @@ impl PeriodName {
         Self { dates: Date::new(period) }
     }
 
-    /// Returns the first day of the period of `day`, both in days since 1970; `None` if the days of the name are not in the
-    /// calendar.
+    /// Returns the first day of the period of `day`, both in days since 1970; `None` if the days of
+    /// the name are not in the calendar.
     fn first(&self, day: i64) -> Option<i32> {
         let first = self.dates.first(day)?;
         match self.dates.period {

@@ -185,8 +185,8 @@ impl Prefix {
         masked
     }
 
-    /// Returns the code of a text: what is kept of it. Marks up to a width look like those that are kept beside them, so these are
-    /// left out.
+    /// Returns the code of a text: what is kept of it. Marks up to a width look like those that are
+    /// kept beside them, so these are left out.
     fn code<'a>(&self, text: &'a str) -> &'a str {
         match (self.width, self.side) {
             (None, _) => self.kept(text),
@@ -195,7 +195,8 @@ impl Prefix {
         }
     }
 
-    /// Returns the number whose text is what is kept on the left of a number's text; -1 if that is only the sign.
+    /// Returns the number whose text is what is kept on the left of a number's text; -1 if that is
+    /// only the sign.
     fn leading(&self, v: i64) -> i64 {
         let Some(room) = self.length.checked_sub(usize::from(v < 0)).filter(|room| *room > 0) else {
             return -1;

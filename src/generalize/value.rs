@@ -61,7 +61,8 @@ pub fn unsupported(data_type: &DataType, wanted: &str) -> Error {
     ))
 }
 
-/// Returns the name of a type whatever its encoding: all texts are `text`, and a dictionary has the name of its values.
+/// Returns the name of a type whatever its encoding: all texts are `text`, and a dictionary has the
+/// name of its values.
 pub fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Dictionary(_, values) => type_name(values),

@@ -48,8 +48,9 @@ pub struct HierarchyOfValues {
     _held: Held,
 }
 
-/// Applies a rule to the distinct values of a column. A value is written as a policy with a hierarchy file reads it: by its text form, but in CSV and JSON, where
-/// texts are numbers or dates only for the rule, as the text is.
+/// Applies a rule to the distinct values of a column. A value is written as a policy with a
+/// hierarchy file reads it: by its text form, but in CSV and JSON, where texts are numbers or dates
+/// only for the rule, as the text is.
 ///
 /// # Errors
 /// A policy error when the input lacks the column or the rule does not suit or cover its values; a

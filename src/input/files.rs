@@ -112,7 +112,8 @@ impl Input {
         Self { argument: argument.to_owned(), files, format, copies: Utf8Copies::default(), spooled: None }
     }
 
-    /// Finds the files of INPUT, or reads standard input where INPUT is `-`. Its copy goes with the input, so queries must not outlive it.
+    /// Finds the files of INPUT, or reads standard input where INPUT is `-`. Its copy goes with the
+    /// input, so queries must not outlive it.
     ///
     /// # Errors
     /// Those of [`find`](Self::find), and a data error when standard input cannot be read.
@@ -176,7 +177,8 @@ impl Input {
         Ok(Self::of_files(argument, files, format))
     }
 
-    /// Copies standard input to a file of the run, because each file is read several times. Its first bytes say its format.
+    /// Copies standard input to a file of the run, because each file is read several times. Its
+    /// first bytes say its format.
     fn of_standard_input() -> Result<Self> {
         let (place, doing) = ("standard input", "copying standard input to the folder for temporary files");
         if std::io::stdin().is_terminal() {

@@ -47,7 +47,8 @@ pub(crate) enum Typing {
     Plain,
 }
 
-/// Casts each of the `texts` columns of `table` to the type that `csv_type` requires; `csv` says how dates and numbers are written.
+/// Casts each of the `texts` columns of `table` to the type that `csv_type` requires; `csv` says
+/// how dates and numbers are written.
 ///
 /// # Errors
 /// A data error that counts the values that do not fit their column's type.
@@ -305,8 +306,8 @@ async fn count_each(texts: &DataFrame, conditions: Vec<Expr>) -> Result<Vec<i64>
     Ok(counts)
 }
 
-/// Returns the error for a column with rows that fit no type, with counts of the likely causes. `cells` are as the file writes them,
-/// `plain` in the form that is typed.
+/// Returns the error for a column with rows that fit no type, with counts of the likely causes.
+/// `cells` are as the file writes them, `plain` in the form that is typed.
 async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit: &Misfit) -> Result<Error> {
     let Misfit { name, wanted, rows } = misfit;
     let usual = CsvOptions::default();
@@ -335,7 +336,8 @@ async fn no_type(cells: &DataFrame, plain: &DataFrame, csv: &CsvOptions, misfit:
         CsvType::Date => counted(cells, name, of_form(*wanted, &usual)).await?,
         _ => Vec::new(),
     };
-    // If one format reads every cell, only it is named; otherwise the formats of the cells that the policy's formats do not read.
+    // If one format reads every cell, only it is named; otherwise the formats of the cells that the
+    // policy's formats do not read.
     forms.retain(|(_, count)| *count == all);
     if forms.is_empty() {
         forms = counted(cells, name, of_form(*wanted, csv)).await?;

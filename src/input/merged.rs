@@ -31,8 +31,8 @@ pub(crate) struct RowsToCount<'a> {
     pub(crate) rows: Option<&'a str>,
 }
 
-/// Resolves a policy against a table with this schema. The trees of merged columns are made of the counted rows, or follow those that
-/// `files` knows of an earlier release.
+/// Resolves a policy against a table with this schema. The trees of merged columns are made of the
+/// counted rows, or follow those that `files` knows of an earlier release.
 ///
 /// # Errors
 /// Policy errors, and a data error when counting fails.
@@ -89,7 +89,8 @@ pub(crate) struct ColumnToMerge<'a> {
     pub(crate) levels: usize,
 }
 
-/// Returns the values of a column that enough individuals hold, in their order, and the memory of a tree of them.
+/// Returns the values of a column that enough individuals hold, in their order, and the memory of a
+/// tree of them.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.

@@ -1,4 +1,5 @@
-//! Cells that write dates and numbers in the forms of `[input]`, brought into the plain forms that are then typed.
+//! Cells that write dates and numbers in the forms of `[input]`, brought into the plain forms that
+//! are then typed.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use crate::policy::{CsvOptions, CsvType};
 /// A text of no type, for cells that are not written in a form of their own kind.
 const MISFIT: &str = "\0";
 
-/// Brings the cells of the column `name` into the forms that the engine reads, if `[input]` says that they have others.
+/// Brings the cells of the column `name` into the forms that the engine reads, if `[input]` says
+/// that they have others.
 pub(super) fn plain_form(name: &str, cells: Expr, wanted: CsvType, csv: &CsvOptions, typing: Typing) -> Expr {
     let usual = CsvOptions::default();
     let has_own = match wanted {

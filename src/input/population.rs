@@ -19,7 +19,8 @@ use crate::policy::{Files, Policy, PolicySpec};
 pub struct PopulationTable {
     /// The population as canonical columns.
     pub table: DataFrame,
-    /// The policy by which it is grouped: the quasi-identifiers of the input, and the individuals if both name them.
+    /// The policy by which it is grouped: the quasi-identifiers of the input, and the individuals
+    /// if both name them.
     pub policy: Arc<Policy>,
     input: Input,
 }
@@ -28,8 +29,8 @@ impl PopulationTable {
     /// Opens the population of a policy, if it has one, beside an input with this schema.
     ///
     /// # Errors
-    /// A policy error when the file is missing or lacks a quasi-identifier, a data error when it cannot be read or a column
-    /// has another type than the input's.
+    /// A policy error when the file is missing or lacks a quasi-identifier, a data error when it
+    /// cannot be read or a column has another type than the input's.
     pub(crate) async fn open(
         run: &Run<'_>,
         session: &SessionContext,
@@ -79,8 +80,8 @@ impl PopulationTable {
         self.input.still_the_same()
     }
 
-    /// Checks that every individual of the input is one of the population, where a model requires it and both name their
-    /// individuals.
+    /// Checks that every individual of the input is one of the population, where a model requires
+    /// it and both name their individuals.
     ///
     /// # Errors
     /// An unmet error that counts the others.

@@ -20,10 +20,12 @@ const HEAD: u64 = 64 << 10;
 /// The delimiters that are looked for; the first one wins a tie.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Returns the one-byte delimiter: the given one, else a tab for .tsv files, and for all others the one that their first lines show.
+/// Returns the one-byte delimiter: the given one, else a tab for .tsv files, and for all others the
+/// one that their first lines show.
 ///
 /// # Errors
-/// A policy error without a given delimiter when .tsv files are mixed with others; a data error when the first file cannot be read.
+/// A policy error without a given delimiter when .tsv files are mixed with others; a data error
+/// when the first file cannot be read.
 pub(crate) fn delimiter(input: &Input, csv: &CsvOptions) -> Result<u8> {
     if let Some(given) = csv.delimiter {
         return Ok(given);
@@ -94,8 +96,8 @@ pub(crate) fn delimiter_of(first: &[u8]) -> u8 {
     best.copied().unwrap_or(b',')
 }
 
-/// Returns whether the first of these lines looks like data rather than names: a cell is a number or a date, or half of the cells recur in
-/// their columns.
+/// Returns whether the first of these lines looks like data rather than names: a cell is a number
+/// or a date, or half of the cells recur in their columns.
 pub(crate) fn first_is_data(first: &[u8], delimiter: u8) -> bool {
     let records = records(first, delimiter);
     let Some((first, others)) = records.split_first() else { return false };
@@ -115,8 +117,9 @@ pub(crate) fn first_is_data(first: &[u8], delimiter: u8) -> bool {
 /// Returns the columns of a file, all text; `place` names the file in errors.
 ///
 /// # Errors
-/// A data error for a file without a first line, or with a first line of data where the options do not say whether there are names; a policy
-/// error when the first line seems to have another delimiter.
+/// A data error for a file without a first line, or with a first line of data where the options do
+/// not say whether there are names; a policy error when the first line seems to have another
+/// delimiter.
 pub(crate) fn schema(path: &Path, csv: &CsvOptions, delimiter: u8, place: &str) -> Result<Schema> {
     let mut first = ByteRecord::new();
     if !next(&mut reader(path, delimiter, place)?, &mut first, place)? {
@@ -231,7 +234,8 @@ impl Gaps {
         Ok(Self { file: BufReader::new(File::open(path)?), at: 0, ended_in_cr: false })
     }
 
-    /// Returns whether an empty line precedes the row that ends before the byte `end`; rows must come in order.
+    /// Returns whether an empty line precedes the row that ends before the byte `end`; rows must
+    /// come in order.
     fn precede(&mut self, end: u64) -> std::io::Result<bool> {
         let skipped = match self.at {
             0 => BYTE_ORDER_MARK,

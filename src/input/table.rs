@@ -70,7 +70,8 @@ impl Input {
         Ok(schema)
     }
 
-    /// Returns the schema that all files share; `of` gets the place of a file in the list, and the words that name it in an error.
+    /// Returns the schema that all files share; `of` gets the place of a file in the list, and the
+    /// words that name it in an error.
     fn common_schema(
         &self,
         csv: &CsvOptions,
@@ -123,8 +124,9 @@ impl Input {
         files.try_for_each(|(file, path)| read_csv::check(path, delimiter, &file.place()))
     }
 
-    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts. The plain reading
-    /// does not [check the lines](Self::check_lines): it is the second one, or its caller has checked them.
+    /// Reads the input like [`table`](Self::table); `typing` selects the code that reads texts. The
+    /// plain reading does not [check the lines](Self::check_lines): it is the second one, or its
+    /// caller has checked them.
     ///
     /// # Errors
     /// As [`table`](Self::table).
@@ -285,8 +287,8 @@ fn without_metadata(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>())
 }
 
-/// Checks that a CSV file has the first line of the first file, at `path`. Where a file has no names, its first line holds cells, so the error
-/// does not show them.
+/// Checks that a CSV file has the first line of the first file, at `path`. Where a file has no
+/// names, its first line holds cells, so the error does not show them.
 fn same_names(first: &Schema, path: &Path, other: &Schema, has_header: bool) -> Result<()> {
     const SAME: &str = "all files of a CSV input need the same columns in the same order";
     let (mut names, path) = (first.fields().iter().zip(other.fields()), path.display());

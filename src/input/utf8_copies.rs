@@ -1,7 +1,7 @@
 //! Copies in UTF-8 of CSV files in another encoding: the engine reads no other.
 //!
-//! They lie in a folder of the run under the system's folder for temporary files, which only the owner may read, and go with the input and
-//! the queries over it.
+//! They lie in a folder of the run under the system's folder for temporary files, which only the
+//! owner may read, and go with the input and the queries over it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,7 +44,8 @@ impl Utf8Copies {
     /// Returns the files of a CSV input in UTF-8: themselves, or copies.
     ///
     /// # Errors
-    /// A data error for a workbook or an archive, for bytes that are no text in the encoding, or if a copy cannot be written.
+    /// A data error for a workbook or an archive, for bytes that are no text in the encoding, or if
+    /// a copy cannot be written.
     pub(super) fn of(&self, files: &[PinnedFile], csv: &CsvOptions) -> Result<Utf8Files> {
         files.iter().try_for_each(|file| check_is_text(&first_bytes(&file.path, 16)?, &file.place()))?;
         let encodings = files.iter().map(|file| csv.encoding.map_or_else(|| by_mark(&file.path), Ok));
@@ -72,7 +73,8 @@ impl Utf8Copies {
 }
 
 impl Utf8Files {
-    /// Returns the rows of copies, a partition for each; they keep the copies. `None` if the files are no copies.
+    /// Returns the rows of copies, a partition for each; they keep the copies. `None` if the files
+    /// are no copies.
     pub(super) fn rows(
         &self,
         schema: &SchemaRef,

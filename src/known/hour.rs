@@ -1,9 +1,10 @@
 //! `hour`: a time becomes its hour and a part of the day.
 //!
-//! Reads timestamps, by the local hour of their time zone, and text: a time (`8:05`, `23:59:59.5`, `8:05 PM`), a date and a time
-//! (`2024-03-02 14:35`, with a space or `T`), or an hour from 0 to 23. A time zone behind a time (`Z`, `UTC`, `+02:00`) changes nothing:
-//! the hour is the one that is written. Level 1 is the hour (`14:00-14:59`), level 2 is night (0 to 5), morning (6
-//! to 11), afternoon (12 to 17) or evening (18 to 23).
+//! Reads timestamps, by the local hour of their time zone, and text: a time (`8:05`, `23:59:59.5`,
+//! `8:05 PM`), a date and a time (`2024-03-02 14:35`, with a space or `T`), or an hour from 0 to
+//! 23. A time zone behind a time (`Z`, `UTC`, `+02:00`) changes nothing: the hour is the one that
+//! is written. Level 1 is the hour (`14:00-14:59`), level 2 is night (0 to 5), morning (6 to 11),
+//! afternoon (12 to 17) or evening (18 to 23).
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

@@ -1,4 +1,5 @@
-//! The classes that a private record assigns to values: what a person matches if somebody knows the person's own class.
+//! The classes that a private record assigns to values: what a person matches if somebody knows the
+//! person's own class.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::generalize::{Ends, Hierarchy, Value};
 use crate::release::publish::record::{PrivateRecord, RecodingRecord};
 use crate::verify::assignment::Assignment;
 
-/// The classes of a release by the values that its private record assigns to them, in some of the quasi-identifiers.
+/// The classes of a release by the values that its private record assigns to them, in some of the
+/// quasi-identifiers.
 pub(super) struct Assigned {
     assignment: Assignment,
     /// The place of each linked column among the quasi-identifiers.
@@ -24,12 +26,12 @@ pub(super) struct Assigned {
 }
 
 impl Assigned {
-    /// Reads the assignment of a private record; `None` if there is none. `class_of` finds a class by what it shows in the linked
-    /// columns.
+    /// Reads the assignment of a private record; `None` if there is none. `class_of` finds a class
+    /// by what it shows in the linked columns.
     ///
     /// # Errors
-    /// An unmet error for a damaged assignment, or one of other classes than those of the release; a data error when memory runs
-    /// out.
+    /// An unmet error for a damaged assignment, or one of other classes than those of the release;
+    /// a data error when memory runs out.
     pub(super) fn read(
         private: Option<&PrivateRecord>,
         recoding: &AttackerRecoding<'_>,
@@ -81,7 +83,8 @@ impl Assigned {
         Ok(Some(Self { assignment, places, classes, _held: held }))
     }
 
-    /// Returns the number of a value's level-0 label in a linked column; `None` if no row of the input has it.
+    /// Returns the number of a value's level-0 label in a linked column; `None` if no row of the
+    /// input has it.
     ///
     /// # Errors
     /// An internal error for a hierarchy without levels, errors of its level 0.

@@ -1,4 +1,5 @@
-//! The columns of an attack: those that are linked, those that are not and why, and those that the attacker wants to learn.
+//! The columns of an attack: those that are linked, those that are not and why, and those that the
+//! attacker wants to learn.
 
 use arrow::datatypes::Schema;
 

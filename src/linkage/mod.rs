@@ -84,7 +84,8 @@ pub struct Linked {
     /// The individuals without a match. Where matches are individuals, some of them may match rows
     /// of B without an individual.
     pub unmatched: u64,
-    /// If no individual has a match: the linked columns without a common value; each alone rules out every match.
+    /// If no individual has a match: the linked columns without a common value; each alone rules
+    /// out every match.
     pub never_equal: Vec<String>,
     /// For each sensitive column, the individuals with a row all of whose matches share one
     /// non-NULL value.
@@ -93,8 +94,8 @@ pub struct Linked {
     pub uncovered: u64,
     /// The rows of A without an individual.
     pub rows_without_individual: u64,
-    /// Whether people match the classes that the private record assigns to their values, rather than all whose regions hold
-    /// these.
+    /// Whether people match the classes that the private record assigns to their values, rather
+    /// than all whose regions hold these.
     pub are_assigned: bool,
     /// The rows suppressed in B, where its private record is available.
     pub suppressed_rows: Option<u64>,
@@ -261,8 +262,8 @@ fn flag(condition: Expr) -> Result<Expr> {
     when(condition, lit(1i64)).otherwise(lit(0i64)).context(DOING)
 }
 
-/// Builds the groups of B by some columns: these, matches, rows, and per sensitive column the least and the greatest hash
-/// of a value and the rows with a value.
+/// Builds the groups of B by some columns: these, matches, rows, and per sensitive column the least
+/// and the greatest hash of a value and the rows with a value.
 fn hashed_groups(
     table: DataFrame,
     keys: Vec<Expr>,
@@ -347,9 +348,9 @@ fn joined(
     Ok(DataFrame::new(session.state(), joined.build().context(DOING)?))
 }
 
-/// Builds the plan of the attack from the groups of A with what they match: matches (NULL for none), individuals, rows
-/// without an individual, uncovered rows, and for each sensitive column the individuals for whom all matching rows share a
-/// value.
+/// Builds the plan of the attack from the groups of A with what they match: matches (NULL for
+/// none), individuals, rows without an individual, uncovered rows, and for each sensitive column
+/// the individuals for whom all matching rows share a value.
 fn found(joined: DataFrame, attack: &Attack<'_>, sensitive: &[String]) -> Result<DataFrame> {
     let shared = numbered("shared", sensitive.len());
     let covered = column(format!("{COVERED}_a"));

@@ -1,10 +1,12 @@
-//! The attack on a release whose classes show regions: a row of A matches the classes whose regions cover its values.
+//! The attack on a release whose classes show regions: a row of A matches the classes whose regions
+//! cover its values.
 //!
-//! Regions may overlap, so a row can match several classes; it matches all of their rows. Where the private record is there, a
-//! row matches only the classes that it assigns to the row's values, as for somebody who knows a person's own class. The
-//! classes of B are held in the engine's memory, each with the numbers of the texts that it shows, and so is for each value of A
-//! the set of the texts that cover it. Of the classes that show such a text in the column where these are fewest, those are
-//! matched whose other texts cover the row's other values.
+//! Regions may overlap, so a row can match several classes; it matches all of their rows. Where the
+//! private record is there, a row matches only the classes that it assigns to the row's values, as
+//! for somebody who knows a person's own class. The classes of B are held in the engine's memory,
+//! each with the numbers of the texts that it shows, and so is for each value of A the set of the
+//! texts that cover it. Of the classes that show such a text in the column where these are fewest,
+//! those are matched whose other texts cover the row's other values.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -119,7 +121,8 @@ struct Covered {
     assigned: Option<u32>,
 }
 
-/// For each column the regions that cover each value that A has; `None` for a value that a hierarchy file lacks.
+/// For each column the regions that cover each value that A has; `None` for a value that a
+/// hierarchy file lacks.
 struct Covering {
     of_value: Vec<HashMap<Option<String>, Option<Arc<Covered>>>>,
     bytes: usize,
@@ -232,8 +235,8 @@ impl Classes {
         matched.select(fields.iter().map(field).chain(others()).collect::<Vec<_>>()).context(DOING)
     }
 
-    /// Returns the facts about a row of A: its matches (NULL for none), whether hierarchy files have all its values, and
-    /// for each sensitive column whether all matches share a value.
+    /// Returns the facts about a row of A: its matches (NULL for none), whether hierarchy files
+    /// have all its values, and for each sensitive column whether all matches share a value.
     fn fields(&self) -> Fields {
         let shared = numbered("shared", self.shared.len());
         let shared = shared.into_iter().map(|name| Field::new(name, DataType::Int64, true));
@@ -281,7 +284,8 @@ impl Classes {
         StructArray::try_new(fields.clone(), arrays, None).context(DOING)
     }
 
-    /// Returns for each value of a column the regions that cover it; `None` if a hierarchy file lacks the value.
+    /// Returns for each value of a column the regions that cover it; `None` if a hierarchy file
+    /// lacks the value.
     fn covering(&self, at: usize, values: &ArrayRef) -> Result<Vec<Option<Arc<Covered>>>> {
         let mut covering =
             self.covering.lock().map_err(|_| Error::internal("regions: another thread panicked"))?;

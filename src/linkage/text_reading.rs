@@ -1,4 +1,5 @@
-//! What the texts of a column say to a reader who lacks its hierarchy: an attacker, or a reviewer who has the release alone.
+//! What the texts of a column say to a reader who lacks its hierarchy: an attacker, or a reviewer
+//! who has the release alone.
 //!
 //! ```text
 //! Rome           the value Rome, and no other
@@ -8,8 +9,9 @@
 //! other          the values that no text of the column names
 //! *              every value, and a missing one
 //! ```
-//! A label with another meaning, such as a region of towns, names no value that the reader knows, so it covers none. An attack
-//! that reads texts may therefore miss classes that hold a value; it finds none that does not name it.
+//! A label with another meaning, such as a region of towns, names no value that the reader knows,
+//! so it covers none. An attack that reads texts may therefore miss classes that hold a value; it
+//! finds none that does not name it.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -1,20 +1,24 @@
 //! The method `best`: tries every other method and takes the recoding that loses least.
 //!
-//! The lattice is searched first: by `anytime` if the policy gives an `effort` or there are more than 100,000 nodes (then
-//! within 1,000 nodes), else to its end. Each class of the node found then shows the finest regions around its own values
-//! rather than the labels of its levels; under `ends = "cuts"` it shows these labels. After that come the methods that make
-//! classes of their own, with every choice that their parameters allow. Candidates of equal loss stay in this order.
+//! The lattice is searched first: by `anytime` if the policy gives an `effort` or there are more
+//! than 100,000 nodes (then within 1,000 nodes), else to its end. Each class of the node found then
+//! shows the finest regions around its own values rather than the labels of its levels; under `ends
+//! = "cuts"` it shows these labels. After that come the methods that make classes of their own,
+//! with every choice that their parameters allow. Candidates of equal loss stay in this order.
 //!
 //! # Contract
-//! The loss is at most that of any method tried that makes classes of its own, and is not proven best. A node of the lattice
-//! loses at most as much by regions as by its labels, but for columns in which a value has the same text as a label above it, as
-//! which the region must then be read, and where an interval reaches from the least to the greatest released value: it is
-//! written `*`, and loses as much. It does not hold where a model is required over a subset of the quasi-identifiers: there classes are
-//! joined by what they show, and finer regions join fewer. Methods that cannot do what the policy says are left out, such as those that
-//! choose no levels where a column has a `max_level`; a `min_level` is refused, but in a column with `recode = "global"`, because
-//! a class may show values finer than its labels. The schema is the same whichever method wins: every quasi-identifier shows
-//! regions, which the policy writes as text or as columns. The same bytes for
-//! any number of threads, unless the effort is given in seconds. A method that runs out of memory is left out.
+//! The loss is at most that of any method tried that makes classes of its own, and is not proven
+//! best. A node of the lattice loses at most as much by regions as by its labels, but for columns
+//! in which a value has the same text as a label above it, as which the region must then be read,
+//! and where an interval reaches from the least to the greatest released value: it is written `*`,
+//! and loses as much. It does not hold where a model is required over a subset of the
+//! quasi-identifiers: there classes are joined by what they show, and finer regions join fewer.
+//! Methods that cannot do what the policy says are left out, such as those that choose no levels
+//! where a column has a `max_level`; a `min_level` is refused, but in a column with `recode =
+//! "global"`, because a class may show values finer than its labels. The schema is the same
+//! whichever method wins: every quasi-identifier shows regions, which the policy writes as text or
+//! as columns. The same bytes for any number of threads, unless the effort is given in seconds. A
+//! method that runs out of memory is left out.
 
 use std::time::{Duration, Instant};
 
@@ -71,8 +75,8 @@ pub enum Attempt {
     DoesNotApply(String),
 }
 
-/// Searches by every method, and by `lattice` for those that search the lattice, if it is given; returns them by loss, then
-/// those that found nothing or do not apply.
+/// Searches by every method, and by `lattice` for those that search the lattice, if it is given;
+/// returns them by loss, then those that found nothing or do not apply.
 ///
 /// # Errors
 /// An interruption.
@@ -111,7 +115,8 @@ fn attempt(problem: &Problem<'_>, options: &Options, method: MethodSpec) -> Resu
     Ok(Tried { method, result, steps, time: begin.elapsed() })
 }
 
-/// Returns every method with every choice of its parameters; one method stands for all that search the lattice.
+/// Returns every method with every choice of its parameters; one method stands for all that search
+/// the lattice.
 fn methods(options: &Options, lattice: Option<&MethodSpec>) -> Vec<MethodSpec> {
     let cheapest = || match options.effort {
         None if options.nodes() <= MANY => MethodSpec::default(),
@@ -153,8 +158,8 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
     Ok(Outcome { best, nodes: None, evaluated, proven: false, bound: None })
 }
 
-/// Returns the classes of a node. They show the finest regions around their values; under `ends = "cuts"`, and in the
-/// `global` columns, the labels of the levels.
+/// Returns the classes of a node. They show the finest regions around their values; under `ends =
+/// "cuts"`, and in the `global` columns, the labels of the levels.
 pub(crate) fn as_regions(
     problem: &Problem<'_>,
     levels: &[usize],
@@ -166,7 +171,8 @@ pub(crate) fn as_regions(
     let mut parts = classes.into_iter().map(|class| node.part(class)).collect::<Result<Vec<_>>>()?;
     let of_global: Vec<usize> = global.iter().map(|column| levels[*column]).collect();
     if !global.is_empty() {
-        // What a class shows of these columns depends on the other classes, but not on those that are suppressed.
+        // What a class shows of these columns depends on the other classes, but not on those that
+        // are suppressed.
         let mut union = Union::new(table, problem.requirements)?;
         parts.retain(|part| union.holds(&part.classes));
         at_levels(table, &mut parts, global, &of_global, ends)?;
@@ -226,7 +232,8 @@ mod tests {
                 let best = outcome.best.iter().find(|best| best.by.as_ref() == Some(method)).unwrap();
                 prop_assert!(best.recoding.levels().is_none());
                 let Recoding::Classes(released) = &best.recoding else { panic!("{method} chose levels") };
-                // What is written `*` is everything, whatever label its level has, and such classes may be one.
+                // What is written `*` is everything, whatever label its level has, and such classes
+                // may be one.
                 let shows_all = released.regions().iter().any(|shown| shown.contains(&Region::Everything));
                 prop_assert!(best.loss <= of_method.loss || (shows_cuts && best.loss - of_method.loss < 0.2) || shows_all);
                 if shows_all && best.classes < of_method.classes {

@@ -209,8 +209,8 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Best(best::DOC),
 ];
 
-/// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each other method with each
-/// choice that its parameters allow.
+/// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
+/// other method with each choice that its parameters allow.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
     for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
@@ -235,7 +235,8 @@ pub(crate) fn row(name: &str) -> Option<&'static MethodRow> {
     METHODS.iter().find(|row| row.doc().name == name)
 }
 
-/// Returns whether the classes of the method with this name show regions of their own, rather than labels of one level.
+/// Returns whether the classes of the method with this name show regions of their own, rather than
+/// labels of one level.
 pub(crate) fn shows_regions(name: &str) -> bool {
     row(name).is_some_and(|row| !matches!(row, MethodRow::Lattice(_)))
 }

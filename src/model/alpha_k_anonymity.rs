@@ -1,19 +1,21 @@
 //! `alpha_k_anonymity`: no value of a sensitive column is held by more than a share alpha of a class.
 //!
-//! A class E holds iff c_j <= alpha |E| for every non-NULL sensitive value j, where c_j of its individuals have the value
-//! (Wong et al. 2006, who demand it beside k-anonymity).
+//! A class E holds iff c_j <= alpha |E| for every non-NULL sensitive value j, where c_j of its
+//! individuals have the value (Wong et al. 2006, who demand it beside k-anonymity).
 //!
 //! # Contract
-//! Takes a number alpha from 0 to 1 and one sensitive column. The quantity is the greatest share of individuals of a class
-//! that have the same value, 0 where all values are NULL, and a table reached the greatest of its classes. Whole numbers
-//! decide, so no rounding turns a tie. The model implies no class size, because a NULL is never judged: require k beside
-//! it. Where rows are counted, two classes that hold merge into one that holds; with individuals that is not promised,
+//! Takes a number alpha from 0 to 1 and one sensitive column. The quantity is the greatest share of
+//! individuals of a class that have the same value, 0 where all values are NULL, and a table
+//! reached the greatest of its classes. Whole numbers decide, so no rounding turns a tie. The model
+//! implies no class size, because a NULL is never judged: require k beside it. Where rows are
+//! counted, two classes that hold merge into one that holds; with individuals that is not promised,
 //! because an individual in both classes counts once.
 //!
-//! It bounds what an attacker believes who finds a person's class and knows nothing else: no value is more likely than
-//! alpha, so that no class gives its value away (homogeneity). It ignores how frequent a value is in the whole table (where
-//! one in a thousand has HIV, half of a class may have it at alpha = 0.5: skewness), that values can mean the same, and
-//! what else an attacker knows. One alpha bounds all values, rare and frequent ones: where most of the table shares a
+//! It bounds what an attacker believes who finds a person's class and knows nothing else: no value
+//! is more likely than alpha, so that no class gives its value away (homogeneity). It ignores how
+//! frequent a value is in the whole table (where one in a thousand has HIV, half of a class may
+//! have it at alpha = 0.5: skewness), that values can mean the same, and what else an attacker
+//! knows. One alpha bounds all values, rare and frequent ones: where most of the table shares a
 //! value, a small alpha suppresses most of it.
 //!
 //! ```

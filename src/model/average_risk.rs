@@ -1,18 +1,20 @@
 //! `average_risk`: an individual of the kept classes is found with a probability of at most r, on average.
 //!
-//! A table model: the mean over the kept individuals of 1/|their smallest class| is at most r. If no individual has rows in
-//! several classes, the mean is the number of kept classes divided by the number of kept individuals (the average
-//! re-identification risk of Dankar & El Emam 2010, the marketer risk).
+//! A table model: the mean over the kept individuals of 1/|their smallest class| is at most r. If
+//! no individual has rows in several classes, the mean is the number of kept classes divided by the
+//! number of kept individuals (the average re-identification risk of Dankar & El Emam 2010, the
+//! marketer risk).
 //!
 //! # Contract
-//! Takes a number r from 0 to 1. Each class holds by itself. After the classes that fail other models are suppressed, the
-//! model judges the kept classes together. The quantity is the mean. It is exact if no individual is in two classes; otherwise
-//! the comparison has a relative tolerance of 1e-12. The model holds for a table without classes. It implies no class size,
-//! and where nothing is suppressed it survives merging.
+//! Takes a number r from 0 to 1. Each class holds by itself. After the classes that fail other
+//! models are suppressed, the model judges the kept classes together. The quantity is the mean. It
+//! is exact if no individual is in two classes; otherwise the comparison has a relative tolerance
+//! of 1e-12. The model holds for a table without classes. It implies no class size, and where
+//! nothing is suppressed it survives merging.
 //!
-//! It bounds the share of individuals that an attacker re-identifies who matches the whole table (a marketer). It promises
-//! nothing to a single individual: at r = 0.05, one individual in twenty may be alone in a class. Require k beside it. It
-//! ignores sensitive values.
+//! It bounds the share of individuals that an attacker re-identifies who matches the whole table (a
+//! marketer). It promises nothing to a single individual: at r = 0.05, one individual in twenty may
+//! be alone in a class. Require k beside it. It ignores sensitive values.
 //!
 //! ```
 //! use datafusion_kanon::class::ClassSizes;
@@ -85,7 +87,8 @@ impl ClassModel for AverageRisk {
     }
 
     fn merge(&self, _counted: Counted) -> Merge {
-        // Everybody's smallest class grows as classes merge. A suppressed class that is kept after merging may raise the mean.
+        // Everybody's smallest class grows as classes merge. A suppressed class that is kept after
+        // merging may raise the mean.
         Merge::Both
     }
 

@@ -1,30 +1,32 @@
-//! `basic_beta_likeness`: in every class each sensitive value is at most 1 + beta times as frequent as in the whole
-//! input.
+//! `basic_beta_likeness`: in every class each sensitive value is at most 1 + beta times as frequent
+//! as in the whole input.
 //!
-//! A class E holds iff (p_j - P_j) / P_j <= beta for all sensitive values j, where p_j is the share of the individuals
-//! of E who have the value j, and P_j the share of those of the whole input, suppressed rows included (basic
-//! β-likeness, Cao & Karras 2012). NULL is a value like any other.
+//! A class E holds iff (p_j - P_j) / P_j <= beta for all sensitive values j, where p_j is the share
+//! of the individuals of E who have the value j, and P_j the share of those of the whole input,
+//! suppressed rows included (basic β-likeness, Cao & Karras 2012). NULL is a value like any other.
 //!
-//! Deviation from the paper: an individual with many rows counts once for each of its values, in the class and in the
-//! input.
+//! Deviation from the paper: an individual with many rows counts once for each of its values, in
+//! the class and in the input.
 //!
 //! # Contract
-//! Takes a number beta above 0 and one sensitive column. The quantity is the greatest gain (p_j - P_j) / P_j of a
-//! class, 0 where no value gains (which needs individuals with several values), and infinite for a class without
-//! individuals; a table reached the greatest of its classes. Whole numbers decide, so no rounding turns a tie. The
-//! model implies no class size. Where rows are counted, two classes that hold merge into one that holds; with
-//! individuals that is not promised, because an individual in both classes counts once. It is not promised either for a
-//! class that holds and one that fails.
+//! Takes a number beta above 0 and one sensitive column. The quantity is the greatest gain (p_j -
+//! P_j) / P_j of a class, 0 where no value gains (which needs individuals with several values), and
+//! infinite for a class without individuals; a table reached the greatest of its classes. Whole
+//! numbers decide, so no rounding turns a tie. The model implies no class size. Where rows are
+//! counted, two classes that hold merge into one that holds; with individuals that is not promised,
+//! because an individual in both classes counts once. It is not promised either for a class that
+//! holds and one that fails.
 //!
-//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input, for rare
-//! values as strictly as for frequent ones: no value gets more than 1 + beta times as likely (skewness). `t_closeness`
-//! limits differences, so that at t = 0.05 a value that one in a thousand has may be fifty times as likely. Three
-//! things it does not limit: losses (in a class without flu everybody learns that a person does not have it;
-//! `delta_disclosure` limits them), values that are frequent anyway (at beta = 1 all of a class may have what half of
-//! the input has; `enhanced_beta_likeness` forbids that), and values that mean the same.
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the
+//! whole input, for rare values as strictly as for frequent ones: no value gets more than 1 + beta
+//! times as likely (skewness). `t_closeness` limits differences, so that at t = 0.05 a value that
+//! one in a thousand has may be fifty times as likely. Three things it does not limit: losses (in a
+//! class without flu everybody learns that a person does not have it; `delta_disclosure` limits
+//! them), values that are frequent anyway (at beta = 1 all of a class may have what half of the
+//! input has; `enhanced_beta_likeness` forbids that), and values that mean the same.
 //!
-//! Released rows tell little of it: a value that is rare among them may have been frequent in what was suppressed, so
-//! any gain among them is possible.
+//! Released rows tell little of it: a value that is rare among them may have been frequent in what
+//! was suppressed, so any gain among them is possible.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -124,7 +126,8 @@ impl ClassModel for BasicBetaLikeness {
     }
 
     fn may_reach_among_released(&self, value: Quantity, _: Counted) -> bool {
-        // A share among the released rows is as small as suppression makes it, but not 0: the class is one of them.
+        // A share among the released rows is as small as suppression makes it, but not 0: the class
+        // is one of them.
         (0.0..=f64::MAX).contains(&value.to_f64())
     }
 
@@ -137,8 +140,9 @@ impl ClassModel for BasicBetaLikeness {
     }
 }
 
-/// Returns the individuals of a class that have each of its values, and those of the whole input that have it; `None` for a
-/// class without individuals, or with more of them than the input, which must not hold.
+/// Returns the individuals of a class that have each of its values, and those of the whole input
+/// that have it; `None` for a class without individuals, or with more of them than the input, which
+/// must not hold.
 pub(super) fn counts_beside_input<'a>(class: &Class<'a>) -> Option<impl Iterator<Item = (u128, u128)> + 'a> {
     let Class { size, sensitive, input, .. } = *class;
     let counts = sensitive.iter().map(move |count| (count.count, input.of(count.value)));
@@ -218,7 +222,8 @@ mod tests {
     #[test]
     fn individuals_are_counted_once_for_each_value() {
         let of_individuals = |values: &[(Option<u32>, u64)]| Distribution::of_individuals(counts(values), 10);
-        // Two people who both have both values, of ten of whom eight and five have them: gains of 1 / 4 and 1.
+        // Two people who both have both values, of ten of whom eight and five have them: gains of 1
+        // / 4 and 1.
         let input = of_individuals(&[(Some(0), 8), (Some(1), 5)]);
         let both = [(Some(0), 2), (Some(1), 2)];
         assert!(holds("1", &input, 2, &both) && !holds("0.99", &input, 2, &both));
@@ -295,7 +300,8 @@ mod tests {
 
     #[test]
     fn any_gain_is_possible_among_released_rows() {
-        // A class whose gain is 1 in the input gains 9 or 99 where that many rows of another value are released.
+        // A class whose gain is 1 in the input gains 9 or 99 where that many rows of another value
+        // are released.
         let input = Distribution::of_rows(counts(&[(Some(0), 500), (Some(1), 500)]));
         assert!(holds("1", &input, 1, &[(Some(0), 1)]) && holds("1", &input, 99, &[(Some(1), 99)]));
         let model = model("1").unwrap();

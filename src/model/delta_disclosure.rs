@@ -1,31 +1,34 @@
-//! `delta_disclosure`: in every class each sensitive value of the input is nearly as frequent as in the whole input, as
-//! a ratio.
+//! `delta_disclosure`: in every class each sensitive value of the input is nearly as frequent as in
+//! the whole input, as a ratio.
 //!
-//! A class E holds iff |ln(p_j / P_j)| < delta for every sensitive value j of the input, where p_j is the share of the
-//! individuals of E who have the value j, and P_j the share of those of the whole input, suppressed rows included
-//! (δ-disclosure privacy, Brickell & Shmatikov 2008). A value of the input that is missing from E breaks it. NULL is a
-//! value like any other.
+//! A class E holds iff |ln(p_j / P_j)| < delta for every sensitive value j of the input, where p_j
+//! is the share of the individuals of E who have the value j, and P_j the share of those of the
+//! whole input, suppressed rows included (δ-disclosure privacy, Brickell & Shmatikov 2008). A value
+//! of the input that is missing from E breaks it. NULL is a value like any other.
 //!
-//! Deviations from the paper: the logarithm, whose base it leaves open, is natural here; an individual with many rows
-//! counts once for each of its values, in the class and in the input.
+//! Deviations from the paper: the logarithm, whose base it leaves open, is natural here; an
+//! individual with many rows counts once for each of its values, in the class and in the input.
 //!
 //! # Contract
-//! Takes a number delta above 0 and one sensitive column. The quantity is the greatest |ln(p_j / P_j)| of a class,
-//! infinite where a value is missing and for a class without individuals; a table reached the greatest of its classes,
-//! and delta itself is not enough. A class whose quantity lies below delta by less than one part in 10^12 fails, so
-//! that rounding decides no tie. The model implies no class size. Where rows are counted, two classes that hold merge
-//! into one that holds; with individuals that is not promised, because an individual in both classes counts once. It is
+//! Takes a number delta above 0 and one sensitive column. The quantity is the greatest |ln(p_j /
+//! P_j)| of a class, infinite where a value is missing and for a class without individuals; a table
+//! reached the greatest of its classes, and delta itself is not enough. A class whose quantity lies
+//! below delta by less than one part in 10^12 fails, so that rounding decides no tie. The model
+//! implies no class size. Where rows are counted, two classes that hold merge into one that holds;
+//! with individuals that is not promised, because an individual in both classes counts once. It is
 //! not promised either for a class that holds and one that fails.
 //!
-//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input: every value
-//! stays between e^-delta and e^delta times as likely, so the attacker does not learn that a person has a rare value (skewness),
-//! nor that a person does not have a frequent one. It does not hide the distribution of the input itself, and ignores
-//! that values can mean the same. It is strict: every class needs every value, so that rare values leave few classes or
-//! one. All of a class can share a value only where more than e^-delta of the input have it, and where some of them
-//! have each other value too.
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the
+//! whole input: every value stays between e^-delta and e^delta times as likely, so the attacker
+//! does not learn that a person has a rare value (skewness), nor that a person does not have a
+//! frequent one. It does not hide the distribution of the input itself, and ignores that values can
+//! mean the same. It is strict: every class needs every value, so that rare values leave few
+//! classes or one. All of a class can share a value only where more than e^-delta of the input have
+//! it, and where some of them have each other value too.
 //!
-//! Every released class is less than delta away from the input, and so are the released rows, which are a mixture of
-//! them: where rows are counted, a class is less than 2 delta away from the released rows.
+//! Every released class is less than delta away from the input, and so are the released rows, which
+//! are a mixture of them: where rows are counted, a class is less than 2 delta away from the
+//! released rows.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -182,7 +185,8 @@ mod tests {
             turned.rotate_left(at);
             assert_eq!(value(&input, 5, &turned), 2f64.ln());
         }
-        // A loss counts as much as a gain: a sixth instead of three tenths, of one tenth, two thirds instead of six tenths.
+        // A loss counts as much as a gain: a sixth instead of three tenths, of one tenth, two
+        // thirds instead of six tenths.
         assert_eq!(value(&input, 6, &[(None, 1), (Some(0), 1), (Some(1), 4)]), ln_ratio(10, 18).abs());
         // The whole input is no distance away from itself.
         let all = [(Some(1), 6), (None, 3), (Some(0), 1)];

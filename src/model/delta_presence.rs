@@ -1,22 +1,26 @@
 //! `delta_presence`: of the population that shares the labels of a class, a share from lo to hi is released.
 //!
-//! For every generalized tuple of a population table, lo <= released / population <= hi, where both count individuals
-//! (Nergiz et al. 2007). Tuples of the population that do not occur in the table count too: with lo above 0, each individual of
-//! the population must share its labels with a released individual, so no class can be suppressed. The individuals of the table
-//! must belong to the population. If both tables have the individual column, it decides; otherwise no class may have more
-//! individuals than the population has with its labels.
+//! For every generalized tuple of a population table, lo <= released / population <= hi, where both
+//! count individuals (Nergiz et al. 2007). Tuples of the population that do not occur in the table
+//! count too: with lo above 0, each individual of the population must share its labels with a
+//! released individual, so no class can be suppressed. The individuals of the table must belong to
+//! the population. If both tables have the individual column, it decides; otherwise no class may
+//! have more individuals than the population has with its labels.
 //!
 //! # Contract
-//! Takes two numbers from 0 to 1, lo <= hi, and the population of the policy. The quantity of a class is the share, exactly;
-//! no number for a class with more individuals than the population. A table reached the greatest of its classes. A class
-//! outside the bounds is suppressed; one tuple without a released individual fails the whole table if lo is above 0. The
-//! model implies no class size. Where rows are counted, two classes that hold merge into one that holds; with individuals
-//! that is not promised. Only full-domain generalization can be judged, whose labels do not overlap.
+//! Takes two numbers from 0 to 1, lo <= hi, and the population of the policy. The quantity of a
+//! class is the share, exactly; no number for a class with more individuals than the population. A
+//! table reached the greatest of its classes. A class outside the bounds is suppressed; one tuple
+//! without a released individual fails the whole table if lo is above 0. The model implies no class
+//! size. Where rows are counted, two classes that hold merge into one that holds; with individuals
+//! that is not promised. Only full-domain generalization can be judged, whose labels do not
+//! overlap.
 //!
-//! It bounds what an attacker who knows that a person is of the population believes about whether the person is in the
-//! table (membership: a register of people with HIV), which k-anonymity does not: everybody of the population with the
-//! labels of a class may be in it. It does not bound what is learnt of a person who is known to be in the table; require k
-//! and a model of the sensitive column beside it. It holds for this population only.
+//! It bounds what an attacker who knows that a person is of the population believes about whether
+//! the person is in the table (membership: a register of people with HIV), which k-anonymity does
+//! not: everybody of the population with the labels of a class may be in it. It does not bound what
+//! is learnt of a person who is known to be in the table; require k and a model of the sensitive
+//! column beside it. It holds for this population only.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;

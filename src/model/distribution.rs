@@ -1,5 +1,5 @@
-//! How often each value of a sensitive column occurs in the whole input: what models of distributions compare a class
-//! with.
+//! How often each value of a sensitive column occurs in the whole input: what models of
+//! distributions compare a class with.
 
 use super::{Counted, ValueCount};
 
@@ -11,7 +11,8 @@ pub struct Distribution {
     values: Vec<ValueCount>,
     total: u64,
     size: u64,
-    /// For each level above 0 of the column's hierarchy the number of each value's label; empty if no model reads levels.
+    /// For each level above 0 of the column's hierarchy the number of each value's label; empty if
+    /// no model reads levels.
     levels: Vec<Vec<u32>>,
     /// Each value as an integer, 0 for NULL; empty if no model reads integers.
     integers: Vec<u64>,
@@ -34,7 +35,8 @@ impl Distribution {
         Self::new(Counted::Rows, values, rows)
     }
 
-    /// Creates the distribution of an input of `individuals` people, so many of whom have each value, each value once.
+    /// Creates the distribution of an input of `individuals` people, so many of whom have each
+    /// value, each value once.
     pub fn of_individuals(values: Vec<ValueCount>, individuals: u64) -> Self {
         Self::new(Counted::Individuals, values, individuals)
     }
@@ -44,7 +46,8 @@ impl Distribution {
         Self { counted, total: total(&values), values, size, levels: Vec::new(), integers: Vec::new() }
     }
 
-    /// Adds, for each level above 0 of the column's hierarchy, the number of the label of each of [`values`](Self::values).
+    /// Adds, for each level above 0 of the column's hierarchy, the number of the label of each of
+    /// [`values`](Self::values).
     #[must_use]
     pub fn with_levels(mut self, levels: Vec<Vec<u32>>) -> Self {
         self.levels = levels;
@@ -63,8 +66,9 @@ impl Distribution {
         self.counted
     }
 
-    /// Returns all values with their counts, in the order of their numbers, NULL first. Where a model reads facts of the values
-    /// ([`ReadFacts`](super::ReadFacts)), that is the order of the values.
+    /// Returns all values with their counts, in the order of their numbers, NULL first. Where a
+    /// model reads facts of the values ([`ReadFacts`](super::ReadFacts)), that is the order of the
+    /// values.
     pub fn values(&self) -> &[ValueCount] {
         &self.values
     }

@@ -1,31 +1,35 @@
-//! `enhanced_beta_likeness`: in every class each sensitive value is at most 1 + beta times as frequent as in the whole
-//! input, and a frequent one gains less.
+//! `enhanced_beta_likeness`: in every class each sensitive value is at most 1 + beta times as
+//! frequent as in the whole input, and a frequent one gains less.
 //!
-//! A class E holds iff (p_j - P_j) / P_j <= min(beta, -ln P_j) for all sensitive values j, where p_j is the share of
-//! the individuals of E who have the value j, and P_j the share of those of the whole input, suppressed rows included
-//! (enhanced β-likeness, Cao & Karras 2012). NULL is a value like any other.
+//! A class E holds iff (p_j - P_j) / P_j <= min(beta, -ln P_j) for all sensitive values j, where
+//! p_j is the share of the individuals of E who have the value j, and P_j the share of those of the
+//! whole input, suppressed rows included (enhanced β-likeness, Cao & Karras 2012). NULL is a value
+//! like any other.
 //!
-//! Deviation from the paper: an individual with many rows counts once for each of its values, in the class and in the
-//! input.
+//! Deviation from the paper: an individual with many rows counts once for each of its values, in
+//! the class and in the input.
 //!
 //! # Contract
-//! Takes a number beta above 0 and one sensitive column. The quantity is the greatest gain (p_j - P_j) / P_j of a
-//! class, as for `basic_beta_likeness`; it has no value where a gain exceeds its cap -ln P_j, whatever beta is, and is
-//! infinite for a class without individuals. A table reached the greatest of its classes, no value being worse than
-//! any. Whole numbers decide beta. The cap has a logarithm: a gain above it by less than one part in 10^12 holds, so
-//! that rounding decides no tie. A value that all of the input have has the cap 0, and cannot gain. The model implies
-//! no class size. Where rows are counted, two classes that hold merge into one that holds; with individuals that is not
-//! promised, because an individual in both classes counts once. It is not promised either for a class that holds and
-//! one that fails.
+//! Takes a number beta above 0 and one sensitive column. The quantity is the greatest gain (p_j -
+//! P_j) / P_j of a class, as for `basic_beta_likeness`; it has no value where a gain exceeds its
+//! cap -ln P_j, whatever beta is, and is infinite for a class without individuals. A table reached
+//! the greatest of its classes, no value being worse than any. Whole numbers decide beta. The cap
+//! has a logarithm: a gain above it by less than one part in 10^12 holds, so that rounding decides
+//! no tie. A value that all of the input have has the cap 0, and cannot gain. The model implies no
+//! class size. Where rows are counted, two classes that hold merge into one that holds; with
+//! individuals that is not promised, because an individual in both classes counts once. It is not
+//! promised either for a class that holds and one that fails.
 //!
-//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input, for rare
-//! values as strictly as for frequent ones (skewness), and the cap keeps the share of every value at P_j (1 - ln P_j)
-//! or below, which is less than 1: no value is shared by all of a class unless all of the input have it (homogeneity).
-//! It does not limit losses: in a class without flu everybody learns that a person does not have it; `delta_disclosure`
-//! limits them. It ignores that values can mean the same.
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the
+//! whole input, for rare values as strictly as for frequent ones (skewness), and the cap keeps the
+//! share of every value at P_j (1 - ln P_j) or below, which is less than 1: no value is shared by
+//! all of a class unless all of the input have it (homogeneity). It does not limit losses: in a
+//! class without flu everybody learns that a person does not have it; `delta_disclosure` limits
+//! them. It ignores that values can mean the same.
 //!
-//! Released rows tell little of it: a value that is rare among them may have been frequent in what was suppressed, and
-//! the other way round, so any gain among them is possible, and so are broken caps.
+//! Released rows tell little of it: a value that is rare among them may have been frequent in what
+//! was suppressed, and the other way round, so any gain among them is possible, and so are broken
+//! caps.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -104,7 +108,8 @@ impl ClassModel for EnhancedBetaLikeness {
 
     fn merge(&self, counted: Counted) -> Merge {
         match counted {
-            // The share of a value in a merged class lies between its shares in the parts, and its cap is the same.
+            // The share of a value in a merged class lies between its shares in the parts, and its
+            // cap is the same.
             Counted::Rows => Merge::Both,
             Counted::Individuals => Merge::None,
         }
@@ -135,7 +140,8 @@ impl ClassModel for EnhancedBetaLikeness {
     }
 
     fn may_reach_among_released(&self, value: Quantity, _: Counted) -> bool {
-        // A share among the released rows is as small as suppression makes it, but not 0: the class is one of them.
+        // A share among the released rows is as small as suppression makes it, but not 0: the class
+        // is one of them.
         value == Quantity::Broken || (0.0..=f64::MAX).contains(&value.to_f64())
     }
 

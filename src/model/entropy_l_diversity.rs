@@ -131,7 +131,8 @@ impl ClassModel for EntropyLDiversity {
     }
 
     fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
-        // The quantity is no more than the number of values, nor than |E| + 1 - the individuals with one value.
+        // The quantity is no more than the number of values, nor than |E| + 1 - the individuals
+        // with one value.
         LDiversity::new(self.min_size()).ok().map(|model| Box::new(model) as Box<dyn ClassModel>)
     }
 

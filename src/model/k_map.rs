@@ -1,20 +1,23 @@
 //! `k_map`: at least k individuals of a population share the labels of every class.
 //!
-//! A class E holds iff at least k individuals of a population table have its generalized quasi-identifiers (Sweeney). The
-//! population holds the same columns; one row of it is one individual, unless the policy names an individual column that it
-//! has, too. A class whose labels no individual of the population has fails.
+//! A class E holds iff at least k individuals of a population table have its generalized
+//! quasi-identifiers (Sweeney). The population holds the same columns; one row of it is one
+//! individual, unless the policy names an individual column that it has, too. A class whose labels
+//! no individual of the population has fails.
 //!
 //! # Contract
-//! Takes an integer k of at least 1 and the population of the policy. The quantity is the number of individuals of the
-//! population with the labels of the class, and a table reached the least of its classes. The model implies no class size:
-//! a class of one holds if k others of the population look alike. It survives merging with any class, counted in rows or in
-//! individuals, because the labels of a merged class cover those of its parts. Only full-domain generalization can be
+//! Takes an integer k of at least 1 and the population of the policy. The quantity is the number of
+//! individuals of the population with the labels of the class, and a table reached the least of its
+//! classes. The model implies no class size: a class of one holds if k others of the population
+//! look alike. It survives merging with any class, counted in rows or in individuals, because the
+//! labels of a merged class cover those of its parts. Only full-domain generalization can be
 //! judged, whose labels do not overlap.
 //!
-//! It is weaker than k-anonymity and keeps more: an attacker who knows that a person is of the population, but not that
-//! the person is in the table, finds k candidates. It does not protect individuals whose presence in the table is known (a
-//! neighbour saw the ambulance), nor against an attacker with another population: a register that is older, smaller or more
-//! detailed. It ignores sensitive values.
+//! It is weaker than k-anonymity and keeps more: an attacker who knows that a person is of the
+//! population, but not that the person is in the table, finds k candidates. It does not protect
+//! individuals whose presence in the table is known (a neighbour saw the ambulance), nor against an
+//! attacker with another population: a register that is older, smaller or more detailed. It ignores
+//! sensitive values.
 //!
 //! ```
 //! use datafusion_kanon::model::{Class, ClassModel, k_map::KMap};

@@ -103,8 +103,8 @@ impl ClassModel for LDiversity {
     }
 
     fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
-        // Without the most common value of its rows a class has at least as many rows as individuals without that
-        // of its individuals.
+        // Without the most common value of its rows a class has at least as many rows as
+        // individuals without that of its individuals.
         Some(Box::new(*self))
     }
 

@@ -53,7 +53,8 @@ pub enum Needs {
     Distribution,
     /// The same, and the order of the values means something.
     Order,
-    /// The frequency of each value in the class and in the whole input, and the label of each value at each level of the column's hierarchy.
+    /// The frequency of each value in the class and in the whole input, and the label of each value
+    /// at each level of the column's hierarchy.
     Hierarchy,
     /// The frequency of each value in the class, and the values as integers.
     Integers,
@@ -129,11 +130,11 @@ pub struct Class<'a> {
     /// value once; rows where the policy names no individual column. Empty for a model that only
     /// looks at sizes.
     pub sensitive: &'a [ValueCount],
-    /// The values of that column in the whole input, under the same numbers; [`Distribution::NONE`] for a model that
-    /// does not look at the input.
+    /// The values of that column in the whole input, under the same numbers; [`Distribution::NONE`]
+    /// for a model that does not look at the input.
     pub input: &'a Distribution,
-    /// How many individuals of the population share the labels of the class; `None` for a model that does not look at a
-    /// population.
+    /// How many individuals of the population share the labels of the class; `None` for a model
+    /// that does not look at a population.
     pub population: Option<u64>,
 }
 
@@ -186,7 +187,8 @@ impl Quantity {
         }
     }
 
-    /// Compares the number with `times` a bound: counts and ratios exactly. `None` for [`Broken`](Self::Broken) and NaN.
+    /// Compares the number with `times` a bound: counts and ratios exactly. `None` for
+    /// [`Broken`](Self::Broken) and NaN.
     pub fn compare(self, times: u8, bound: Decimal) -> Option<Ordering> {
         let product = |a: u128, b: i128| i256::from_parts(a, 0).wrapping_mul(i256::from_i128(b));
         // Numerator and denominator are below 2^60, so that no product overflows.
@@ -237,8 +239,8 @@ pub trait ClassModel: Debug + Send + Sync {
     fn worst(&self) -> Worst;
     /// Returns whether a class with this quantity holds.
     fn holds(&self, value: Quantity) -> bool;
-    /// For a table model, computes the quantity of the kept classes together; `None` without a class, and for any other
-    /// model.
+    /// For a table model, computes the quantity of the kept classes together; `None` without a
+    /// class, and for any other model.
     fn table_value(&self, _kept: &ClassSizes) -> Option<Quantity> {
         None
     }
@@ -254,13 +256,14 @@ pub trait ClassModel: Debug + Send + Sync {
     fn is_of_population(&self) -> bool {
         false
     }
-    /// Returns whether a class holds if it does for every value by itself, a NULL never failing: then a requirement may
-    /// name the only values that count.
+    /// Returns whether a class holds if it does for every value by itself, a NULL never failing:
+    /// then a requirement may name the only values that count.
     fn judges_each_value(&self) -> bool {
         false
     }
-    /// Returns whether the quantity depends on nothing but the size of a class, the number of its values without NULL and
-    /// the count of the most common of these: then a query need not keep the other counts.
+    /// Returns whether the quantity depends on nothing but the size of a class, the number of its
+    /// values without NULL and the count of the most common of these: then a query need not keep
+    /// the other counts.
     fn reads_extremes_only(&self) -> bool {
         false
     }
@@ -271,8 +274,8 @@ pub trait ClassModel: Debug + Send + Sync {
     fn bounded_by_rows(&self) -> Option<Box<dyn ClassModel>> {
         None
     }
-    /// For a model that looks at the whole input: returns whether a class that holds can have this quantity when the
-    /// released rows stand for the input, because only they are there.
+    /// For a model that looks at the whole input: returns whether a class that holds can have this
+    /// quantity when the released rows stand for the input, because only they are there.
     fn may_reach_among_released(&self, _value: Quantity, _counted: Counted) -> bool {
         true
     }
@@ -297,7 +300,8 @@ pub struct ModelRow {
     pub doc: &'static Doc,
     /// Its parameters, in the order of a call's arguments.
     pub parameters: &'static [Parameter],
-    /// Those of them on which the quantity depends: a SQL call takes them as constants. The others bound the quantity.
+    /// Those of them on which the quantity depends: a SQL call takes them as constants. The others
+    /// bound the quantity.
     pub constants: &'static [Parameter],
     /// Makes the model.
     pub make: fn(&Settings) -> Result<Box<dyn ClassModel>>,
@@ -350,7 +354,8 @@ pub fn make(name: &str, given: &[(String, Setting)]) -> Result<Box<dyn ClassMode
     row.with(given)
 }
 
-/// Returns the size below which a class over all quasi-identifiers fails, whatever it holds; 0 without a requirement.
+/// Returns the size below which a class over all quasi-identifiers fails, whatever it holds; 0
+/// without a requirement.
 pub(crate) fn min_size(requirements: &[Requirement]) -> u64 {
     let of_classes = requirements.iter().filter(|requirement| requirement.is_over_all_quasi());
     of_classes.map(|requirement| requirement.model.min_size()).max().unwrap_or(0)

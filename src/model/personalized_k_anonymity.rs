@@ -1,19 +1,21 @@
 //! `personalized_k_anonymity`: every class is as large as each of its members asks for.
 //!
-//! A class E holds iff |E| >= max k_i, where k_i is the k that the individual i of the class asks for in a column of the
-//! table (personalized k-anonymity, Gedik & Liu 2008, with one k per row and classes instead of areas). An individual with
-//! several rows asks for the greatest. NULL asks for nothing.
+//! A class E holds iff |E| >= max k_i, where k_i is the k that the individual i of the class asks
+//! for in a column of the table (personalized k-anonymity, Gedik & Liu 2008, with one k per row and
+//! classes instead of areas). An individual with several rows asks for the greatest. NULL asks for
+//! nothing.
 //!
 //! # Contract
-//! Takes no parameter, and one column of integers of at least 0, which is read and never released: the role `preference`. The
-//! quantity is |E| - max k_i, a whole number that may be negative, and a table reached the least of its classes; a class
-//! holds at 0 or above. The model implies no class size, because all values may be NULL: require k beside it. Two classes
-//! that hold merge into one that holds, counted in rows or in individuals; merged with a class that fails, a class that holds
-//! can fail.
+//! Takes no parameter, and one column of integers of at least 0, which is read and never released:
+//! the role `preference`. The quantity is |E| - max k_i, a whole number that may be negative, and a
+//! table reached the least of its classes; a class holds at 0 or above. The model implies no class
+//! size, because all values may be NULL: require k beside it. Two classes that hold merge into one
+//! that holds, counted in rows or in individuals; merged with a class that fails, a class that
+//! holds can fail.
 //!
-//! It hides each individual among as many as the individual wants, against the same attacker as k-anonymity. It promises
-//! nothing to those who ask for nothing, and ignores sensitive values. What somebody asks for can tell something about
-//! them, so the column must not be released.
+//! It hides each individual among as many as the individual wants, against the same attacker as
+//! k-anonymity. It promises nothing to those who ask for nothing, and ignores sensitive values.
+//! What somebody asks for can tell something about them, so the column must not be released.
 //!
 //! ```
 //! use datafusion_kanon::model::{

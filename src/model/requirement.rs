@@ -12,7 +12,8 @@ pub struct Requirement {
     pub model: Box<dyn ClassModel>,
     /// The sensitive column; `None` for a model that only looks at sizes.
     pub sensitive: Option<SensitiveColumn>,
-    /// The quasi-identifiers over which released rows form the classes of the model: a subset. `None` for all.
+    /// The quasi-identifiers over which released rows form the classes of the model: a subset.
+    /// `None` for all.
     pub quasi: Option<Vec<String>>,
 }
 
@@ -53,21 +54,22 @@ impl Requirement {
             && self.quasi == other.quasi
     }
 
-    /// Returns whether everything that the model looks at is there. Without the policy, a requirement that looks at a
-    /// hierarchy cannot be judged.
+    /// Returns whether everything that the model looks at is there. Without the policy, a
+    /// requirement that looks at a hierarchy cannot be judged.
     pub fn is_complete(&self) -> bool {
         self.sensitive.as_ref().is_none_or(SensitiveColumn::is_complete)
     }
 
-    /// Returns whether the model compares values of this type by their order, and they are texts: their order is that of
-    /// their letters.
+    /// Returns whether the model compares values of this type by their order, and they are texts:
+    /// their order is that of their letters.
     pub fn compares_letters(&self, values: &DataType) -> bool {
         let are_values = self.sensitive.as_ref().is_some_and(|column| column.level() == 0);
         self.model.needs() == Needs::Order && are_values && type_name(values) == "text"
     }
 
-    /// Returns whether the model hides every individual: among others of the class, or among others of the population. Over a
-    /// subset it does not protect an individual whose other quasi-identifiers are known.
+    /// Returns whether the model hides every individual: among others of the class, or among others
+    /// of the population. Over a subset it does not protect an individual whose other
+    /// quasi-identifiers are known.
     pub fn hides_individuals(&self) -> bool {
         if !self.is_over_all_quasi() {
             return false;
@@ -91,8 +93,8 @@ impl Requirement {
     }
 }
 
-/// Returns the columns that these requirements look at, each once: with the facts that any of them reads, and whether one
-/// reads the values of the whole input.
+/// Returns the columns that these requirements look at, each once: with the facts that any of them
+/// reads, and whether one reads the values of the whole input.
 pub fn looked_at<'a>(requirements: impl Iterator<Item = &'a Requirement>) -> Vec<(SensitiveColumn, bool)> {
     let mut all: Vec<(SensitiveColumn, bool)> = Vec::new();
     for requirement in requirements {

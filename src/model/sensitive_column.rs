@@ -1,5 +1,5 @@
-//! A sensitive column as a requirement looks at it: by its values, by their labels at a level of its hierarchy, or by a
-//! few of its values only.
+//! A sensitive column as a requirement looks at it: by its values, by their labels at a level of
+//! its hierarchy, or by a few of its values only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use super::value_facts::ReadFacts;
 use crate::error::{Error, Result};
 use crate::generalize::{Generalizer, Hierarchy, Value, apply, text_forms};
 
-/// The sensitive column of a requirement, and which of its facts count. Its `Debug` and its text show the policy's words,
-/// never a cell.
+/// The sensitive column of a requirement, and which of its facts count. Its `Debug` and its text
+/// show the policy's words, never a cell.
 #[derive(Debug, Clone)]
 pub struct SensitiveColumn {
     name: String,

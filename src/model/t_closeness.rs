@@ -1,22 +1,24 @@
 //! `t_closeness`: the sensitive values of every class are distributed nearly as in the whole input.
 //!
-//! A class E holds iff ½ Σ |p_j - P_j| <= t (Li et al. 2007, with equal distances between the values), where p_j is the
-//! share of the value j in the class and P_j its share in the whole input, suppressed rows included. NULL is a value
-//! like any other. An individual with many rows counts once for each of its values, in the class and in the input, so
-//! shares are then shares of the pairs of an individual and a value; and no value may be shared by all individuals of a
-//! class of two or more.
+//! A class E holds iff ½ Σ |p_j - P_j| <= t (Li et al. 2007, with equal distances between the
+//! values), where p_j is the share of the value j in the class and P_j its share in the whole
+//! input, suppressed rows included. NULL is a value like any other. An individual with many rows
+//! counts once for each of its values, in the class and in the input, so shares are then shares of
+//! the pairs of an individual and a value; and no value may be shared by all individuals of a class
+//! of two or more.
 //!
 //! # Contract
-//! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class, from 0 to 1; it is
-//! infinite for a class without individuals, and where all individuals of a class of two or more share a value. A table
-//! reaches the greatest distance of its classes. Whole numbers decide, so no rounding turns a tie. The model implies no
-//! class size. Where rows are counted, two classes that hold merge into one that holds; with individuals that is not
-//! promised.
+//! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class,
+//! from 0 to 1; it is infinite for a class without individuals, and where all individuals of a
+//! class of two or more share a value. A table reaches the greatest distance of its classes. Whole
+//! numbers decide, so no rounding turns a tie. The model implies no class size. Where rows are
+//! counted, two classes that hold merge into one that holds; with individuals that is not promised.
 //!
-//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input: the share
-//! of any set of values in the class differs from its share in the input by at most t. It does not hide the
-//! distribution of the input itself: if nine of ten rows have one value, every row of a class may have it at t = 0.1
-//! where rows are counted. It ignores that different values can mean nearly the same, and what else an attacker knows.
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the
+//! whole input: the share of any set of values in the class differs from its share in the input by
+//! at most t. It does not hide the distribution of the input itself: if nine of ten rows have one
+//! value, every row of a class may have it at t = 0.1 where rows are counted. It ignores that
+//! different values can mean nearly the same, and what else an attacker knows.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;

@@ -1,25 +1,29 @@
-//! `t_closeness_hierarchical`: the sensitive values of every class are distributed nearly as in the whole input, where
-//! values that lie close together in a hierarchy differ less.
+//! `t_closeness_hierarchical`: the sensitive values of every class are distributed nearly as in the
+//! whole input, where values that lie close together in a hierarchy differ less.
 //!
-//! A class E holds iff the earth mover's distance between the shares p_j of the values in the class and P_j in the whole
-//! input, suppressed rows included, is at most t, where it costs h/H to move from one value to another whose lowest common
-//! label stands at level h of H (Li et al. 2007, with hierarchical distances): every label of level h costs h/H times what
-//! its children have too much and other children of it lack. NULL is a value like any other, below the top alone. An
-//! individual with many rows counts once for each of its values, in the class and in the input, so shares are then shares
-//! of the pairs of an individual and a value; and no value may be shared by all individuals of a class of two or more.
+//! A class E holds iff the earth mover's distance between the shares p_j of the values in the class
+//! and P_j in the whole input, suppressed rows included, is at most t, where it costs h/H to move
+//! from one value to another whose lowest common label stands at level h of H (Li et al. 2007, with
+//! hierarchical distances): every label of level h costs h/H times what its children have too much
+//! and other children of it lack. NULL is a value like any other, below the top alone. An
+//! individual with many rows counts once for each of its values, in the class and in the input, so
+//! shares are then shares of the pairs of an individual and a value; and no value may be shared by
+//! all individuals of a class of two or more.
 //!
 //! # Contract
-//! Takes a number t from 0 to 1 and one sensitive column with a hierarchy. The quantity is the distance of a class, from 0
-//! to 1; it is infinite for a class without individuals, and where all individuals of a class of two or more share a value.
-//! A table reaches the greatest distance of its classes. Whole numbers decide, so no rounding turns a tie, and no count
-//! overflows. The model implies no class size. Where rows are counted, two classes that hold merge into one that holds;
+//! Takes a number t from 0 to 1 and one sensitive column with a hierarchy. The quantity is the
+//! distance of a class, from 0 to 1; it is infinite for a class without individuals, and where all
+//! individuals of a class of two or more share a value. A table reaches the greatest distance of
+//! its classes. Whole numbers decide, so no rounding turns a tie, and no count overflows. The model
+//! implies no class size. Where rows are counted, two classes that hold merge into one that holds;
 //! with individuals that is not promised.
 //!
-//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input, and unlike
-//! `t_closeness` it sees that gastritis and gastric ulcer are both of the stomach (similarity): moving within a label costs
-//! less than moving to another. So does a class in which all share one value, if its relatives are frequent; require
-//! `l_diversity` beside it. It is as good as the hierarchy. It does not hide the distribution of the input itself, and
-//! ignores what else an attacker knows.
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the
+//! whole input, and unlike `t_closeness` it sees that gastritis and gastric ulcer are both of the
+//! stomach (similarity): moving within a label costs less than moving to another. So does a class
+//! in which all share one value, if its relatives are frequent; require `l_diversity` beside it. It
+//! is as good as the hierarchy. It does not hide the distribution of the input itself, and ignores
+//! what else an attacker knows.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -187,8 +191,8 @@ mod tests {
         model.holds(model.value(&Class { size, sensitive: &sensitive, input, population: None }))
     }
 
-    /// The patients of Li et al. 2007, `n` times: gastric ulcer, two gastritis, two stomach cancer, flu, two bronchitis,
-    /// pneumonia; three diseases of the stomach and three of the lungs.
+    /// The patients of Li et al. 2007, `n` times: gastric ulcer, two gastritis, two stomach cancer,
+    /// flu, two bronchitis, pneumonia; three diseases of the stomach and three of the lungs.
     fn diseases(n: u64) -> Distribution {
         let of = [(Some(0), 1), (Some(1), 2), (Some(2), 2), (Some(3), 1), (Some(4), 2), (Some(5), 1)];
         let input = Distribution::of_rows(counts(&of.map(|(value, count)| (value, n * count))));
@@ -202,8 +206,8 @@ mod tests {
             // The stomach alone: 4/9 of the class belong to the lungs.
             let stomach = ["0.444444444444444445", "0.444444444444444444"];
             assert_eq!(stomach.map(|t| holds(t, &input, 3 * n, &class([0, 1, 2]))), [true, false], "{n}");
-            // Stomach cancer, bronchitis, pneumonia: 1/9 moves within the stomach and 1/9 within the lungs at half the cost,
-            // 2/9 from the lungs to the stomach.
+            // Stomach cancer, bronchitis, pneumonia: 1/9 moves within the stomach and 1/9 within
+            // the lungs at half the cost, 2/9 from the lungs to the stomach.
             let spread = ["0.333333333333333334", "0.333333333333333333"];
             assert_eq!(spread.map(|t| holds(t, &input, 3 * n, &class([2, 4, 5]))), [true, false], "{n}");
         }

@@ -1,26 +1,28 @@
-//! `t_closeness_ordered`: the sensitive values of every class are distributed nearly as in the whole input, where values
-//! that lie close together differ less.
+//! `t_closeness_ordered`: the sensitive values of every class are distributed nearly as in the
+//! whole input, where values that lie close together differ less.
 //!
-//! With the d distinct values of the input in their order, a class E holds iff
-//! 1/(d-1) Σ_i |Σ_(j<=i) (p_j - P_j)| <= t (Li et al. 2007, the earth mover's distance with ordered distances), where p_j is
-//! the share of the value j in the class and P_j its share in the whole input, suppressed rows included. The distance is 0
-//! where d = 1. Numbers are in the order of numbers, dates and texts in theirs; NULL is a value like any other, below all
-//! others. An individual with many rows counts once for each of its values, in the class and in the input, so shares are
-//! then shares of the pairs of an individual and a value; and no value may be shared by all individuals of a class of two
-//! or more.
+//! With the d distinct values of the input in their order, a class E holds iff 1/(d-1) Σ_i
+//! |Σ_(j<=i) (p_j - P_j)| <= t (Li et al. 2007, the earth mover's distance with ordered distances),
+//! where p_j is the share of the value j in the class and P_j its share in the whole input,
+//! suppressed rows included. The distance is 0 where d = 1. Numbers are in the order of numbers,
+//! dates and texts in theirs; NULL is a value like any other, below all others. An individual with
+//! many rows counts once for each of its values, in the class and in the input, so shares are then
+//! shares of the pairs of an individual and a value; and no value may be shared by all individuals
+//! of a class of two or more.
 //!
 //! # Contract
-//! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class, from 0 to 1; it is
-//! infinite for a class without individuals, and where all individuals of a class of two or more share a value. A table
-//! reaches the greatest distance of its classes. Whole numbers decide, so no rounding turns a tie. The model implies no
-//! class size. Where rows are counted, two classes that hold merge into one that holds; with individuals that is not
-//! promised.
+//! Takes a number t from 0 to 1 and one sensitive column. The quantity is the distance of a class,
+//! from 0 to 1; it is infinite for a class without individuals, and where all individuals of a
+//! class of two or more share a value. A table reaches the greatest distance of its classes. Whole
+//! numbers decide, so no rounding turns a tie. The model implies no class size. Where rows are
+//! counted, two classes that hold merge into one that holds; with individuals that is not promised.
 //!
-//! It limits what an attacker who finds a person's class learns beyond the distribution of the whole input, and unlike
-//! `t_closeness` it sees that salaries of 3,000, 4,000 and 5,000 are alike (similarity): a class whose values are all low
-//! is far from the input. Only the ranks of the values count, not how far apart they are, and it can hold for a class in
-//! which all share one value in the middle. It does not hide the distribution of the input itself, and ignores what else
-//! an attacker knows.
+//! It limits what an attacker who finds a person's class learns beyond the distribution of the
+//! whole input, and unlike `t_closeness` it sees that salaries of 3,000, 4,000 and 5,000 are alike
+//! (similarity): a class whose values are all low is far from the input. Only the ranks of the
+//! values count, not how far apart they are, and it can hold for a class in which all share one
+//! value in the middle. It does not hide the distribution of the input itself, and ignores what
+//! else an attacker knows.
 //!
 //! ```
 //! use datafusion_kanon::decimal::Decimal;
@@ -159,8 +161,8 @@ mod tests {
         model.holds(model.value(&Class { size, sensitive: &sensitive, input, population: None }))
     }
 
-    /// Li et al. 2007, section 4.1: the salaries of nine people, three in a class. {3k, 4k, 5k} is 0.375 from all,
-    /// {6k, 8k, 11k} is 0.167.
+    /// Li et al. 2007, section 4.1: the salaries of nine people, three in a class. {3k, 4k, 5k} is
+    /// 0.375 from all, {6k, 8k, 11k} is 0.167.
     #[test]
     fn the_salaries_of_the_paper() {
         let one = |of: &[u32]| of.iter().map(|j| (Some(*j), 1)).collect::<Vec<_>>();

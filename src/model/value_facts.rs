@@ -47,8 +47,8 @@ pub struct ValueFacts {
 }
 
 impl ValueFacts {
-    /// Adds the facts to a distribution of these values, in which the number `n` is the `n`th of them that is not NULL. It may
-    /// lack some values.
+    /// Adds the facts to a distribution of these values, in which the number `n` is the `n`th of
+    /// them that is not NULL. It may lack some values.
     ///
     /// # Errors
     /// An internal error for a value that is none of them.
@@ -72,7 +72,8 @@ impl ValueFacts {
 }
 
 impl SensitiveColumn {
-    /// Returns the facts that a model reads of the distinct `values` of the column, which are in their order, NULL first.
+    /// Returns the facts that a model reads of the distinct `values` of the column, which are in
+    /// their order, NULL first.
     ///
     /// # Errors
     /// Those of the hierarchy's rules, a data error for a value that is no integer.

@@ -1,7 +1,7 @@
 //! `[input]` `date_format`, `decimal` and `thousands`: how the cells of a file write dates and numbers.
 //!
-//! Cells are brought into the forms that the engine reads, `2020-12-31T23:59:00` and `1234.5`. Verification does this by code of its own
-//! ([`plain_values`](crate::input)).
+//! Cells are brought into the forms that the engine reads, `2020-12-31T23:59:00` and `1234.5`.
+//! Verification does this by code of its own ([`plain_values`](crate::input)).
 
 use chrono::{NaiveDate, NaiveTime};
 
@@ -95,7 +95,8 @@ impl DateFormat {
         &self.text
     }
 
-    /// Returns whether another format is the same with day and month swapped, so that both read the same texts as other days.
+    /// Returns whether another format is the same with day and month swapped, so that both read the
+    /// same texts as other days.
     pub(crate) fn is_swapped_form_of(&self, other: &Self) -> bool {
         let swapped = |part: &Part| match part {
             Part::Number(Unit::Day) => Part::Number(Unit::Month),

@@ -13,14 +13,16 @@ use crate::generalize::Generalizer;
 /// The format of a CSV input. The forms of dates and numbers hold for the texts of JSON lines, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// The one ASCII character between two cells; by default a tab in .tsv files, and in others the one that their first lines show.
+    /// The one ASCII character between two cells; by default a tab in .tsv files, and in others the
+    /// one that their first lines show.
     pub delimiter: Option<u8>,
-    /// Whether the first line holds the column names; `None`: it does, and a first line that looks like data is refused.
+    /// Whether the first line holds the column names; `None`: it does, and a first line that looks
+    /// like data is refused.
     pub header: Option<bool>,
     /// The cells that stand for NULL.
     pub nulls: Vec<String>,
-    /// How dates are written: a cell is read by the first format that it has. Dates in ISO form are read besides, unless a format begins
-    /// with the year and a hyphen.
+    /// How dates are written: a cell is read by the first format that it has. Dates in ISO form are
+    /// read besides, unless a format begins with the year and a hyphen.
     pub date_formats: Vec<DateFormat>,
     /// How numbers are written.
     pub numbers: NumberFormat,

@@ -114,7 +114,8 @@ impl Quasi {
     }
 }
 
-/// Returns the names of the columns that hold the ends of a column's intervals, and whether the value is missing.
+/// Returns the names of the columns that hold the ends of a column's intervals, and whether the
+/// value is missing.
 pub(crate) fn end_names(column: &str) -> [String; 3] {
     ["from", "to", "missing"].map(|part| format!("{column}_{part}"))
 }
@@ -155,8 +156,8 @@ impl Policy {
         self.columns.iter().filter(|(_, role)| *role == Role::Preference).map(|(name, _)| name.as_str())
     }
 
-    /// Returns what a search counts of the sensitive columns, each once: the objective's column first, then those of the
-    /// models.
+    /// Returns what a search counts of the sensitive columns, each once: the objective's column
+    /// first, then those of the models.
     pub fn counted(&self) -> Vec<SensitiveColumn> {
         let of_objective = self.sensitive().filter(|_| self.objective.needs() == Needs::SensitiveCounts);
         let mut counted: Vec<SensitiveColumn> = of_objective.map(SensitiveColumn::from).collect();

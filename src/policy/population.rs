@@ -72,7 +72,8 @@ impl PolicySpec {
         self.population.as_deref()
     }
 
-    /// Returns the policy by which the population is read: its quasi-identifiers, and its individuals where it names them.
+    /// Returns the policy by which the population is read: its quasi-identifiers, and its
+    /// individuals where it names them.
     pub fn of_population(&self, names_individuals: bool) -> Self {
         let is_read = |column: &&ColumnSpec| {
             column.role == Role::Quasi || (names_individuals && column.role == Role::Individual)

@@ -16,9 +16,9 @@ use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, Val
 use crate::plural::plural;
 use crate::role::Role;
 
-/// Returns whether a model protects this sensitive column: it refuses a class in which all individuals share one value, while other
-/// individuals have other values. A requirement that names the only values that count never does, nor one over a subset of the
-/// quasi-identifiers.
+/// Returns whether a model protects this sensitive column: it refuses a class in which all
+/// individuals share one value, while other individuals have other values. A requirement that names
+/// the only values that count never does, nor one over a subset of the quasi-identifiers.
 pub fn protects_column(requirements: &[Requirement], column: &str) -> bool {
     let [shared, other] =
         [(0, 1_000), (1, u64::from(u32::MAX))].map(|(value, count)| ValueCount { value: Some(value), count });
@@ -170,7 +170,8 @@ impl PolicySpec {
         }
     }
 
-    /// Checks that the columns are those of the earlier release whose recoding is applied: of the same types, in the same order.
+    /// Checks that the columns are those of the earlier release whose recoding is applied: of the
+    /// same types, in the same order.
     fn check_earlier(&self, schema: &Schema) -> Result<()> {
         let mut places = Vec::new();
         for earlier in &self.earlier {

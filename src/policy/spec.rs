@@ -71,7 +71,8 @@ pub struct PolicySpec {
 pub struct EarlierColumn {
     /// Its name.
     pub name: String,
-    /// The type that it must have again, as [`type_name`](crate::generalize::value::type_name) writes it; `None` for any.
+    /// The type that it must have again, as [`type_name`](crate::generalize::value::type_name)
+    /// writes it; `None` for any.
     pub data_type: Option<String>,
 }
 
@@ -287,8 +288,8 @@ impl PolicySpec {
         self.merged().filter(|(column, _)| column.role == Role::Quasi)
     }
 
-    /// Returns trees of the columns whose levels are made of their values, before these are counted. With them a policy can be
-    /// resolved and its hierarchies have their heights.
+    /// Returns trees of the columns whose levels are made of their values, before these are
+    /// counted. With them a policy can be resolved and its hierarchies have their heights.
     pub fn placeholder_trees(&self) -> BTreeMap<String, TextTable> {
         self.merged().map(|(column, merge)| (column.name.clone(), merge.placeholder_tree())).collect()
     }

@@ -1,5 +1,6 @@
-//! Doubts about the cells of a column, which the user settles before deciding its role: dates or numbers mixed with other cells,
-//! years of two digits, ambiguous marks, postal codes without leading zeros.
+//! Doubts about the cells of a column, which the user settles before deciding its role: dates or
+//! numbers mixed with other cells, years of two digits, ambiguous marks, postal codes without
+//! leading zeros.
 
 use arrow::datatypes::DataType;
 

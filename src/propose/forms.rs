@@ -26,8 +26,8 @@ const COMMAS: usize = 1;
 /// The place of the format with a comma before the fraction and points between thousands.
 const POINTS: usize = 2;
 
-/// The forms that are tried; each has a bit: those of dates, then those of numbers, then dates in ISO form and dates whose years have two
-/// digits.
+/// The forms that are tried; each has a bit: those of dates, then those of numbers, then dates in
+/// ISO form and dates whose years have two digits.
 pub(super) struct TriedForms {
     /// Each format, then those that differ in the time of day only, for columns with and without one.
     dates: Vec<Vec<DateFormat>>,
@@ -114,7 +114,8 @@ impl TriedForms {
         self.iso_dates() << 1
     }
 
-    /// Returns the formats of dates of these bits; those with a time and without one only where there is no other.
+    /// Returns the formats of dates of these bits; those with a time and without one only where
+    /// there is no other.
     pub(super) fn formats(&self, forms: u64) -> Vec<usize> {
         let all: Vec<usize> = (0..self.dates.len()).filter(|at| forms & (1 << at) != 0).collect();
         let single: Vec<usize> = all.iter().copied().filter(|at| self.dates[*at].len() == 1).collect();
@@ -127,7 +128,8 @@ impl TriedForms {
         formats.map(DateFormat::text).collect()
     }
 
-    /// Counts the forms of the cells of each column; `cells` holds an expression for each name, NULL where nothing is known.
+    /// Counts the forms of the cells of each column; `cells` holds an expression for each name,
+    /// NULL where nothing is known.
     pub(super) async fn of_columns(
         self: &Arc<Self>,
         table: &DataFrame,
@@ -189,8 +191,8 @@ impl TriedForms {
         Ok(found)
     }
 
-    /// Chooses the forms of a file from those of its columns of texts, and of those that are numbers in the usual form. Semicolons between
-    /// the cells speak for commas before fractions.
+    /// Chooses the forms of a file from those of its columns of texts, and of those that are
+    /// numbers in the usual form. Semicolons between the cells speak for commas before fractions.
     pub(super) fn choose(
         &self,
         texts: &[(String, u64)],

@@ -18,8 +18,8 @@ const FREQUENT: u64 = 3;
 /// The k that a first policy requires.
 pub const K: u64 = 5;
 
-/// Returns the rule that merges the values of a column; `None` where fewer than three of them are held by enough individuals, or are in
-/// enough rows if no column identifies individuals.
+/// Returns the rule that merges the values of a column; `None` where fewer than three of them are
+/// held by enough individuals, or are in enough rows if no column identifies individuals.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.

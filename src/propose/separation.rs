@@ -85,8 +85,9 @@ pub(super) async fn greedy(table: &DataFrame, names: &[&str], stop: &CancelToken
     Ok(found)
 }
 
-/// Returns undecided columns that single nearly all rows out, by themselves or with the quasi-identifiers `quasi`, if these, which
-/// make the share `of_quasi` of the rows unique, do not do so already.
+/// Returns undecided columns that single nearly all rows out, by themselves or with the
+/// quasi-identifiers `quasi`, if these, which make the share `of_quasi` of the rows unique, do not
+/// do so already.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.

@@ -1,5 +1,5 @@
-//! Checks of the models in a public record by themselves: a policy may require them, and the recorded values fit what the
-//! classes can reach.
+//! Checks of the models in a public record by themselves: a policy may require them, and the
+//! recorded values fit what the classes can reach.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ pub(super) fn check_promise(models: &[Requirement]) -> Result<()> {
     ))
 }
 
-/// Checks that the released rows by themselves can be a release under the models that compare classes with the whole
-/// input.
+/// Checks that the released rows by themselves can be a release under the models that compare
+/// classes with the whole input.
 ///
 /// # Errors
 /// An unmet error that names the model.
@@ -45,8 +45,8 @@ pub(super) fn check_among_released(models: &[Requirement], verified: &Verified) 
     Ok(())
 }
 
-/// Returns whether the released rows have everything that a requirement looks at: not a hierarchy, a column that is not
-/// released or a population.
+/// Returns whether the released rows have everything that a requirement looks at: not a hierarchy,
+/// a column that is not released or a population.
 pub(super) fn can_be_judged_alone(requirement: &Requirement, public: &PublicRecord) -> bool {
     let needs = requirement.model.needs();
     let is_released =
@@ -56,8 +56,9 @@ pub(super) fn can_be_judged_alone(requirement: &Requirement, public: &PublicReco
         && requirement.sensitive.as_ref().is_none_or(is_released)
 }
 
-/// Returns whether a model of the labels of a level, whose hierarchy is missing, is bounded by the same model of the values: a
-/// label is a function of its values, so the labels of a class are at most as diverse.
+/// Returns whether a model of the labels of a level, whose hierarchy is missing, is bounded by the
+/// same model of the values: a label is a function of its values, so the labels of a class are at
+/// most as diverse.
 pub(super) fn values_bound_labels(requirement: &Requirement) -> bool {
     requirement.model.needs() == Needs::SensitiveCounts && !requirement.is_complete()
 }
@@ -162,8 +163,9 @@ pub(super) fn is_reached(
     best.is_none_or(is_within) && by_rows.unwrap_or(model.bounded_by_rows().is_none())
 }
 
-/// Checks the models over subsets of the quasi-identifiers against the rows. `shares` says for each model whether one of its classes has a
-/// single value in all rows, so that all individuals of that class share it.
+/// Checks the models over subsets of the quasi-identifiers against the rows. `shares` says for each
+/// model whether one of its classes has a single value in all rows, so that all individuals of that
+/// class share it.
 ///
 /// # Errors
 /// An unmet error that names the model.
@@ -176,8 +178,8 @@ pub(super) fn check_shares(public: &PublicRecord, shares: &[bool]) -> Result<()>
     Ok(())
 }
 
-/// Returns whether a class of `size` individuals who share a value would have reached worse than the record says, even if
-/// everybody in the input has that value.
+/// Returns whether a class of `size` individuals who share a value would have reached worse than
+/// the record says, even if everybody in the input has that value.
 pub(super) fn rules_out_sharing(record: &ModelRecord, size: u64) -> Result<bool> {
     let requirement = record.requirement()?;
     // Without its hierarchy nothing is known of it.

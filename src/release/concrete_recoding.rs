@@ -1,5 +1,5 @@
-//! From the recoding that a method found to what the rest of a release needs of it: what is shown, the kept classes, what
-//! a verification expects.
+//! From the recoding that a method found to what the rest of a release needs of it: what is shown,
+//! the kept classes, what a verification expects.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ fn check_not_empty(policy: &Policy, classes: &EvaluatedClasses<'_>) -> Result<()
     )))
 }
 
-/// Returns for each generalized quasi-identifier the level below the released one, or the values themselves where
-/// classes show regions.
+/// Returns for each generalized quasi-identifier the level below the released one, or the values
+/// themselves where classes show regions.
 pub(super) fn finer(policy: &Policy, shown: &Shown) -> Vec<Finer> {
     let columns = policy.released().enumerate().filter_map(|(index, (name, _))| {
         let quasi = policy.quasi_index(name)?;
@@ -87,8 +87,9 @@ pub(super) fn finer(policy: &Policy, shown: &Shown) -> Vec<Finer> {
     columns.collect()
 }
 
-/// Returns the properties that a verification expects of a release that shows this. The assignment of regions is read
-/// for the hierarchies of `naive`, the same policy resolved for the verification.
+/// Returns the properties that a verification expects of a release that shows this. The assignment
+/// of regions is read for the hierarchies of `naive`, the same policy resolved for the
+/// verification.
 ///
 /// # Errors
 /// An unmet error if there are no regions in the assignment, a data error when memory runs out.

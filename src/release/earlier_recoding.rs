@@ -1,15 +1,17 @@
 //! The recoding of an earlier release, applied again to other rows (`kanon release --recoding`).
 //!
-//! Levels are taken as they are. Regions come from the private record's assignment: rows of a combination of values that it holds
-//! go to the class of that combination, or are suppressed as it is. Those of another one go to the class whose regions cover
-//! their values and lose the least, or are suppressed if there is none. A class shows what it showed, but for an end at the least
-//! or the greatest of the new released values, which is written open as in every release. Of classes that hold the same values
-//! among the new rows only one is left.
+//! Levels are taken as they are. Regions come from the private record's assignment: rows of a
+//! combination of values that it holds go to the class of that combination, or are suppressed as it
+//! is. Those of another one go to the class whose regions cover their values and lose the least, or
+//! are suppressed if there is none. A class shows what it showed, but for an end at the least or
+//! the greatest of the new released values, which is written open as in every release. Of classes
+//! that hold the same values among the new rows only one is left.
 //!
 //! # Contract
-//! Every class must satisfy the policy among the new rows. Those that fail are suppressed, and if that exceeds the limit, the
-//! recoding is refused: nothing is searched. What comes of it is verified like any other recoding. Sets and the ends of intervals
-//! may be values of the earlier release alone, so the readers of the new one learn what those of the earlier one did. The policy
+//! Every class must satisfy the policy among the new rows. Those that fail are suppressed, and if
+//! that exceeds the limit, the recoding is refused: nothing is searched. What comes of it is
+//! verified like any other recoding. Sets and the ends of intervals may be values of the earlier
+//! release alone, so the readers of the new one learn what those of the earlier one did. The policy
 //! and the hierarchy files are those of the earlier release, so the schema is, too.
 
 use std::collections::HashMap;
@@ -39,7 +41,8 @@ use crate::verify::assignment::Assignment;
 /// Applies the recoding of the release that a private record belongs to.
 ///
 /// # Errors
-/// An unmet error if it does not hold for these rows, or if the record holds none; a data error when memory runs out.
+/// An unmet error if it does not hold for these rows, or if the record holds none; a data error
+/// when memory runs out.
 pub(super) fn apply_again(
     run: &Run<'_>,
     loaded: &Loaded,
@@ -181,8 +184,9 @@ impl<'a> Column<'a> {
         self.covering[code].binary_search(&self.by_class[class as usize]).is_ok()
     }
 
-    /// Returns the column as a changed one, if most rows hold a value that the earlier input did not have and that only `*` covers.
-    /// `place` is its place among the columns of the earlier assignment.
+    /// Returns the column as a changed one, if most rows hold a value that the earlier input did
+    /// not have and that only `*` covers. `place` is its place among the columns of the earlier
+    /// assignment.
     fn changed(&self, earlier: &Assignment, place: usize) -> Option<ChangedColumn> {
         let is_everything = |label: &u32| self.labels[*label as usize].1 == RegionLabel::Everything;
         let is_unknown = |(code, text): (usize, &Option<String>)| {

@@ -1,4 +1,5 @@
-//! `[output] intervals = "columns"`: a quasi-identifier with intervals is written as numbers or dates instead of text.
+//! `[output] intervals = "columns"`: a quasi-identifier with intervals is written as numbers or
+//! dates instead of text.
 //!
 //! ```text
 //! age               age_from  age_to  age_missing
@@ -9,9 +10,9 @@
 //! NULL                  NULL    NULL  true
 //! *                     NULL    NULL  NULL
 //! ```
-//! Both ends are included; NaN is above all numbers, and beyond an open end there is none. Each text stands for one such
-//! triple, and the rest of a release and its verification work with the texts: rows are written from texts and read back into
-//! them.
+//! Both ends are included; NaN is above all numbers, and beyond an open end there is none. Each
+//! text stands for one such triple, and the rest of a release and its verification work with the
+//! texts: rows are written from texts and read back into them.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -97,8 +98,9 @@ impl Policy {
     }
 }
 
-/// Returns the region as an interval that includes its ends: of a set, from its least value to its greatest. Where numbers are
-/// whole or values are dates, an end that is not included becomes the value beside it; otherwise it is included now.
+/// Returns the region as an interval that includes its ends: of a set, from its least value to its
+/// greatest. Where numbers are whole or values are dates, an end that is not included becomes the
+/// value beside it; otherwise it is included now.
 pub(super) fn with_ends_included(region: RegionLabel) -> RegionLabel {
     let RegionLabel::Values { values, or_missing } = region else { return region };
     let included = |end: Option<End>, step: i8| {
@@ -128,8 +130,8 @@ pub(super) fn with_ends_included(region: RegionLabel) -> RegionLabel {
     RegionLabel::Values { values, or_missing }
 }
 
-/// Returns the ends of a region, and whether its value is missing; NULL where that is open. `None` for a set and an end that is
-/// not included.
+/// Returns the ends of a region, and whether its value is missing; NULL where that is open. `None`
+/// for a set and an end that is not included.
 fn bounds(region: RegionLabel) -> Option<[Value; 3]> {
     let (values, or_missing) = match region {
         RegionLabel::Everything => return Some([Value::Null, Value::Null, Value::Null]),

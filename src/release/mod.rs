@@ -53,7 +53,8 @@ use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, 
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
 
-/// The advice for an input that does not fit the policy of a private record: edit the policy file, not the record.
+/// The advice for an input that does not fit the policy of a private record: edit the policy file,
+/// not the record.
 const POLICY_OF_EARLIER: &str = "the policy is that of the earlier release, whose input it fitted, so the load has changed: correct \
      the load, or edit the policy file and make a new first release with --policy";
 
@@ -79,7 +80,8 @@ pub struct Released {
     pub least_holders: u64,
     /// Whether a model compared the classes with a population.
     pub reads_population: bool,
-    /// Failures after the release was in its place, and values that a requirement names in vain, in whole sentences for users.
+    /// Failures after the release was in its place, and values that a requirement names in vain, in
+    /// whole sentences for users.
     pub warnings: Vec<String>,
 }
 
@@ -97,8 +99,9 @@ pub async fn release(
     release_by(run, input, source, None, out, overwrite).await
 }
 
-/// Releases `input` to the folder `out` under the policy and by the recoding of an earlier release; nothing is searched.
-/// The public record states the day `released_on`, never that of the earlier one.
+/// Releases `input` to the folder `out` under the policy and by the recoding of an earlier release;
+/// nothing is searched. The public record states the day `released_on`, never that of the earlier
+/// one.
 ///
 /// # Errors
 /// An unmet error if the recoding does not hold for the input; any other failure. `out` then stays as it was.
@@ -133,7 +136,8 @@ pub async fn release_again(
     release_by(run, input, &source, Some(earlier), out, overwrite).await
 }
 
-/// Returns the error of an input that does not fit the policy of the earlier release: another input did, so the columns have changed.
+/// Returns the error of an input that does not fit the policy of the earlier release: another input
+/// did, so the columns have changed.
 fn of_changed_load(error: Error) -> Error {
     let has_no_code = error.code() == Error::policy("").code();
     let error = error.advised(POLICY_OF_EARLIER);

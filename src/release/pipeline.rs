@@ -1,5 +1,5 @@
-//! From the recoding that a search found to rows that were verified: the same way for the files of a release and for the
-//! rows of a query.
+//! From the recoding that a search found to rows that were verified: the same way for the files of
+//! a release and for the rows of a query.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub(crate) struct Findings {
     pub(crate) as_is: Vec<AsIsColumn>,
 }
 
-/// Recodes the rows as a search of `classes` found best, and verifies what the sink took of them against the input,
-/// which is read `again` by the second way of reading it.
+/// Recodes the rows as a search of `classes` found best, and verifies what the sink took of them
+/// against the input, which is read `again` by the second way of reading it.
 ///
 /// # Errors
 /// Any failure of writing or verifying; the caller must then discard what the sink took.

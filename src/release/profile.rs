@@ -205,8 +205,9 @@ pub struct SeenAll {
 }
 
 /// Calls `see` for every class of `table`, grouped by some of its unrecoded columns; sizes count
-/// the distinct values of the individual column if there is one. Each sensitive column says whether a model reads the
-/// values of the whole column. Those that are counted as they are, which are judged for homogeneity, come first.
+/// the distinct values of the individual column if there is one. Each sensitive column says whether
+/// a model reads the values of the whole column. Those that are counted as they are, which are
+/// judged for homogeneity, come first.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.

@@ -80,7 +80,8 @@ pub struct KeptClasses {
 pub struct ClassKeys {
     /// The level of each column's codes.
     pub levels: Vec<usize>,
-    /// The codes of a class, or of each base class in it, with the class's number; `None` for a suppressed base class.
+    /// The codes of a class, or of each base class in it, with the class's number; `None` for a
+    /// suppressed base class.
     pub classes: Vec<(Box<[u32]>, Option<u64>)>,
     /// Whether suppressed ones are there too, so that others are rows that the profile did not see.
     pub is_complete: bool,

@@ -1,5 +1,5 @@
-//! The released regions: what each kept class shows, in the order of the release, and the assignment for the private
-//! record.
+//! The released regions: what each kept class shows, in the order of the release, and the
+//! assignment for the private record.
 
 use std::sync::Arc;
 

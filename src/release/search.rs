@@ -54,7 +54,8 @@ pub(crate) fn can_be_searched(policy: &Policy, classes: &ClassTable) -> Result<(
     can_be_met(policy, classes)
 }
 
-/// Returns a notice for each requirement that names values which the input does not have: a misspelt one bounds nothing.
+/// Returns a notice for each requirement that names values which the input does not have: a
+/// misspelt one bounds nothing.
 pub(crate) fn unseen_values(policy: &Policy, classes: &ClassTable) -> Vec<String> {
     let of_requirement = |requirement: &Requirement| {
         let column = requirement.sensitive.as_ref()?;

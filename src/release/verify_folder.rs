@@ -141,8 +141,8 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 }
 
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
-/// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows)
-/// them by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
+/// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows) them
+/// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
 async fn alone(
     run: &Run<'_>,
     out: &Path,
@@ -260,8 +260,8 @@ async fn against(
     Ok((verified, unique, with_bytes))
 }
 
-/// Returns what the record says that the quasi-identifiers show: the generalizers of levels are padded as the released
-/// labels require.
+/// Returns what the record says that the quasi-identifiers show: the generalizers of levels are padded as the
+/// released labels require.
 async fn recorded_shown(
     policy: &Policy,
     public: &PublicRecord,

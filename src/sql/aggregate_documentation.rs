@@ -5,31 +5,17 @@ use datafusion::logical_expr::Documentation;
 use super::class_entries::CountedColumns;
 use super::documentation;
 use super::measure_state::Row;
-use super::udaf::AggregateInput;
-use crate::doc::Doc;
 
-/// Returns the documentation of the aggregate `name` of a row.
-pub(super) fn documented(
-    name: &str,
-    doc: &mut Doc,
-    row: Row,
-    looks: CountedColumns,
-    over: AggregateInput,
-) -> Documentation {
+/// Returns the documentation of the aggregate `name` of a row, over quasi-identifiers.
+pub(super) fn documented(name: &str, row: Row, looks: CountedColumns) -> Documentation {
+    let doc = row.doc();
     let before: Vec<&str> = row.constants().iter().map(|parameter| parameter.name).collect();
     let before = before.join(", ");
     let columns = [
         (!before.is_empty(), before.as_str()),
-        (looks.individual && over != AggregateInput::Classes, "individual"),
-        (looks.sensitive && over != AggregateInput::Classes, "sensitive"),
-        (
-            true,
-            match over {
-                AggregateInput::Quasi => "quasi-identifiers...",
-                AggregateInput::OneClass => "rows",
-                AggregateInput::Classes => "classes",
-            },
-        ),
+        (looks.individual, "individual"),
+        (looks.sensitive, "sensitive"),
+        (true, "quasi-identifiers..."),
     ];
     let parameters: Vec<&str> =
         columns.into_iter().filter(|(is_there, _)| *is_there).map(|(_, parameter)| parameter).collect();
@@ -46,11 +32,6 @@ pub(super) fn documented(
     let mut summary = doc.summary.to_owned();
     if looks.individual {
         summary += "; counts the distinct individuals of a class, not its rows";
-    }
-    match over {
-        AggregateInput::Quasi => {}
-        AggregateInput::OneClass => summary += "; of one class, from pre-counted rows",
-        AggregateInput::Classes => summary += "; of all classes, from lists of pre-counted rows",
     }
     documentation(&format!("{name}({})", parameters.join(", ")), &summary, doc.paper, &example)
 }

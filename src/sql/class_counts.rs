@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, LargeBinaryBuilder, LargeListArray, UInt64Array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, LargeListArray, UInt64Array};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
 use datafusion::error::Result;
@@ -13,9 +11,9 @@ use datafusion::logical_expr::EmitTo;
 use hashbrown::HashMap;
 
 use super::class_entries::{
-    CountedClasses, CountedColumns, Entry, See, damaged, for_each_class, is_emitted, left_behind,
+    CountedClasses, CountedColumns, Entry, See, damaged, for_each_class, is_emitted, left_behind, sorted,
 };
-use super::interned::{Interned, NULL, passes};
+use super::interned::{Interned, passes};
 use crate::model::{Class, SensitiveColumn};
 
 /// The number of rows per entry. Tuples are in Arrow's row format: equal tuples have equal bytes,
@@ -44,12 +42,8 @@ impl ClassCounts {
         })
     }
 
-    /// Returns the entries of the emitted groups, in order.
     fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
-        let emitted = self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry));
-        let mut entries: Vec<(Entry, u64)> = emitted.map(|(entry, rows)| (*entry, *rows)).collect();
-        entries.sort_unstable();
-        entries
+        sorted(self.entries.iter().map(|(entry, rows)| (*entry, *rows)), emit)
     }
 
     /// Returns the fields of [`state`](CountedClasses::state): lists of equal length with one item per entry.
@@ -107,17 +101,13 @@ impl CountedClasses for ClassCounts {
         for (entry, _) in &entries {
             *lengths.get_mut(entry.group).ok_or_else(damaged)? += 1;
         }
-        let tuples = |interned: &Interned, number: fn(&Entry) -> u32| {
-            let mut tuples = LargeBinaryBuilder::with_capacity(entries.len(), 0);
-            entries.iter().for_each(|(entry, _)| tuples.append_option(interned.tuple(number(entry))));
-            interned.has_columns().then(|| Arc::new(tuples.finish()) as ArrayRef)
-        };
-        let columns = [
-            tuples(&self.classes, |entry| entry.class),
-            tuples(&self.values, |entry| entry.value),
-            tuples(&self.individuals, |entry| entry.individual),
-        ];
-        let mut items: Vec<ArrayRef> = columns.into_iter().flatten().collect();
+        let numbers: [fn(&Entry) -> u32; 3] =
+            [|entry| entry.class, |entry| entry.value, |entry| entry.individual];
+        let columns = [&self.classes, &self.values, &self.individuals].into_iter().zip(numbers);
+        let tuples = columns
+            .filter(|(interned, _)| interned.has_columns())
+            .map(|(interned, number)| interned.tuples(entries.iter().map(|(entry, _)| number(entry))));
+        let mut items: Vec<ArrayRef> = tuples.collect();
         items.push(Arc::new(UInt64Array::from_iter_values(entries.iter().map(|(_, rows)| *rows))));
         items.into_iter().map(|items| lists(items, lengths.iter().copied())).collect()
     }
@@ -139,16 +129,9 @@ impl CountedClasses for ClassCounts {
         let (rows, tuples) = states.split_last().ok_or_else(damaged)?;
         let rows = rows.as_list_opt::<i64>().ok_or_else(damaged)?;
         let mut tuples = tuples.iter();
-        let mut numbers = |interned: &mut Interned| -> Result<Vec<u32>> {
-            if !interned.has_columns() {
-                return Ok(Vec::new());
-            }
-            let list = tuples.next().and_then(|list| list.as_list_opt::<i64>()).ok_or_else(damaged)?;
-            let tuples = list.values().as_binary_opt::<i64>().ok_or_else(damaged)?;
-            tuples.iter().map(|tuple| tuple.map_or(Ok(NULL), |tuple| interned.number(tuple))).collect()
-        };
-        let (classes, values) = (numbers(&mut self.classes)?, numbers(&mut self.values)?);
-        let individuals = numbers(&mut self.individuals)?;
+        let classes = self.classes.numbers_of_state(&mut tuples)?;
+        let values = self.values.numbers_of_state(&mut tuples)?;
+        let individuals = self.individuals.numbers_of_state(&mut tuples)?;
         let at = |numbers: &[u32], item: usize| numbers.get(item).copied().unwrap_or(0);
         let counts = rows.values().as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?;
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| rows.is_valid(*row)) {
@@ -162,6 +145,7 @@ impl CountedClasses for ClassCounts {
         }
         Ok(())
     }
+
     fn forget(&mut self, emit: EmitTo) -> Result<()> {
         let mut left = left_behind(emit, std::mem::take(&mut self.entries).into_iter());
         // Groups end one after the other, so tuples that only ended groups had are dropped.

@@ -49,7 +49,8 @@ pub(super) trait CountedClasses: Send + Sync {
     ) -> Result<()>;
 
     /// Calls `see` for each counted class, in the order of groups: with its group, the numbers of
-    /// its individuals where they are counted, and the class as a model sees it. A model reads these facts of `column`.
+    /// its individuals where they are counted, and the class as a model sees it. A model reads
+    /// these facts of `column`.
     fn for_each_class(&self, emit: EmitTo, column: &SensitiveColumn, see: &mut See<'_>) -> Result<()>;
 
     /// Returns the counts of each of the `groups` emitted groups, for [`merge`](Self::merge) in
@@ -74,10 +75,19 @@ pub(super) trait CountedClasses: Send + Sync {
     fn bytes(&self) -> usize;
 }
 
-/// What is done with each class: its group, the numbers of its individuals where they are counted, and the class.
+/// What is done with each class: its group, the numbers of its individuals where they are counted,
+/// and the class.
 pub(super) type See<'a> = dyn FnMut(usize, &[u32], &Class<'_>) + 'a;
 
-/// Calls `see` for each class of sorted `entries`. A model reads these facts of `column`, which has these `values`.
+/// Returns the entries of the emitted groups, in order.
+pub(super) fn sorted(entries: impl Iterator<Item = (Entry, u64)>, emit: EmitTo) -> Vec<(Entry, u64)> {
+    let mut entries: Vec<(Entry, u64)> = entries.filter(|(entry, _)| is_emitted(emit, entry)).collect();
+    entries.sort_unstable();
+    entries
+}
+
+/// Calls `see` for each class of sorted `entries`. A model reads these facts of `column`, which has
+/// these `values`.
 pub(super) fn for_each_class(
     looks: CountedColumns,
     mut entries: Vec<(Entry, u64)>,

@@ -1,18 +1,20 @@
-//! `kanon_<row>_codes(value, constants...)` and `kanon_hierarchy_codes(hierarchy, value, level)`: a code instead of each
-//! label of `generalize_<row>` or `generalize`, where only the equality of labels matters.
+//! `kanon_<row>_codes(value, constants...)` and `kanon_hierarchy_codes(hierarchy, value, level)`: a
+//! code instead of each label of `generalize_<row>` or `generalize`, where only the equality of
+//! labels matters.
 //!
 //! # Contract
-//! Two calls with the same constants and values of one type have equal results exactly where the labels of
-//! `generalize_<row>` or `generalize` are equal ([`Generalizer::codes`]), and fail on the same values. A dictionary stays a
-//! dictionary, whose entries are coded once for all batches. The optimizer rule puts these functions into class keys, for which no text is
-//! made of a row; they are registered, because a plan may run elsewhere.
+//! Two calls with the same constants and values of one type have equal results exactly where the
+//! labels of `generalize_<row>` or `generalize` are equal ([`Generalizer::codes`]), and fail on the
+//! same values. A dictionary stays a dictionary, whose entries are coded once for all batches. The
+//! optimizer rule puts these functions into class keys, for which no text is made per row; they are
+//! registered, because a plan may run elsewhere.
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array, new_null_array};
 use arrow::compute::take;
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
+use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, Expr, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarUDF};
 
 use super::generalize::GeneralizeLoaded;
 use super::udf::{GeneralizeFunction, seen_values, types};
@@ -21,34 +23,27 @@ use crate::engine::{distinct, into_engine};
 use crate::error::Error;
 use crate::generalize::Generalizer;
 
-/// Returns the name of the function of the codes of a row.
-pub(super) fn name_of_codes(row: &str) -> String {
-    format!("kanon_{row}_codes")
-}
-
 /// The codes of dictionaries, by the constants of the call.
 pub(super) type KnownCodes = PerDictionary<Vec<Option<ScalarValue>>, ArrayRef>;
 
-/// Returns the expression to count classes by instead of a quasi-identifier: the codes of a call whose labels nobody
-/// sees, other expressions as they are.
-pub(super) fn coded(expr: Expr) -> Expr {
-    let Expr::ScalarFunction(call) = &expr else { return expr };
+/// Returns the expression to count classes by instead of a quasi-identifier: the codes of a call
+/// whose labels nobody sees. Other expressions stay, and so do calls whose labels are numbers
+/// themselves: the engine knows their order.
+///
+/// # Errors
+/// When the expression has no type in `schema`.
+pub(super) fn coded(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
+    let Expr::ScalarFunction(call) = &expr else { return Ok(expr) };
     let function = call.func.inner();
     let of_row =
         function.downcast_ref::<GeneralizeFunction>().map(|labels| ScalarUDF::from(labels.of_codes()));
     let of_loaded =
         || function.downcast_ref::<GeneralizeLoaded>().map(|labels| ScalarUDF::from(labels.of_codes()));
-    match of_row.or_else(of_loaded) {
-        Some(codes) => codes.call(call.args.clone()),
-        None => expr,
-    }
-}
-
-/// Returns whether a function maps dictionaries to dictionaries of codes.
-pub(super) fn takes_dictionaries(function: &ScalarUDF) -> bool {
-    let function = function.inner();
-    let of_row = function.downcast_ref::<GeneralizeFunction>().is_some_and(GeneralizeFunction::returns_codes);
-    of_row || function.downcast_ref::<GeneralizeLoaded>().is_some_and(GeneralizeLoaded::returns_codes)
+    let Some(codes) = of_row.or_else(of_loaded).map(|codes| codes.call(call.args.clone())) else {
+        return Ok(expr);
+    };
+    let (labels, type_of_codes) = (expr.get_type(schema)?, codes.get_type(schema)?);
+    Ok(if labels == type_of_codes && labels.is_numeric() { expr } else { codes })
 }
 
 /// Returns the type of the codes of values of type `declared`.
@@ -92,8 +87,11 @@ pub(super) fn codes_of(
             Some(packed) => {
                 let constants = constants.iter().map(|constant| constant.cloned()).collect();
                 let of_entries = known.get(constants, packed.values(), || coded(packed.values()));
-                // An entry that no row has may be one that is refused.
-                packed.with_values(of_entries.or_else(|_| of_used(&**values, &coded))?)
+                packed.with_values(match of_entries {
+                    Ok(Some(of_entries)) => of_entries,
+                    // An entry that no row has may be one that is refused.
+                    Ok(None) | Err(_) => of_used(&**values, &coded)?,
+                })
             }
         },
     };
@@ -150,7 +148,7 @@ mod tests {
         row.of(Setting::List(vec![Decimal::integer(number).into()])).unwrap().remove(0)
     }
 
-    fn packed(keys: &[Option<i32>], entries: ArrayRef) -> ArrayRef {
+    fn dictionary(keys: &[Option<i32>], entries: ArrayRef) -> ArrayRef {
         Arc::new(DictionaryArray::<Int32Type>::new(keys.iter().copied().collect(), entries))
     }
 
@@ -179,7 +177,7 @@ mod tests {
             (level("range", 10), &numbers),
             (Arc::new(Suppress::star()), &texts),
         ] {
-            let (known, packed) = (KnownCodes::default(), packed(&keys, Arc::clone(entries)));
+            let (known, packed) = (KnownCodes::default(), dictionary(&keys, Arc::clone(entries)));
             let plain = cast(&packed, entries.data_type()).unwrap();
             let labels = apply(&*generalizer, &plain).unwrap();
             for values in [&packed, &plain, &packed.slice(1, 4), &packed] {
@@ -201,7 +199,7 @@ mod tests {
         let range = level("range", 10);
         let entries: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::MAX, 12.0]));
         let code = |keys: &[Option<i32>]| {
-            let value = ColumnarValue::Array(packed(keys, Arc::clone(&entries)));
+            let value = ColumnarValue::Array(dictionary(keys, Arc::clone(&entries)));
             codes_of("test", &*range, &value, &KnownCodes::default(), &[])
         };
         let codes = code(&[Some(2), Some(0), None, Some(2)]).unwrap().into_array(4).unwrap();

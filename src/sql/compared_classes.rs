@@ -1,20 +1,20 @@
-//! The state of a measure that compares each class with all of its group, where the classes are
-//! counted already: one list of counts per class.
+//! The state of a measure that reads the values of its whole group, where the classes are counted
+//! already: one list of counts per class.
 //!
-//! What the group is compared with is known only after the last class, so all counts are kept.
+//! The values of the group are known only after the last class, so all counts are kept.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, LargeBinaryBuilder, UInt64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::EmitTo;
 
 use super::class_counts::{list_of, lists};
 use super::class_entries::{
-    CountedClasses, CountedColumns, Entry, See, damaged, for_each_class, is_emitted, left_behind,
+    CountedClasses, CountedColumns, Entry, See, damaged, for_each_class, left_behind, sorted,
 };
-use super::interned::{Interned, NULL, passes};
+use super::interned::{Interned, passes};
 use crate::model::SensitiveColumn;
 
 /// The counts of all classes. Values and individuals are numbered as in
@@ -54,22 +54,16 @@ impl ComparedClasses {
     }
 
     /// Adds a class: the numbers of its values and individuals with their rows.
-    fn add(&mut self, group: usize, counts: impl Iterator<Item = (u32, u32, u64)>) -> Result<()> {
+    fn add(&mut self, group: usize, counts: impl Iterator<Item = Result<(u32, u32, u64)>>) -> Result<()> {
         let class = self.classes;
         self.classes = class
             .checked_add(1)
             .ok_or_else(|| DataFusionError::ResourcesExhausted("more than 4,294,967,295 classes".into()))?;
-        let entry = |(value, individual, rows)| (Entry { group, class, value, individual }, rows);
-        self.entries.extend(counts.map(entry));
+        for count in counts {
+            let (value, individual, rows) = count?;
+            self.entries.push((Entry { group, class, value, individual }, rows));
+        }
         Ok(())
-    }
-
-    /// Returns the entries of the emitted groups, in order.
-    fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
-        let emitted = self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry));
-        let mut entries: Vec<(Entry, u64)> = emitted.copied().collect();
-        entries.sort_unstable();
-        entries
     }
 }
 
@@ -103,21 +97,24 @@ impl CountedClasses for ComparedClasses {
             .collect::<Result<_>>()?;
         let individual = |item: usize| individuals.get(item).copied().unwrap_or(0);
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| passes(filter, *row)) {
-            if let (true, [start, end]) = (classes.is_valid(row), &ends[row..row + 2]) {
-                let items = start - first..end - first;
-                self.add(*group, items.map(|item| (values[item], individual(item), rows[item])))?;
+            if let (true, Some([start, end])) = (classes.is_valid(row), ends.get(row..row + 2)) {
+                let counts = (start - first..end - first).map(|item| {
+                    let (value, rows) = values.get(item).zip(rows.get(item)).ok_or_else(damaged)?;
+                    Ok((*value, individual(item), *rows))
+                });
+                self.add(*group, counts)?;
             }
         }
         Ok(())
     }
 
     fn for_each_class(&self, emit: EmitTo, column: &SensitiveColumn, see: &mut See<'_>) -> Result<()> {
-        for_each_class(self.looks, self.sorted(emit), &self.values, column, see)
+        for_each_class(self.looks, sorted(self.entries.iter().copied(), emit), &self.values, column, see)
     }
 
     fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
         let groups = if let EmitTo::First(first) = emit { first } else { groups };
-        let entries = self.sorted(emit);
+        let entries = sorted(self.entries.iter().copied(), emit);
         let (mut counts, mut classes) = (vec![0usize; groups], vec![0usize; groups]);
         let mut of_class: Vec<u64> = Vec::new();
         for class in entries.chunk_by(|(a, _), (b, _)| a.class == b.class) {
@@ -126,14 +123,11 @@ impl CountedClasses for ComparedClasses {
             *classes.get_mut(entry.group).ok_or_else(damaged)? += 1;
             of_class.push(class.len() as u64);
         }
-        let tuples = |interned: &Interned, number: fn(&Entry) -> u32| {
-            let mut tuples = LargeBinaryBuilder::with_capacity(entries.len(), 0);
-            entries.iter().for_each(|(entry, _)| tuples.append_option(interned.tuple(number(entry))));
-            Arc::new(tuples.finish()) as ArrayRef
-        };
-        let mut state = vec![lists(tuples(&self.values, |entry| entry.value), counts.iter().copied())?];
+        let values = self.values.tuples(entries.iter().map(|(entry, _)| entry.value));
+        let mut state = vec![lists(values, counts.iter().copied())?];
         if self.looks.individual {
-            state.push(lists(tuples(&self.individuals, |entry| entry.individual), counts.iter().copied())?);
+            let individuals = self.individuals.tuples(entries.iter().map(|(entry, _)| entry.individual));
+            state.push(lists(individuals, counts.iter().copied())?);
         }
         let rows = UInt64Array::from_iter_values(entries.iter().map(|(_, rows)| *rows));
         state.push(lists(Arc::new(rows), counts.iter().copied())?);
@@ -156,32 +150,30 @@ impl CountedClasses for ComparedClasses {
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let [tuples @ .., rows, counts] = states else { return Err(damaged()) };
         let mut tuples = tuples.iter();
-        let mut numbers = |interned: &mut Interned| -> Result<Vec<u32>> {
-            if !interned.has_columns() {
-                return Ok(Vec::new());
-            }
-            let list = tuples.next().and_then(|list| list.as_list_opt::<i64>()).ok_or_else(damaged)?;
-            let tuples = list.values().as_binary_opt::<i64>().ok_or_else(damaged)?;
-            tuples.iter().map(|tuple| tuple.map_or(Ok(NULL), |tuple| interned.number(tuple))).collect()
-        };
-        let (values, individuals) = (numbers(&mut self.values)?, numbers(&mut self.individuals)?);
+        let values = self.values.numbers_of_state(&mut tuples)?;
+        let individuals = self.individuals.numbers_of_state(&mut tuples)?;
         let individual = |item: usize| individuals.get(item).copied().unwrap_or(0);
         let (rows, counts) = (
             rows.as_list_opt::<i64>().ok_or_else(damaged)?,
             counts.as_list_opt::<i64>().ok_or_else(damaged)?,
         );
-        let start = |row: usize| usize::try_from(rows.value_offsets()[row]).map_err(|_| damaged());
+        let ends = |row: usize| {
+            let ends = rows.value_offsets().get(row..row + 2).ok_or_else(damaged)?;
+            let end = |at: usize| usize::try_from(ends[at]).map_err(|_| damaged());
+            Ok::<_, DataFusionError>((end(0)?, end(1)?))
+        };
         let numbers_of = rows.values().as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?;
         for (row, group) in groups.iter().enumerate().filter(|(row, _)| rows.is_valid(*row)) {
-            let mut start = start(row)?;
+            let (mut start, last) = ends(row)?;
             let of_classes = counts.value(row);
             for count in of_classes.as_primitive_opt::<UInt64Type>().ok_or_else(damaged)?.values() {
                 let end = usize::try_from(*count).ok().and_then(|count| start.checked_add(count));
-                let end = end.filter(|end| *end <= numbers_of.len()).ok_or_else(damaged)?;
-                self.add(
-                    *group,
-                    (start..end).map(|item| (values[item], individual(item), numbers_of.value(item))),
-                )?;
+                let end = end.filter(|end| *end <= last).ok_or_else(damaged)?;
+                let counts = (start..end).map(|item| {
+                    let value = values.get(item).ok_or_else(damaged)?;
+                    Ok((*value, individual(item), numbers_of.value(item)))
+                });
+                self.add(*group, counts)?;
                 start = end;
             }
         }

@@ -1,14 +1,16 @@
 //! Numbers for distinct tuples.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, LargeBinaryBuilder, new_null_array};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use arrow::row::{Row, RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::class_entries::damaged;
 use crate::engine::functions::canonical;
 
 /// The number of a tuple whose only column is NULL.
@@ -102,6 +104,27 @@ impl Interned {
     /// Returns the number of a tuple, adding it if it is new.
     pub(super) fn number(&mut self, tuple: &[u8]) -> Result<u32> {
         self.tuples.number(tuple)
+    }
+
+    /// Returns the numbers of the tuples in a list of a state, which [`tuples`](Self::tuples) made.
+    /// Empty without columns, for which a state has no list.
+    pub(super) fn numbers_of_state<'a>(
+        &mut self,
+        lists: &mut impl Iterator<Item = &'a ArrayRef>,
+    ) -> Result<Vec<u32>> {
+        if !self.has_columns() {
+            return Ok(Vec::new());
+        }
+        let list = lists.next().and_then(|list| list.as_list_opt::<i64>()).ok_or_else(damaged)?;
+        let tuples = list.values().as_binary_opt::<i64>().ok_or_else(damaged)?;
+        tuples.iter().map(|tuple| tuple.map_or(Ok(NULL), |tuple| self.number(tuple))).collect()
+    }
+
+    /// Returns the tuples of these numbers.
+    pub(super) fn tuples(&self, numbers: impl ExactSizeIterator<Item = u32>) -> ArrayRef {
+        let mut tuples = LargeBinaryBuilder::with_capacity(numbers.len(), 0);
+        numbers.for_each(|number| tuples.append_option(self.tuple(number)));
+        Arc::new(tuples.finish())
     }
 
     /// Returns the tuple of a number; `None` for [`NULL`].

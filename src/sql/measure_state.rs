@@ -32,8 +32,8 @@ impl Row {
         }
     }
 
-    /// Returns the constants before the columns. Of a model these are the parameters on which the value that it reaches
-    /// depends: it needs no bound.
+    /// Returns the constants before the columns. Of a model these are the parameters on which the
+    /// value that it reaches depends: it needs no bound.
     pub(super) fn constants(self) -> &'static [Parameter] {
         match self {
             Row::Model(row) => row.constants,
@@ -67,8 +67,8 @@ impl Row {
         matches!(self, Row::Risk(_)) || needs == Needs::Table
     }
 
-    /// Returns whether a model's value of a class depends only on its size, the number of its sensitive values and the
-    /// greatest of their counts.
+    /// Returns whether a model's value of a class depends only on its size, the number of its
+    /// sensitive values and the greatest of their counts.
     ///
     /// # Errors
     /// As [`needs`](Self::needs).
@@ -131,8 +131,8 @@ pub(super) fn type_of(value: Quantity) -> DataType {
     }
 }
 
-/// Creates the model with these constants and every other parameter 1: its `value` and its worst end do not depend on the
-/// bound.
+/// Creates the model with these constants and every other parameter 1: its `value` and its worst
+/// end do not depend on the bound.
 pub(super) fn reached_by(
     row: &ModelRow,
     constants: &[(String, Setting)],

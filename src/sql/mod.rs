@@ -31,7 +31,6 @@ mod measure_state;
 mod of_counts;
 mod one_group;
 pub mod options;
-mod read_dictionaries;
 mod refusals;
 mod repeatable;
 pub mod reserve_aliases;
@@ -55,8 +54,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::engine::class_key::class_key_function;
+use crate::engine::class_key::key_functions;
 use crate::engine::functions::canonical_float_function;
+use crate::engine::read_dictionaries::{self, ReadDictionaries};
 use crate::generalize::GENERALIZERS;
 #[cfg(test)]
 use hierarchies::Hierarchies;
@@ -66,7 +66,7 @@ use k_anonymity_to_group_by::sort_class_sizes::{self, SortClassSizes};
 pub use load_hierarchies::{load_hierarchy, load_hierarchy_file};
 use of_counts::functions_of_counts;
 use options::KanonOptions;
-use read_dictionaries::ReadDictionaries;
+
 use refusals::Refusals;
 use reserve_aliases::ReserveAliases;
 use table::TableFunctions;
@@ -91,7 +91,7 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
         registry.register_udf(Arc::new(function.of_codes().into()))?;
         registry.register_udf(Arc::new(function.into()))?;
     }
-    for function in [canonical_float_function(), class_key_function()] {
+    for function in key_functions().into_iter().chain([canonical_float_function()]) {
         registry.register_udf(Arc::new(function))?;
     }
     for function in functions_of_counts()? {

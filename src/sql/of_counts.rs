@@ -4,10 +4,10 @@
 //! # Contract
 //! Takes BIGINT numbers of rows: the size of the class, and a list of the count of each of its
 //! values (without NULL, each value once; no order is needed). A model whose value depends on
-//! nothing else ([`reads_extremes_only`]) also takes the size, the number of values and the count of
-//! the most common one. A size of 0 or NULL is no class, and the result is NULL; a list or a count that is NULL
-//! stands for no values. A negative number is an error. The optimizer rule puts this function
-//! above the GROUP BY that counts, and takes the worst result.
+//! nothing else ([`reads_extremes_only`]) also takes the size, the number of values and the count
+//! of the most common one. A size of 0 or NULL is no class, and the result is NULL; a list or a
+//! count that is NULL stands for no values. A negative number is an error. The optimizer rule puts
+//! this function above the GROUP BY that counts, and takes the worst result.
 //!
 //! [`reads_extremes_only`]: crate::model::ClassModel::reads_extremes_only
 
@@ -67,21 +67,21 @@ impl Hash for OfCounts {
 }
 
 /// The counts of the values of each class, without NULL.
-enum Counts<'a> {
+enum ValueCounts<'a> {
     /// All of them, and the end of each class.
     All(&'a dyn Array, &'a Int64Array, &'a [i32]),
     /// Their number and the greatest.
     Extremes(&'a Int64Array, &'a Int64Array),
 }
 
-impl Counts<'_> {
+impl ValueCounts<'_> {
     /// Puts the counts of a class into `of_class`.
     fn of_class(&self, class: usize, of_class: &mut Vec<ValueCount>) -> Result<()> {
         of_class.clear();
         match self {
             Self::All(lists, counts, ends) if lists.is_valid(class) => {
-                let [start, end] =
-                    [ends[class], ends[class + 1]].map(|end| usize::try_from(end).unwrap_or(0));
+                let ends = ends.get(class..class + 2).ok_or_else(damaged)?;
+                let [start, end] = [ends[0], ends[1]].map(|end| usize::try_from(end).unwrap_or(0));
                 for count in counts.values().get(start..end).ok_or_else(damaged)? {
                     push(of_class, *count)?;
                 }
@@ -143,9 +143,9 @@ impl ScalarUDFImpl for OfCounts {
         let (sizes, counts) = match columns.as_slice() {
             [sizes, lists] => {
                 let counts = lists.as_list_opt::<i32>().ok_or_else(damaged)?;
-                (sizes, Counts::All(lists, numbers(counts.values())?, counts.value_offsets()))
+                (sizes, ValueCounts::All(lists, numbers(counts.values())?, counts.value_offsets()))
             }
-            [sizes, values, most] => (sizes, Counts::Extremes(numbers(values)?, numbers(most)?)),
+            [sizes, values, most] => (sizes, ValueCounts::Extremes(numbers(values)?, numbers(most)?)),
             _ => return Err(damaged()),
         };
         let (mut answers, mut of_class) = (Vec::with_capacity(sizes.len()), Vec::new());

@@ -6,7 +6,7 @@
 //! and all NaNs are equal. The input is the rows that reach the aggregate: after WHERE and FILTER,
 //! for each group of an outer GROUP BY. A model returns the value of its worst class
 //! (`k_anonymity`: the smallest size), a risk measure its number; without rows the result is NULL.
-//! A model that compares classes with the whole table compares them with the rows of their group.
+//! For a model that reads the values of the whole table, these are the rows of its group.
 //! Sizes count rows; with `_individuals` they count the distinct non-NULL values of the column
 //! before the others. The model defines the meaning of a sensitive NULL. DISTINCT, OVER and WITHIN
 //! GROUP are refused.
@@ -42,7 +42,7 @@ use super::size_aggregate::OfSizes;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
-use crate::model::{Counted, HIERARCHY, MODELS, Needs, SensitiveColumn};
+use crate::model::{Counted, HIERARCHY, MODELS, Needs, ReadFacts, SensitiveColumn};
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
@@ -64,11 +64,12 @@ pub struct ClassAggregate {
 pub(super) enum AggregateInput {
     /// Quasi-identifiers, at least one.
     Quasi,
-    /// The number of rows per sensitive value and individual, where every group is one class: the
-    /// form that the optimizer rule puts above the GROUP BY that counts.
+    /// The number of rows per sensitive value and individual, where every group is one class
+    /// (`_of_class`): the form that the optimizer rule puts above the GROUP BY that counts, where
+    /// individuals are counted. Counts of rows go to [`of_counts`](super::of_counts).
     OneClass,
-    /// A list of these counts per class, for a measure that compares each class with all of its group: the
-    /// form that the rule puts above the GROUP BY that lists them.
+    /// A list of these counts per class (`_of_classes`), for a measure that reads the values of its
+    /// whole group: the form that the rule puts above the GROUP BY that lists them.
     Classes,
 }
 
@@ -94,7 +95,7 @@ pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregat
             all.extend(of_quasi.of_classes());
             all.push(of_quasi);
             // One class does not tell the distribution of them all.
-            if looks.columns() > 0 && !row.is_of_table(needs) && !looks.compared {
+            if looks.sensitive && !row.is_of_table(needs) && !looks.compared {
                 all.push(ClassAggregate::new(row, needs, looks, AggregateInput::OneClass, &returns));
             }
         }
@@ -123,7 +124,7 @@ pub(crate) struct Arguments<'a> {
 impl ClassAggregate {
     fn new(row: Row, needs: Needs, looks: CountedColumns, over: AggregateInput, returns: &DataType) -> Self {
         let counted = if looks.individual { Counted::Individuals } else { Counted::Rows };
-        let mut doc = *row.doc();
+        let doc = row.doc();
         let name = match (over, counted) {
             (AggregateInput::Quasi, Counted::Rows) => doc.name.to_owned(),
             (AggregateInput::Quasi, Counted::Individuals) => format!("{}_individuals", doc.name),
@@ -132,7 +133,7 @@ impl ClassAggregate {
             (AggregateInput::Classes, Counted::Rows) => format!("{}_of_classes", doc.name),
             (AggregateInput::Classes, Counted::Individuals) => format!("{}_individuals_of_classes", doc.name),
         };
-        let documentation = documented(&name, &mut doc, row, looks, over);
+        let documentation = documented(&name, row, looks);
         let signature = Signature::user_defined(Volatility::Immutable);
         Self {
             row,
@@ -147,11 +148,6 @@ impl ClassAggregate {
         }
     }
 
-    /// Returns whether this is its name in SQL.
-    pub(super) fn is_named(&self, name: &str) -> bool {
-        self.name == name
-    }
-
     pub(super) fn row(&self) -> Row {
         self.row
     }
@@ -161,7 +157,12 @@ impl ClassAggregate {
         self.row.is_of_table(self.needs)
     }
 
-    /// Returns the form of the measure over lists of counts, if it compares each class with all of its group.
+    /// Returns whether the measure reads more of the sensitive values than which are equal.
+    pub(super) fn reads_values(&self) -> bool {
+        self.needs.facts() != ReadFacts::default()
+    }
+
+    /// Returns the form of the measure over lists of counts, if it reads the values of its whole group.
     pub(super) fn of_classes(&self) -> Option<Self> {
         let of_classes = Self::new(self.row, self.needs, self.looks, AggregateInput::Classes, &self.returns);
         self.looks.compared.then_some(Self { hierarchies: self.hierarchies.clone(), ..of_classes })
@@ -224,8 +225,8 @@ impl ClassAggregate {
         DataFusionError::Plan(format!("{}: {why}", self.name))
     }
 
-    /// Returns the sensitive column with what the measure reads of it; the first constant names a hierarchy if it reads
-    /// levels.
+    /// Returns the sensitive column with what the measure reads of it; the first constant names a
+    /// hierarchy if it reads levels.
     fn column(&self, constant: Option<&ScalarValue>) -> Result<SensitiveColumn> {
         let column = SensitiveColumn::from("sensitive").reading(self.needs.facts());
         if self.needs != Needs::Hierarchy {
@@ -331,9 +332,12 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let syntax = &self.documentation.syntax_example;
         if types.len() <= self.before() {
-            let expected = if self.looks.columns() == 0 {
+            let syntax = match self.over {
+                AggregateInput::Quasi => &self.documentation.syntax_example,
+                AggregateInput::OneClass | AggregateInput::Classes => &self.name,
+            };
+            let expected = if self.before() == 0 {
                 "expected at least one quasi-identifier".to_owned()
             } else {
                 format!("expected at least {} arguments, found {}", self.before() + 1, types.len())

@@ -5,9 +5,10 @@
 //! the row when the query is planned: one level's settings of the row's parameters, in their order;
 //! a list of cut points may have any length, options may be left out, and NULL leaves an end or
 //! another parameter without a default unset. The result is that of [`apply`], so dictionaries are
-//! generalized once per distinct value. Its type follows from the value's type alone, with dictionaries unpacked and text as `Utf8View`. An untyped NULL
-//! counts as the first type that the generalizer accepts, and stays NULL (under `suppress` it
-//! becomes the label, like every NULL). Volatility is immutable.
+//! generalized once per distinct value. Its type follows from the value's type alone, with
+//! dictionaries unpacked and text as `Utf8View`. An untyped NULL counts as the first type that the
+//! generalizer accepts, and stays NULL (under `suppress` it becomes the label, like every NULL).
+//! Volatility is immutable.
 //!
 //! Sorted values stay sorted under `floor`, `clip` and `date` ([`Generalizer::keeps_order`]), so
 //! that grouping by them can stream. A comparison of `floor` or `date` with one of its labels
@@ -35,9 +36,10 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::codes::{KnownCodes, codes_of, name_of_codes, type_of_codes};
+use super::codes::{KnownCodes, codes_of, type_of_codes};
 use super::constants::Constant;
 use super::documentation;
+use crate::engine::read_dictionaries::name_of_codes;
 use crate::engine::{Context, distinct, into_engine};
 use crate::error::Error;
 use crate::generalize::{Generalizer, GeneralizerRow, Value, apply};
@@ -71,7 +73,7 @@ impl GeneralizeFunction {
     }
 
     /// Returns the function of the row that returns codes instead of labels.
-    pub(super) fn of_codes(&self) -> Self {
+    pub(crate) fn of_codes(&self) -> Self {
         Self {
             row: self.row,
             codes: Some(KnownCodes::default()),
@@ -79,10 +81,6 @@ impl GeneralizeFunction {
             signature: self.signature.clone(),
             documentation: self.documentation.clone(),
         }
-    }
-
-    pub(super) fn returns_codes(&self) -> bool {
-        self.codes.is_some()
     }
 
     /// Returns the place of a constant, counted from 0 after the value.

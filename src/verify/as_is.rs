@@ -77,8 +77,8 @@ impl UniqueTogether {
 pub struct AsIsColumn {
     /// The column.
     pub column: String,
-    /// The number of individuals with a value that fewer than q hold; q is the greatest of the models' smallest class
-    /// sizes, at least 2.
+    /// The number of individuals with a value that fewer than q hold; q is the greatest of the
+    /// models' smallest class sizes, at least 2.
     pub of_few: u64,
     /// The number of individuals with a value that no other individual of their class holds.
     pub alone_in_class: u64,
@@ -245,8 +245,8 @@ impl<'a> ReleasedRows<'a> {
         Ok(unique)
     }
 
-    /// Returns what the models that compare classes with the whole table reach when the released rows are the whole
-    /// table; `None` for any other model.
+    /// Returns what the models that compare classes with the whole table reach when the released
+    /// rows are the whole table; `None` for any other model.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.

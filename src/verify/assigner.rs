@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 use crate::generalize::region_label::Values;
 use crate::generalize::{Ends, RegionLabel, Value, compare};
 
-/// Finds the classes of the input's rows by an assignment. Labels of level 0 are made by the naive generalizers, one
-/// value after the other.
+/// Finds the classes of the input's rows by an assignment. Labels of level 0 are made by the naive
+/// generalizers, one value after the other.
 pub(crate) struct Assigner {
     assignment: Arc<Assignment>,
     /// The values of each quasi-identifier as numbers.
@@ -33,7 +33,8 @@ pub(crate) struct Assigner {
 }
 
 struct Seen {
-    /// For each quasi-identifier the number of the level-0 label of each value; `None` for values not seen yet.
+    /// For each quasi-identifier the number of the level-0 label of each value; `None` for values
+    /// not seen yet.
     label_of_value: Vec<Vec<Option<u32>>>,
     /// The pairs of a value and a shown text that go together, per quasi-identifier.
     covered: Vec<HashSet<(u32, u32)>>,
@@ -56,9 +57,9 @@ impl Assigner {
         Ok(Arc::new(Self { assignment: Arc::clone(assignment), values, seen, lines }))
     }
 
-    /// Refuses an assignment with a line that no row of the input has, with a set that names a value of suppressed rows alone, or
-    /// with an interval that ends at the least or the greatest kept value where such ends must be open. All rows must have been
-    /// assigned.
+    /// Refuses an assignment with a line that no row of the input has, with a set that names a
+    /// value of suppressed rows alone, or with an interval that ends at the least or the greatest
+    /// kept value where such ends must be open. All rows must have been assigned.
     ///
     /// # Errors
     /// An unmet error.

@@ -1,15 +1,16 @@
-//! The assignment of a recoding into regions, as the private record keeps it: what each combination of the input's
-//! quasi-identifiers shows in the release, or that its rows are suppressed.
+//! The assignment of a recoding into regions, as the private record keeps it: what each combination
+//! of the input's quasi-identifiers shows in the release, or that its rows are suppressed.
 //!
-//! It is a Parquet file with one line per combination and two texts per quasi-identifier, in the order of the release:
+//! It is a Parquet file with one line per combination and two texts per quasi-identifier, in the
+//! order of the release:
 //!
 //! ```text
 //! kept | value_0    | value_1 | shown_0   | shown_1
 //! true | 34         | 94131   | [30,35]   | 9413*
 //! ```
-//! The values are the level-0 labels as text, NULL for a missing one. Nothing here is believed: a line that occurs twice,
-//! a text that is not the canonical one of a region, a region that does not hold the row's value, a row without a line
-//! and a line without a row are refused.
+//! The values are the level-0 labels as text, NULL for a missing one. Nothing here is believed: a
+//! line that occurs twice, a text that is not the canonical one of a region, a region that does not
+//! hold the row's value, a row without a line and a line without a row are refused.
 
 use std::sync::Arc;
 
@@ -66,8 +67,8 @@ impl Assignment {
     /// Reads an assignment of quasi-identifiers with these hierarchies, in the order of the release.
     ///
     /// # Errors
-    /// An unmet error if it is none, has a line twice or shows a text that is not canonical; a data error when memory
-    /// runs out.
+    /// An unmet error if it is none, has a line twice or shows a text that is not canonical; a data
+    /// error when memory runs out.
     pub(crate) fn read(
         bytes: Bytes,
         hierarchies: Vec<Hierarchy>,
@@ -86,13 +87,15 @@ impl Assignment {
         self.columns.first().map_or(0, |column| column.shown_by_class.len())
     }
 
-    /// Returns the different texts that a quasi-identifier shows, with their regions, and the index of what each class shows.
+    /// Returns the different texts that a quasi-identifier shows, with their regions, and the index
+    /// of what each class shows.
     pub(crate) fn shown(&self, column: usize) -> (&[(Option<String>, RegionLabel)], &[u32]) {
         let Column { shown, shown_by_class, .. } = &self.columns[column];
         (shown, shown_by_class)
     }
 
-    /// Returns the class of the rows with these level-0 labels, or that they are suppressed; `None` if there is no such row.
+    /// Returns the class of the rows with these level-0 labels, or that they are suppressed; `None`
+    /// if there is no such row.
     pub(crate) fn class_of<'a>(&self, values: impl Iterator<Item = Option<&'a str>>) -> Option<Option<u32>> {
         let numbers = self.columns.iter().zip(values).map(|(column, value)| column.values.find(value));
         let key: Vec<u32> = numbers.collect::<Option<_>>()?;
@@ -150,7 +153,8 @@ impl Reader {
     }
 
     fn read(mut self, bytes: Bytes, held: &mut Held) -> Result<Self> {
-        // Texts as texts, whatever the file says of dictionaries, and few lines at a time, because what a class shows may be long.
+        // Texts as texts, whatever the file says of dictionaries, and few lines at a time, because
+        // what a class shows may be long.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options);
         let reader = reader.and_then(|reader| reader.with_batch_size(BATCH_LINES).build());

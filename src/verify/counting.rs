@@ -27,8 +27,8 @@ use crate::model::SensitiveColumn;
 /// The columns of the counting plan after the quasi-identifiers.
 const COUNTS: [&str; 6] = ["in_rows", "out_rows", "in_hash_a", "in_hash_b", "out_hash_a", "out_hash_b"];
 
-/// Builds the query plan of a verification. The `assigner` finds the classes of the input's rows if an assignment is
-/// expected.
+/// Builds the query plan of a verification. The `assigner` finds the classes of the input's rows if
+/// an assignment is expected.
 pub(crate) fn counting_plan(
     output: DataFrame,
     input: Option<DataFrame>,
@@ -73,8 +73,9 @@ pub(crate) fn numbered(
     with_numbers(output, expected, labels, others, false)
 }
 
-/// Returns the same columns of the input, whose values are recoded first: by the `assigner`, or without one by the
-/// generalizers of the levels. The labels of rows that an assignment suppresses are [`SUPPRESSED`].
+/// Returns the same columns of the input, whose values are recoded first: by the `assigner`, or
+/// without one by the generalizers of the levels. The labels of rows that an assignment suppresses
+/// are [`SUPPRESSED`].
 pub(crate) fn numbered_input(
     input: DataFrame,
     expected: &Expected<'_>,

@@ -1,4 +1,5 @@
-//! The distribution of each sensitive column over a whole table: what models of distributions compare its classes with.
+//! The distribution of each sensitive column over a whole table: what models of distributions
+//! compare its classes with.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
@@ -18,9 +19,10 @@ use crate::progress::CancelToken;
 const VALUE: &str = "kanon_value";
 const DOING: &str = "counting sensitive values";
 
-/// Counts the values of each sensitive column of `fold` over a table, under the numbers that `fold` gives them, which are
-/// in the order of the values: the rows with each value, or the distinct individuals where their two hash columns are
-/// given. A column whose whole no model reads has no distribution.
+/// Counts the values of each sensitive column of `fold` over a table, under the numbers that `fold`
+/// gives them, which are in the order of the values: the rows with each value, or the distinct
+/// individuals where their two hash columns are given. A column whose whole no model reads has no
+/// distribution.
 ///
 /// # Errors
 /// A data error when reading fails or memory runs out.

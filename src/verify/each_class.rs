@@ -44,7 +44,8 @@ pub(crate) struct CountedColumn {
 }
 
 impl CountedColumn {
-    /// Counts what a requirement sees of a column's `values`; says whether a model reads the values of the whole table.
+    /// Counts what a requirement sees of a column's `values`; says whether a model reads the values
+    /// of the whole table.
     pub(crate) fn of(column: &SensitiveColumn, values: Expr, reads_whole: bool) -> Self {
         Self { seen: seen(column, values), read_whole: reads_whole.then(|| column.clone()) }
     }
@@ -63,7 +64,8 @@ pub(crate) fn seen(of: &SensitiveColumn, values: Expr) -> Expr {
 
 /// What a requirement sees of each value of a column, one value at a time.
 struct See {
-    /// What two requirements see of one column needs two names in a plan: the engine merges calls that print alike.
+    /// What two requirements see of one column needs two names in a plan: the engine merges calls
+    /// that print alike.
     name: String,
     of: SensitiveColumn,
 }
@@ -142,10 +144,8 @@ pub(crate) fn grouped(
     columns: impl Iterator<Item = Expr>,
     doing: &str,
 ) -> Result<DataFrame> {
-    let keys: Vec<Expr> = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
-    let names = (0..keys.len()).map(|index| column(key(index))).collect();
-    let table = table.select(keys).context(doing)?;
-    table.aggregate(names, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
+    let keys = columns.enumerate().map(|(index, column)| column.alias(key(index))).collect();
+    table.aggregate(keys, vec![count(lit(1i64)).alias(ROWS)]).context(doing)
 }
 
 /// Calls `see` for every class; returns the number of distinct individuals, where they are counted.

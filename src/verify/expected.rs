@@ -18,8 +18,8 @@ pub struct Expected<'a> {
     /// The released columns in order: the name, and for a quasi-identifier the generalizer of its
     /// level.
     pub columns: Vec<(String, Option<Arc<dyn Generalizer>>)>,
-    /// What each combination of the input's quasi-identifiers shows, where classes show regions; the generalizers above are
-    /// then those of plain text.
+    /// What each combination of the input's quasi-identifiers shows, where classes show regions;
+    /// the generalizers above are then those of plain text.
     pub assignment: Option<Arc<Assignment>>,
     /// The requirements on every class.
     pub requirements: &'a [Requirement],
@@ -62,9 +62,9 @@ impl Expected<'_> {
         self.assignment.as_ref().map(|assignment| Assigner::new(assignment, budget)).transpose()
     }
 
-    /// Returns what is counted of the sensitive columns: each released one as it is, then what else the requirements see
-    /// of one. Each says whether a model reads the values of the whole table. A requirement that lacks its hierarchy
-    /// sees nothing.
+    /// Returns what is counted of the sensitive columns: each released one as it is, then what else
+    /// the requirements see of one. Each says whether a model reads the values of the whole table.
+    /// A requirement that lacks its hierarchy sees nothing.
     ///
     /// # Errors
     /// An unmet error for a requirement of a column that is no sensitive column of the release.
@@ -94,8 +94,8 @@ impl Expected<'_> {
         self.preferences.iter().any(|preference| preference == name)
     }
 
-    /// Returns for each requirement the index of its column among the [counted](Self::counted) ones; `None` if it looks at
-    /// none.
+    /// Returns for each requirement the index of its column among the [counted](Self::counted)
+    /// ones; `None` if it looks at none.
     ///
     /// # Errors
     /// As [`counted`](Self::counted).

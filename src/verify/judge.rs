@@ -32,8 +32,8 @@ pub struct Verified {
     pub unowned_rows: u64,
     /// The value that each model reached; `None` without a class, or if the model was not judged.
     pub reached: Vec<Option<Quantity>>,
-    /// For the models that compare classes with the whole input, the value that they reach when the released rows stand
-    /// for it; `None` for all others.
+    /// For the models that compare classes with the whole input, the value that they reach when the
+    /// released rows stand for it; `None` for all others.
     pub reached_among_released: Vec<Option<Quantity>>,
 }
 
@@ -232,7 +232,8 @@ impl<'a> Judge<'a> {
         }
         let may_be_missing = match self.is_assigned {
             true => class.is_suppressed,
-            // A class that holds by itself may belong to one over a subset of the quasi-identifiers that does not.
+            // A class that holds by itself may belong to one over a subset of the quasi-identifiers
+            // that does not.
             false => !holds || self.has_subset_models,
         };
         match (truth, out_rows) {

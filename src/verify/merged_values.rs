@@ -21,7 +21,8 @@ use crate::progress::CancelToken;
 
 const DOING: &str = "verifying merged values";
 
-/// Checks that at least `least` individuals hold each value that the tree of a column lists; rows, without an individual column.
+/// Checks that at least `least` individuals hold each value that the tree of a column lists; rows,
+/// without an individual column.
 ///
 /// # Errors
 /// An unmet error if a listed value has too few holders; a data error when reading fails or memory runs out.

@@ -11,12 +11,13 @@
 //! GROUP BY labels -> rows and hash sums on either side
 //! ```
 //! If there are sensitive columns, the GROUP BY includes their values, and a sort brings the groups
-//! of a class together; the same holds for individuals, whom only the input names. Models that compare a class with the
-//! whole input get the distribution of their column from a GROUP BY of the input before. A class that
-//! satisfies every model must be equal on both sides; a class that fails one must be absent from
-//! the output. Where classes show regions, the assignment says which rows are suppressed: every class that it keeps must
-//! satisfy every model and be equal on both sides. To suppress a class that satisfies them is not refused, within the
-//! limit; nor is it where a model holds over a subset of the quasi-identifiers. Such a model is judged afterwards, on the
+//! of a class together; the same holds for individuals, whom only the input names. Models that
+//! compare a class with the whole input get the distribution of their column from a GROUP BY of the
+//! input before. A class that satisfies every model must be equal on both sides; a class that fails
+//! one must be absent from the output. Where classes show regions, the assignment says which rows
+//! are suppressed: every class that it keeps must satisfy every model and be equal on both sides.
+//! To suppress a class that satisfies them is not refused, within the limit; nor is it where a
+//! model holds over a subset of the quasi-identifiers. Such a model is judged afterwards, on the
 //! released rows grouped by these columns alone.
 
 pub mod as_is;
@@ -145,8 +146,8 @@ fn labels_at(numbers: &[ArrayRef], row: usize) -> Vec<u32> {
     numbers.iter().map(|numbers| numbers.as_primitive::<UInt32Type>().value(row)).collect()
 }
 
-/// Returns the distributions of the sensitive columns over the input, for the models that read them. The values have the
-/// types that they have in the counting plan.
+/// Returns the distributions of the sensitive columns over the input, for the models that read
+/// them. The values have the types that they have in the counting plan.
 async fn distributions_of(
     input: &DataFrame,
     plan: &DataFrame,

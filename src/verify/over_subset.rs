@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::model::Quantity;
 
 impl ReleasedRows<'_> {
-    /// Returns for each requirement over a subset of the quasi-identifiers whether all rows of one of its classes share a value of its
-    /// sensitive column; `false` for any other requirement.
+    /// Returns for each requirement over a subset of the quasi-identifiers whether all rows of one
+    /// of its classes share a value of its sensitive column; `false` for any other requirement.
     ///
     /// # Errors
     /// As [`judge_over_subsets`](Self::judge_over_subsets).
@@ -48,8 +48,8 @@ impl ReleasedRows<'_> {
         quasi.iter().map(label).collect()
     }
 
-    /// Judges each requirement over a subset of the quasi-identifiers; returns what it reached in place of the value that
-    /// `reached` lacks.
+    /// Judges each requirement over a subset of the quasi-identifiers; returns what it reached in
+    /// place of the value that `reached` lacks.
     ///
     /// # Errors
     /// An unmet error that names the requirement; a data error when reading fails or memory runs out.

@@ -1,5 +1,5 @@
-//! The population of a release, counted by the naive generalizers: how many of its individuals have each combination of
-//! labels.
+//! The population of a release, counted by the naive generalizers: how many of its individuals have
+//! each combination of labels.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(crate) struct LabelledPopulation {
 }
 
 impl LabelledPopulation {
-    /// Counts the rows of a population, or its distinct individuals, by the labels that the quasi-identifiers are released
-    /// with.
+    /// Counts the rows of a population, or its distinct individuals, by the labels that the
+    /// quasi-identifiers are released with.
     ///
     /// # Errors
     /// A data error when reading fails or memory runs out.

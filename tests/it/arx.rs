@@ -1,8 +1,8 @@
-//! Against ARX 3.9.2: every optimum that it found for k-anonymity, distinct, entropy or recursive l-diversity and both
-//! t-closenesses, and every node of two lattices.
+//! Against ARX 3.9.2: every optimum that it found for k-anonymity, distinct, entropy or recursive
+//! l-diversity and both t-closenesses, and every node of two lattices.
 //!
-//! The data are UCI Adult, 30,162 rows, and the hierarchies that ARX ships. SEMANTICS.md, section 4, says what
-//! ARX computes. What matters here:
+//! The data are UCI Adult, 30,162 rows, and the hierarchies that ARX ships. SEMANTICS.md, section
+//! 4, says what ARX computes. What matters here:
 //! - It cuts X_i to ten decimals, which makes up to 4.7e-10 relative at these nodes: losses agree to 1e-9.
 //! - Which of several best nodes it reports is an accident of its traversal: ours must lose the same, and
 //!   the counts are compared at ARX's own node.
@@ -29,8 +29,8 @@ use serde::Deserialize;
 
 use crate::shared::{self, Opened, found};
 
-/// ARX's metrics and our measures; a node's losses are remembered in this order. ARX has no name for the last,
-/// from which its `precision_mono` comes.
+/// ARX's metrics and our measures; a node's losses are remembered in this order. ARX has no name
+/// for the last, from which its `precision_mono` comes.
 const MEASURES: &[(&str, &str)] = &[
     ("height", "height"),
     ("loss", "granularity"),
@@ -246,8 +246,8 @@ impl Row {
 /// Every node by its levels.
 type Lattice = BTreeMap<Vec<usize>, Row>;
 
-/// Visits every node of a lattice once and judges it by several demands. Only the roll-up and the judgement are
-/// the code under test: no method takes part.
+/// Visits every node of a lattice once and judges it by several demands. Only the roll-up and the
+/// judgement are the code under test: no method takes part.
 struct Walk<'a> {
     table: &'a ClassTable,
     demands: Vec<Vec<Requirement>>,
@@ -269,8 +269,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The nodes above `classes`, those of the node where the walk is, that differ from it in `column` and the
-    /// columns behind it only.
+    /// The nodes above `classes`, those of the node where the walk is, that differ from it in
+    /// `column` and the columns behind it only.
     fn from(&mut self, column: usize, classes: &Classes) {
         let Some(coded) = self.table.columns().get(column) else { return self.judge(classes) };
         self.from(column + 1, classes);
@@ -476,8 +476,9 @@ fn compare_between(adult: &Adult, entry: &Entry, asked: Asked, objective: usize,
     assert!(asked.k.is_none() || rows <= entry.rows / 50, "{rows} rows reach exactly 2: {entry:?}");
 }
 
-/// truth/arx_adult.json: for each row with k-anonymity, a model of the occupation, or both, `optimal` finds a node that
-/// loses what ARX's loses, and the best nodes of all; at ARX's own node all counts agree.
+/// truth/arx_adult.json: for each row with k-anonymity, a model of the occupation, or both,
+/// `optimal` finds a node that loses what ARX's loses, and the best nodes of all; at ARX's own node
+/// all counts agree.
 #[test]
 fn every_optimum_of_arx() {
     let Some(shared) = shared::folder("every_optimum_of_arx") else { return };
@@ -509,8 +510,8 @@ fn every_optimum_of_arx() {
     assert_eq!(compared.into_inner().unwrap(), expected);
 }
 
-/// The method `exhaustive` itself, once for each kind of model: above, its answers are taken from lattices that
-/// were walked once for all rows.
+/// The method `exhaustive` itself, once for each kind of model: above, its answers are taken from
+/// lattices that were walked once for all rows.
 #[test]
 fn exhaustive_finds_what_the_walked_lattice_says() {
     let Some(shared) = shared::folder("exhaustive_finds_what_the_walked_lattice_says") else { return };
@@ -536,10 +537,11 @@ fn exhaustive_finds_what_the_walked_lattice_says() {
 /// Our loss for a metric of ARX's lattice tables.
 fn of_lattice(metric: &str, table: &ClassTable, row: &Row) -> f64 {
     match metric {
-        // `precision` as if nothing were suppressed: the mean of g_i/H_i, our relative_height over the columns.
+        // `precision` as if nothing were suppressed: the mean of g_i/H_i, our relative_height over
+        // the columns.
         "precision_mono" => row.losses[place_of("")] / row.levels.len() as f64,
-        // `entropy` as if nothing were suppressed: what the levels take from the columns, summed. No measure of
-        // ours gives it alone, but the columns do.
+        // `entropy` as if nothing were suppressed: what the levels take from the columns, summed.
+        // No measure of ours gives it alone, but the columns do.
         "entropy_mono" => {
             table.columns().iter().zip(&row.levels).map(|(column, level)| column.entropy(*level)).sum()
         }

@@ -1,10 +1,11 @@
-//! Against ARX 3.9.2: its searches of Adult under k-map and d-presence with a subset, under the average risk, and under
-//! the k' that it estimates for k-map.
+//! Against ARX 3.9.2: its searches of Adult under k-map and d-presence with a subset, under the
+//! average risk, and under the k' that it estimates for k-map.
 //!
-//! truth/arx_risk_adult.json has 31 searches over four quasi-identifiers, with the verdicts on the nodes that ARX looked at.
-//! The released sample of those with a subset are the rows whose number is a multiple of five, 6,033 of 30,162; the
-//! population is the whole table. ARX cuts the loss of each column to ten decimals, so that losses agree to 4e-9. What is
-//! decided elsewhere here is in [`DIFFERENT`], what is no model here in [`NOT_COMPARED`]; a row of the file that is in neither
+//! truth/arx_risk_adult.json has 31 searches over four quasi-identifiers, with the verdicts on the
+//! nodes that ARX looked at. The released sample of those with a subset are the rows whose number
+//! is a multiple of five, 6,033 of 30,162; the population is the whole table. ARX cuts the loss of
+//! each column to ten decimals, so that losses agree to 4e-9. What is decided elsewhere here is in
+//! [`DIFFERENT`], what is no model here in [`NOT_COMPARED`]; a row of the file that is in neither
 //! must agree.
 
 use std::collections::BTreeMap;
@@ -50,8 +51,8 @@ const DIFFERENT: &[(&str, &str, f64, &str)] = &[
     ),
 ];
 
-/// The searches in which ARX accepts nodes that are refused here, by suppressing what is not suppressed here: those above, and
-/// one whose optimum suppresses nothing.
+/// The searches in which ARX accepts nodes that are refused here, by suppressing what is not
+/// suppressed here: those above, and one whose optimum suppresses nothing.
 const ONLY_THERE: &[(&str, &str)] = &[
     ("DPresence(0.1,0.4, subset)", "0.05"),
     ("AverageReidentificationRisk(0.1)", "0.05"),

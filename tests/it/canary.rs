@@ -1,8 +1,8 @@
 //! No cell is ever shown: not on a terminal, not in a log, not in a record, not in a backtrace.
 //!
-//! Every cell of these tables is a canary. Commands succeed and fail in every way that can be provoked, and
-//! nothing they say may contain one. The rows of a release are the one place for cells, and there no value may
-//! be found that occurs in suppressed rows only.
+//! Every cell of these tables is a canary. Commands succeed and fail in every way that can be
+//! provoked, and nothing they say may contain one. The rows of a release are the one place for
+//! cells, and there no value may be found that occurs in suppressed rows only.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -254,7 +254,8 @@ fn csv_that_does_not_fit() {
     ] {
         csv_with(&place, from, to);
         fails(&place, "bad.csv", 3, part);
-        // A cell that does not fit its column is none that cannot be read; of another encoding `init` takes the likeliest, and it shows names.
+        // A cell that does not fit its column is none that cannot be read; of another encoding
+        // `init` takes the likeliest, and it shows names.
         let is_read = part.starts_with("column") || part.starts_with("is not UTF-8");
         if !part.starts_with("the first line") {
             run_clean(&place, "init bad.csv", if is_read { 0 } else { 3 });

@@ -212,8 +212,9 @@ fn json_for_programs() {
     keys(&serde_json::from_str(&error).unwrap(), &["error", "code", "exit_code"]);
 }
 
-/// Classes by zip: 98512 (flu, flu, flu), 98513 (flu, gout), 98527 (two without a diagnosis), 98528 (gout, asthma
-/// and one without). By area two classes of 5, both with two diagnoses and both wards.
+/// Classes by zip: 98512 (flu, flu, flu), 98513 (flu, gout), 98527 (two without a diagnosis), 98528
+/// (gout, asthma and one without). By area two classes of 5, both with two diagnoses and both
+/// wards.
 const WARDS: &str = "zip,area,ward,diagnosis\n\
     98512,west,north,flu\n98512,west,north,flu\n98512,west,south,flu\n\
     98513,west,north,flu\n98513,west,north,gout\n\

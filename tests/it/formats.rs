@@ -375,7 +375,8 @@ fn dates_become_days_since_another_date() {
     assert!(!ran.err.contains("SECRET"), "{ran:?}");
 }
 
-/// A writer that changes the unit leaves the zone in the Arrow schema of the footer only: days are the zone's all the same.
+/// A writer that changes the unit leaves the zone in the Arrow schema of the footer only: days are
+/// the zone's all the same.
 #[test]
 fn zones_of_parquet_files_whose_writer_changed_the_unit() {
     use arrow::array::{AsArray, TimestampMillisecondArray};
@@ -414,7 +415,8 @@ fn zones_of_parquet_files_whose_writer_changed_the_unit() {
     assert_eq!(days, [1_719_698_400_000, 1_719_698_400_000, 1_719_784_800_000, 1_719_784_800_000]);
 }
 
-/// Texts in another zone than UTC, or that a reader would round, are refused with their cause; those in UTC are days of UTC.
+/// Texts in another zone than UTC, or that a reader would round, are refused with their cause;
+/// those in UTC are days of UTC.
 #[test]
 fn texts_that_are_not_what_they_seem() {
     let place = Place::new();

@@ -1,5 +1,6 @@
-//! Four users with the files that people have: `tests/four_users.sh` plays them, and each path ends in a verified release or in a
-//! message that names what mends it. The transcript is meant to be read: `bash tests/four_users.sh KANON FOLDER`.
+//! Four users with the files that people have: `tests/four_users.sh` plays them, and each path ends
+//! in a verified release or in a message that names what mends it. The transcript is meant to be
+//! read: `bash tests/four_users.sh KANON FOLDER`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 

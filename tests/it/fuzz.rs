@@ -1,11 +1,12 @@
-//! Fuzzing: random and mutated policies, hierarchy files, input files and queries. None may make the code panic, hang,
-//! contradict itself or show a cell.
+//! Fuzzing: random and mutated policies, hierarchy files, input files and queries. None may make
+//! the code panic, hang, contradict itself or show a cell.
 //!
-//! Every file of `tests/corpus/<target>/` is tried as it is in every run; then so many inputs follow that are made at
-//! random or by mutating those files: 300, or `KANON_FUZZ_CASES`, from case `KANON_FUZZ_FIRST` on, so that a long run can
-//! be continued or shared out. The same case is the same input on every machine.
-//! An input that fails is made smaller and written beside the test binaries; the message names the file, and once the
-//! mistake is mended the file belongs into the corpus.
+//! Every file of `tests/corpus/<target>/` is tried as it is in every run; then so many inputs
+//! follow that are made at random or by mutating those files: 300, or `KANON_FUZZ_CASES`, from case
+//! `KANON_FUZZ_FIRST` on, so that a long run can be continued or shared out. The same case is the
+//! same input on every machine. An input that fails is made smaller and written beside the test
+//! binaries; the message names the file, and once the mistake is mended the file belongs into the
+//! corpus.
 
 mod columns;
 mod hierarchies;

@@ -1,5 +1,6 @@
-//! Releases with every kind of hierarchy, end to end: the labels that come out, their verification, the same bytes for
-//! any number of threads, and a search that finds what looking at every node finds.
+//! Releases with every kind of hierarchy, end to end: the labels that come out, their verification,
+//! the same bytes for any number of threads, and a search that finds what looking at every node
+//! finds.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeSet;
@@ -83,7 +84,8 @@ fn policy(lines: &str, columns: &str) -> String {
     )
 }
 
-/// A column, how it is generalized, what its level 1 (0 for a bare clip) is called, and the labels that come out.
+/// A column, how it is generalized, what its level 1 (0 for a bare clip) is called, and the labels
+/// that come out.
 const COLUMNS: [(&str, &str, &str, &[&str]); 10] = [
     (
         "bmi",

@@ -57,9 +57,9 @@ fn sources() -> Vec<Source> {
     files_below(&src, "rs").into_iter().map(read).collect()
 }
 
-/// The layers, lowest first; modules of one layer may know each other, but for the pairs in [`FORBIDDEN`]. The small
-/// words (`error`, `decimal`, ...) lie below all, and the class table knows `model`, because a judged node is classes
-/// and models together.
+/// The layers, lowest first; modules of one layer may know each other, but for the pairs in
+/// [`FORBIDDEN`]. The small words (`error`, `decimal`, ...) lie below all, and the class table
+/// knows `model`, because a judged node is classes and models together.
 const LAYERS: &[&[&str]] = &[
     &["decimal", "doc", "error", "papers", "parameter", "plural", "progress", "role"],
     &["known"],
@@ -75,8 +75,8 @@ const LAYERS: &[&[&str]] = &[
     &["cli", "lib", "main"],
 ];
 
-/// What may not be used although it lies below: verification shares nothing with the search that it judges, and
-/// features of one layer stand side by side.
+/// What may not be used although it lies below: verification shares nothing with the search that it
+/// judges, and features of one layer stand side by side.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("verify", &["input", "measure", "method", "policy"]),
     ("input", &["measure", "method", "verify"]),

@@ -49,8 +49,8 @@ fn six_visits() -> RecordBatch {
     ])
 }
 
-/// Commands that see rows alone say so in one line, with the number that the release counts; the page of the board says why its figures
-/// differ.
+/// Commands that see rows alone say so in one line, with the number that the release counts; the
+/// page of the board says why its figures differ.
 #[test]
 fn figures_in_rows_say_so() {
     let place = Place::new();

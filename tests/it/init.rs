@@ -1,5 +1,5 @@
-//! `kanon init`: the roles that it proposes for real tables, and that its policies release once the open questions
-//! are answered.
+//! `kanon init`: the roles that it proposes for real tables, and that its policies release once the
+//! open questions are answered.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
@@ -546,7 +546,8 @@ fn files_that_are_there_stay() {
     assert!(Path::new(&voter).exists());
 }
 
-/// The proposed steps come from the quartiles: one cell cannot be read off them, nor make them useless for all others.
+/// The proposed steps come from the quartiles: one cell cannot be read off them, nor make them
+/// useless for all others.
 #[test]
 fn an_outlier_says_nothing() {
     let place = Place::new();

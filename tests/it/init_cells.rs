@@ -1,11 +1,12 @@
-//! `kanon init` of files with cells that need a question: words for "missing", dates and numbers that are not all of one form, lost zeros,
-//! columns that single people out together.
+//! `kanon init` of files with cells that need a question: words for "missing", dates and numbers
+//! that are not all of one form, lost zeros, columns that single people out together.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 use crate::command::Place;
 
-/// Rows of a table with semicolons: a number, a date of birth, a date of a visit, a sex; `other` replaces the date of birth of every 97th row.
+/// Rows of a table with semicolons: a number, a date of birth, a date of a visit, a sex; `other`
+/// replaces the date of birth of every 97th row.
 fn visits(rows: usize, other: &str) -> String {
     let mut text = "Nr;Geburtsdatum;Aufnahmedatum;Geschlecht\n".to_owned();
     for n in 0..rows {

@@ -1,4 +1,5 @@
-//! Releases that write the ends of intervals as columns: what they hold beside the same release as text, and forgeries.
+//! Releases that write the ends of intervals as columns: what they hold beside the same release as
+//! text, and forgeries.
 
 use std::fs;
 use std::sync::Arc;

@@ -167,8 +167,8 @@ fn succeeds(lab: &Lab) {
     lab.run(&["verify", OUT, "--input", "people.parquet"]).exit(0, "against the input");
 }
 
-/// The run waits at a pipe and is killed there: at its policy, before it has made anything, and at its report, when the
-/// release is published and all is cleaned up.
+/// The run waits at a pipe and is killed there: at its policy, before it has made anything, and at
+/// its report, when the release is published and all is cleaned up.
 #[test]
 fn killed_before_the_work_and_after_it() {
     for over in [true, false] {
@@ -210,7 +210,8 @@ fn killed_before_the_work_and_after_it() {
     }
 }
 
-/// The three files of a run in the order in which it writes them: in the work folder, and where they are published.
+/// The three files of a run in the order in which it writes them: in the work folder, and where
+/// they are published.
 const WRITTEN: [(&str, &str); 3] = [
     ("release/part-00000.parquet", "out/part-00000.parquet"),
     ("release/_kanon.json", "out/_kanon.json"),
@@ -232,9 +233,9 @@ fn cut(lab: &Lab, whole: &[Vec<u8>; 3]) -> &'static str {
     name
 }
 
-/// The system kills the run at the first byte beyond a file size limit. As the limit grows, that is in the part, while the
-/// rows are written; in the record, while they are verified; in the private record, right before the release is published;
-/// and then nowhere.
+/// The system kills the run at the first byte beyond a file size limit. As the limit grows, that is
+/// in the part, while the rows are written; in the record, while they are verified; in the private
+/// record, right before the release is published; and then nowhere.
 #[test]
 fn killed_in_each_file() {
     for over in [true, false] {
@@ -275,9 +276,9 @@ fn killed_in_each_file() {
     }
 }
 
-/// Kills at arbitrary moments: after a step and a random number of polls, when the run is wherever it happens to be, or has
-/// ended. The two tests above meet a run at work for certain, and a unit test of the staging kills before each of its
-/// steps.
+/// Kills at arbitrary moments: after a step and a random number of polls, when the run is wherever
+/// it happens to be, or has ended. The two tests above meet a run at work for certain, and a unit
+/// test of the staging kills before each of its steps.
 #[test]
 fn killed_at_any_moment() {
     let (lab, mut random) = (lab(40), Random(50));
@@ -286,7 +287,8 @@ fn killed_at_any_moment() {
     let old = lab.files();
 
     for kill in 0..KILLS {
-        // In one half of the runs an old release is there, in the other nothing; what an earlier run left stays.
+        // In one half of the runs an old release is there, in the other nothing; what an earlier
+        // run left stays.
         let over = kill % 2 == 0;
         if over {
             let work: Vec<_> = lab.files().into_iter().filter(|(name, _)| name.starts_with(WORK)).collect();
@@ -300,7 +302,8 @@ fn killed_at_any_moment() {
         let aside = lab.path(WORK).join("old");
         let may_be_old = over || aside.exists();
         let mut run = lab.command(&RELEASE).spawn().unwrap();
-        // Moments anywhere, of every order of magnitude, and moments right after a step: the end of a run is short.
+        // Moments anywhere, of every order of magnitude, and moments right after a step: the end of
+        // a run is short.
         let work = lab.path(WORK);
         let has_reached = |step: &str| work.join(step).exists();
         let step = match kill % 10 {

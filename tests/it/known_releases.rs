@@ -34,7 +34,8 @@ fn rows(examples: Vec<String>, outside: &[&str]) -> Vec<Option<String>> {
     repeated.chain(outside).chain([const { None }; 4]).collect()
 }
 
-/// Examples as values of each type that the hierarchy reads; the first column is the one that is tried at all levels.
+/// Examples as values of each type that the hierarchy reads; the first column is the one that is
+/// tried at all levels.
 fn columns(row: &KnownRow) -> Vec<Column> {
     let examples = (row.rule)().examples();
     let column = |texts: Vec<Option<String>>, of: &dyn Fn(&[Option<String>]) -> ArrayRef| Column {
@@ -280,7 +281,8 @@ fn visits_by_areas_and_chapters() {
                   patient_id = { role = \"individual\" }\nsex = { role = \"quasi\" }\n\
                   zip = { role = \"quasi\", hierarchy = { known = \"us_zip\", outside = \"join\" } ZIP }\n\
                   icd10 = { role = \"quasi\", hierarchy = { known = \"icd10\" } ICD }\n";
-    // The levels that the search takes by itself, then others: prefixes, states; categories, blocks, chapters.
+    // The levels that the search takes by itself, then others: prefixes, states; categories,
+    // blocks, chapters.
     let cases = [
         (None, [2, 3], "zip state outside:join | icd10 chapter"),
         (Some("0.5"), [1, 2], "zip area outside:join | icd10 block"),

@@ -1,4 +1,5 @@
-//! The linkage attack: what it finds is what a naive loop over all pairs of rows finds, on tables and on releases.
+//! The linkage attack: what it finds is what a naive loop over all pairs of rows finds, on tables
+//! and on releases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -198,7 +199,8 @@ fn labels_that_cannot_be_made_again_need_the_policy() {
     place.run(line).exit(2).says("is `range:10 later:5`, which this version cannot restore");
 }
 
-/// A reviewer has the folder of the release and a list, and no policy: the attack runs, and says what it could not use.
+/// A reviewer has the folder of the release and a list, and no policy: the attack runs, and says
+/// what it could not use.
 #[test]
 fn a_reviewer_attacks_with_the_release_alone() {
     let place = scene();
@@ -596,7 +598,8 @@ proptest! {
             Some(linked) => {
                 prop_assert_eq!(found(&linked), naive(&people, &rows, same, (by_person, false)));
                 prop_assert_eq!(linked.uncovered, people.iter().filter(|row| uncovered(row)).count() as u64);
-                // A match of whoever it is is a match of at least k: the promise of the release, if all are known.
+                // A match of whoever it is is a match of at least k: the promise of the release, if
+                // all are known.
                 prop_assert!(linked.least().is_none_or(|least| least >= k));
             }
             None => prop_assert!(by_person && people.iter().all(|row| row.person.is_none())),

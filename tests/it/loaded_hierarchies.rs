@@ -176,7 +176,8 @@ async fn what_is_not_covered_is_counted_and_not_shown() {
     }
 }
 
-/// What is counted by codes instead of labels is refused where labels are, and two classes where they are two.
+/// What is counted by codes instead of labels is refused where labels are, and two classes where
+/// they are two.
 #[tokio::test]
 async fn classes_of_levels_that_nobody_sees() {
     let session = session();

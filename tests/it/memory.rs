@@ -1,8 +1,8 @@
 //! Peak memory: every command stays within 1.1 times its limit and 128 MiB, whether it ends well or refuses.
 //!
-//! The peak is `VmHWM` of the process, read until it ends.
-//! `KANON_MEMORY_ROWS` sets the rows of the table and `KANON_MEMORY_LIMITS` the limits in MiB, such as `150,300,400`;
-//! `tests/long.sh` takes more of both.
+//! The peak is `VmHWM` of the process, read until it ends. `KANON_MEMORY_ROWS` sets the rows of the
+//! table and `KANON_MEMORY_LIMITS` the limits in MiB, such as `150,300,400`; `tests/long.sh` takes
+//! more of both.
 #![cfg(target_os = "linux")]
 
 use std::process::Stdio;
@@ -86,7 +86,8 @@ fn no_command_takes_much_more_memory_than_its_limit() {
             };
             let (code, said, most) = peak(&place, &line, word);
             println!("{limit} MiB: peak {} MiB, exit {code}: {shown}", most / MIB);
-            // A check or search may find that nothing holds; any other end must be the refusal for want of memory.
+            // A check or search may find that nothing holds; any other end must be the refusal for
+            // want of memory.
             let refused = code == 3 && said.contains("--memory-limit");
             if most > allowed || !(code == 0 || code == 1 || refused) {
                 wrong.push(format!("{limit} MiB: peak {} MiB, exit {code}: {shown}\n{said}", most / MIB));

@@ -1,9 +1,10 @@
-//! Pairs of inputs whose released folders must be the same to the last byte: whatever of an input is not in the kept rows
-//! (the suppressed rows, the order, the files, the encodings, the metadata) must leave no trace.
+//! Pairs of inputs whose released folders must be the same to the last byte: whatever of an input
+//! is not in the kept rows (the suppressed rows, the order, the files, the encodings, the metadata)
+//! must leave no trace.
 //!
-//! Small random tables under random policies. Each is released from one Parquet file, from some of its other forms, and,
-//! with the levels that were chosen, from its kept rows alone. A few cases in every run; with `KANON_FUZZ_CASES` a tenth
-//! of that number.
+//! Small random tables under random policies. Each is released from one Parquet file, from some of
+//! its other forms, and, with the levels that were chosen, from its kept rows alone. A few cases in
+//! every run; with `KANON_FUZZ_CASES` a tenth of that number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

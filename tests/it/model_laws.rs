@@ -1,5 +1,6 @@
-//! Every model against its definition in SQL without this crate, the view `by_definition` of its page: random tables, counted
-//! in rows and in individuals. Models that look at a population have a random one beside each table.
+//! Every model against its definition in SQL without this crate, the view `by_definition` of its
+//! page: random tables, counted in rows and in individuals. Models that look at a population have a
+//! random one beside each table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ const CONSTANT: i64 = 2;
 
 const TABLES: i64 = 3_000;
 
-/// Tables of one to thirty visits, of few people, few values and few classes: the table, the class, the person and the
-/// value of each visit. In every class some visit has a person.
+/// Tables of one to thirty visits, of few people, few values and few classes: the table, the class,
+/// the person and the value of each visit. In every class some visit has a person.
 fn visits() -> RecordBatch {
     let mut random = ChaCha8Rng::seed_from_u64(17);
     let mut below = move |end: u64| (random.next_u64() % end) as i64;
@@ -173,7 +174,8 @@ async fn every_model_reaches_what_its_definition_says() {
     }
 }
 
-/// Asks for all models of one sensitive column at once, in groups and without, by the rule and by the accumulators.
+/// Asks for all models of one sensitive column at once, in groups and without, by the rule and by
+/// the accumulators.
 async fn all_in_one_query(session: &SessionContext, all: &[(String, Vec<Option<f64>>)]) {
     // What looks at each individual's smallest class has a plan of its own.
     let all: Vec<_> = all.iter().filter(|(call, _)| !call.contains("average_risk_individuals")).collect();
@@ -207,7 +209,8 @@ async fn all_in_one_query(session: &SessionContext, all: &[(String, Vec<Option<f
 /// The number of tables of the models that look at a population: each is a query of its own.
 const TABLES_WITH_POPULATION: i64 = 60;
 
-/// Every table has a population of all its visits, most of them twice or more; some tables lack one of their people in it.
+/// Every table has a population of all its visits, most of them twice or more; some tables lack one
+/// of their people in it.
 #[tokio::test]
 async fn every_model_of_a_population_reaches_what_its_definition_says() {
     for people in [false, true] {

@@ -427,8 +427,8 @@ fn nulls_and_floats_are_what_they_are() {
 
 #[test]
 fn the_released_multiset_of_rows_is_judged() {
-    // Two rows that differ in nothing but the diagnosis, exchanged, and all rows shuffled: the same rows in another order,
-    // which could say something of the input.
+    // Two rows that differ in nothing but the diagnosis, exchanged, and all rows shuffled: the same
+    // rows in another order, which could say something of the input.
     let rows = Rows::of(Lab::released());
     let same = |a, b| rows.row(a, "diagnosis") == rows.row(b, "diagnosis");
     let forgery = rows.swapped(rows.pair(same));
@@ -973,8 +973,8 @@ async fn a_wrong_recoding_is_refused_inside_a_run() {
     finer[1] = 1;
     assert_ne!(finer, levels);
 
-    // The levels at which rows find their class, the classes they find, the labels they get, how often the rows are
-    // taken, and what verification finds.
+    // The levels at which rows find their class, the classes they find, the labels they get, how
+    // often the rows are taken, and what verification finds.
     let recodings: [(&str, &[usize], KeptClasses, KeptClasses, usize, Must); 9] = [
         ("the right one", &levels, kept.clone(), kept.clone(), 1, Pass),
         ("all rows twice", &levels, kept.clone(), kept.clone(), 2, Refuse("classes have more rows")),

@@ -1,5 +1,5 @@
-//! Edited records of a release that counts individuals: without the input nobody can recount them, but a record may say
-//! neither what cannot be nor what kanon never writes.
+//! Edited records of a release that counts individuals: without the input nobody can recount them,
+//! but a record may say neither what cannot be nor what kanon never writes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 

@@ -1,5 +1,5 @@
-//! Forged releases under a model that looks at a sensitive column: `kanon verify` must refuse them like those of
-//! `mutants`, by the same good forger.
+//! Forged releases under a model that looks at a sensitive column: `kanon verify` must refuse them
+//! like those of `mutants`, by the same good forger.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
@@ -69,7 +69,8 @@ fn the_forger_is_good() {
     alone.exit(0, "l_diversity of diagnosis 2 required, 3 reached");
 }
 
-/// The rows with everybody of a class of five having one diagnosis: the others', each from a class of its own.
+/// The rows with everybody of a class of five having one diagnosis: the others', each from a class
+/// of its own.
 fn homogeneous(r: &Rows) -> RecordBatch {
     let class = r.of_class(r.smallest());
     edited(&r.rows, "diagnosis", |cells| {

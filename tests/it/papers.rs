@@ -91,8 +91,8 @@ fn near_abuah_scores() {
     assert_eq!(nodes[&vec![2, 2, 2]].k(), 5);
 }
 
-/// The same chapter on UCI Adult: age and education-num rounded down to tens. Its first 100 rows have k = 1. It
-/// says that all 32,561 rows fail k = 2 as well; they have k = 21.
+/// The same chapter on UCI Adult: age and education-num rounded down to tens. Its first 100 rows
+/// have k = 1. It says that all 32,561 rows fail k = 2 as well; they have k = 21.
 #[test]
 fn near_abuah_adult_rounded_to_tens() {
     let Some(shared) = shared::folder("near_abuah_adult_rounded_to_tens") else { return };
@@ -144,8 +144,8 @@ fn near_abuah_adult_clipped() {
 const PATIENTS: [&str; 3] =
     ["dob hierarchy = { date = [\"month\", \"year\"] }", "sex", "zip hierarchy = { prefix = [3, 2] }"];
 
-/// De Capitani di Vimercati et al., "k-Anonymity: From Theory to Applications", Trans. Data Privacy 16 (2023),
-/// Fig. 1 to 5: date of birth, sex and ZIP of ten patients.
+/// De Capitani di Vimercati et al., "k-Anonymity: From Theory to Applications", Trans. Data Privacy
+/// 16 (2023), Fig. 1 to 5: date of birth, sex and ZIP of ten patients.
 #[test]
 fn de_capitani_di_vimercati_2023_patients() {
     let opened = open("patients.csv", "k = 3\nsuppression_limit = 0.1", &PATIENTS);
@@ -153,8 +153,8 @@ fn de_capitani_di_vimercati_2023_patients() {
     let (as_is, of_three) = (opened.nodes(1), opened.nodes(3));
     assert_eq!(as_is[&vec![0, 0, 0]].sizes(), [1; 10]);
 
-    // Dates of birth to the month and ZIP to two digits; then to the year and to three digits. Both times Luke
-    // Lane, born in December 1945, is alone.
+    // Dates of birth to the month and ZIP to two digits; then to the year and to three digits. Both
+    // times Luke Lane, born in December 1945, is alone.
     let month = [("1940-08-01 F 98*", 3), ("1950-02-01 M 99*", 3), ("1950-07-01 M 99*", 3)];
     let year = [("1940-01-01 F 985*", 3), ("1950-01-01 M 993*", 3), ("1950-01-01 M 994*", 3)];
     let luke_lane = ["1945-12-01 M 98*", "1945-01-01 M 983*"];
@@ -273,8 +273,8 @@ fn de_capitani_di_vimercati_2023_patients_released() {
 const VOTERS: [&str; 3] =
     ["dob hierarchy = { date = [\"year\"] }", "sex", "zip hierarchy = { prefix = [3] }"];
 
-/// A teaching notebook on linking attacks: date of birth, sex and ZIP name every row of the health data in the
-/// voter list.
+/// A teaching notebook on linking attacks: date of birth, sex and ZIP name every row of the health
+/// data in the voter list.
 #[test]
 fn notebook_linking_names_all_ten() {
     let nodes = ["health.csv", "voter.csv"].map(|file| open(file, "k = 2", &VOTERS).nodes(1));
@@ -283,8 +283,8 @@ fn notebook_linking_names_all_ten() {
     assert_eq!(health, voters);
 }
 
-/// The same notebook: voters by year of birth, sex and three digits of the ZIP are classes of 4, 3, 2 and 1, so
-/// k = 1; with that one row suppressed k = 2.
+/// The same notebook: voters by year of birth, sex and three digits of the ZIP are classes of 4, 3,
+/// 2 and 1, so k = 1; with that one row suppressed k = 2.
 #[test]
 fn notebook_voters() {
     let opened = open("voter.csv", "k = 2\nsuppression_limit = 0.1", &VOTERS);

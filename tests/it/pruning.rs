@@ -106,8 +106,8 @@ async fn other_filters_are_evaluated() {
     assert!(plan.contains("generalize_floor"), "{plan}");
 }
 
-/// Why floats have no preimage: the statistics of a row group pass NaN over, so the engine loses it where it prunes. When
-/// it no longer does, `Floor::preimage_end` can answer for floats.
+/// Why floats have no preimage: the statistics of a row group pass NaN over, so the engine loses it
+/// where it prunes. When it no longer does, `Floor::preimage_end` can answer for floats.
 #[tokio::test]
 async fn floats_are_not_pruned_because_nan_would_be_lost() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,11 @@
-//! Against pyCANON 1.3.5: what every measure reaches on UCI Adult with its missing values, as SQL computes it.
+//! Against pyCANON 1.3.5: what every measure reaches on UCI Adult with its missing values, as SQL
+//! computes it.
 //!
-//! truth/pycanon_adult.json has 17 combinations of quasi-identifiers and sensitive columns, each with `values`, what pyCANON
-//! returns, and `reference`, what a two-level GROUP BY outside this project gives. Every value of both is compared: with
-//! ours, or, where pyCANON computes something else, with that something in SQL. [`DIFFERENT`] says which values those are,
-//! how many of them are not ours, and why. A value of the file that no row of [`VALUES`] names fails.
+//! truth/pycanon_adult.json has 17 combinations of quasi-identifiers and sensitive columns, each
+//! with `values`, what pyCANON returns, and `reference`, what a two-level GROUP BY outside this
+//! project gives. Every value of both is compared: with ours, or, where pyCANON computes something
+//! else, with that something in SQL. [`DIFFERENT`] says which values those are, how many of them
+//! are not ours, and why. A value of the file that no row of [`VALUES`] names fails.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,8 +58,9 @@ const CAPPED: &str = "the greatest gain is cut at the cap of the rarest value; h
 struct Row {
     /// Its place in a combination; `*` is a sensitive column.
     key: &'static str,
-    /// How SQL computes it here. `{q}` are the quasi-identifiers, `{names}` the same as names, `{s}` is the sensitive
-    /// column, `{l}` how many values of it every class has, `{t_closeness}` the distance for its type.
+    /// How SQL computes it here. `{q}` are the quasi-identifiers, `{names}` the same as names,
+    /// `{s}` is the sensitive column, `{l}` how many values of it every class has, `{t_closeness}`
+    /// the distance for its type.
     ours: &'static str,
     /// The table.
     from: &'static str,
@@ -440,7 +443,8 @@ async fn where_pycanon_rounds_drops_or_fails_the_right_number_is_reached() {
     register_all(&session).unwrap();
     let rows = |values: &str| format!("(VALUES {values})");
 
-    // entropy l of m values that are equally frequent is m; int(e^H) is 2, 3, 6, 7 and 9 for 3, 4, 7, 8 and 10.
+    // entropy l of m values that are equally frequent is m; int(e^H) is 2, 3, 6, 7 and 9 for 3, 4,
+    // 7, 8 and 10.
     let uniform = edge.remove("entropy_l_uniform_m").unwrap();
     for (m, theirs) in uniform.as_object().unwrap() {
         let (m, theirs): (i64, i64) = (m.parse().unwrap(), theirs.as_i64().unwrap());

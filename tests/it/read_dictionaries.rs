@@ -1,19 +1,28 @@
-//! Class keys from the dictionaries of Parquet files: the same answers as from the same rows in memory, whatever the files
-//! hold.
+//! Class keys from the dictionaries of Parquet files: the same answers as from the same rows in
+//! memory, whatever the files hold.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{
     Array, ArrayRef, Int64Array, RecordBatch, StringArray, StringDictionaryBuilder, StringViewArray,
 };
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Int32Type};
+use arrow::datatypes::{DataType, Int32Type, SchemaRef};
 use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF, Volatility, create_udf};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::physical_expr_adapter::{
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
+};
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tempfile::TempDir;
 
@@ -82,19 +91,22 @@ async fn physical(session: &SessionContext, sql: &str) -> String {
 #[tokio::test]
 async fn files_of_all_encodings_have_the_classes_of_their_rows() {
     let (session, _folder) = session().await;
-    for (measures, is_in_scan) in [
-        ("k_anonymity(zip, job, sex)", true),
-        ("k_anonymity(generalize_prefix(zip, 2), generalize_prefix(job, 34), sex, age)", true),
-        ("k_anonymity(generalize_range(age, 10), sex, generalize_prefix(zip, 1)), count(*)", true),
-        ("k_anonymity(zip, sex, job), l_diversity(name, zip, sex, job)", true),
-        ("k_anonymity_individuals(who, zip, sex, job), sample_uniqueness(sex, zip, job)", true),
+    for (quasi, filter, others, is_in_scan) in [
+        ("zip, job, sex", "", "", true),
+        ("generalize_prefix(zip, 4), generalize_prefix(job, 34), sex, age", "", "", true),
+        ("generalize_range(age, 10), sex, generalize_prefix(zip, 3)", "", ", count(*)", true),
+        ("zip, sex, job", "", ", l_diversity(name, zip, sex, job)", true),
+        ("sex, zip, job", "", ", k_anonymity_individuals(who, zip, sex, job)", true),
         // A column that something else looks at is read as it was.
-        ("l_diversity(zip, zip, sex, job)", true),
-        ("k_anonymity(upper(zip), sex, job)", true),
-        ("k_anonymity(zip, sex, job) FILTER (WHERE age > 50), max(job)", false),
-        ("k_anonymity(zip, sex)", false),
-        ("k_anonymity(age, who, generalize_range(age, 5))", false),
+        ("zip, sex, job", "", ", l_diversity(zip, zip, sex, job)", true),
+        ("upper(zip), sex, job", "", "", true),
+        ("zip, sex, job", " FILTER (WHERE age > 50)", ", max(job)", false),
+        ("zip, sex", "", "", false),
+        ("age, who, generalize_range(age, 5)", "", "", false),
     ] {
+        // Where k is 1 whatever the classes are, their number and that of unique rows tell them apart.
+        let measures = ["k_anonymity", "sample_uniqueness", "average_risk"];
+        let measures = measures.map(|measure| format!("{measure}({quasi}){filter}")).join(", ") + others;
         for of in ["", " WHERE zip > '00300'", " WHERE age IS NOT NULL"] {
             let sql = |table: &str| format!("SELECT {measures} FROM {table}{of}");
             let plan = physical(&session, &sql("t")).await;
@@ -114,6 +126,66 @@ async fn files_of_all_encodings_have_the_classes_of_their_rows() {
     }
 }
 
+/// Adapters that note the columns of each file.
+#[derive(Debug)]
+struct Noted {
+    adapters: Arc<dyn PhysicalExprAdapterFactory>,
+    files: Arc<Mutex<Vec<SchemaRef>>>,
+}
+
+impl PhysicalExprAdapterFactory for Noted {
+    fn create(&self, table: SchemaRef, file: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
+        self.files.lock().unwrap().push(Arc::clone(&file));
+        self.adapters.create(table, file)
+    }
+}
+
+/// The columns that a query gets as dictionaries, together for each file that has any; equal files once.
+async fn dictionaries(session: &SessionContext, sql: &str) -> String {
+    let files = Arc::new(Mutex::new(Vec::new()));
+    let plan = session.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    let plan = plan.transform_up(|node| {
+        let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        let scan = source.and_then(|source| source.downcast_ref::<FileScanConfig>());
+        let noted = scan.cloned().map(|scan| -> Arc<dyn ExecutionPlan> {
+            let adapters = scan.expr_adapter_factory.clone();
+            let adapters = adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory));
+            let noted = Noted { adapters, files: Arc::clone(&files) };
+            let scan = FileScanConfigBuilder::from(scan).with_expr_adapter(Some(Arc::new(noted)));
+            DataSourceExec::from_data_source(scan.build())
+        });
+        Ok(noted.map_or_else(|| Transformed::no(node), Transformed::yes))
+    });
+    collect(plan.unwrap().data, session.task_ctx()).await.unwrap();
+    let of_file = |file: &SchemaRef| {
+        let packed = file.fields().iter().filter(|of| matches!(of.data_type(), DataType::Dictionary(..)));
+        packed.map(|of| of.name().as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let files: BTreeSet<String> = files.lock().unwrap().iter().map(of_file).collect();
+    files.into_iter().filter(|packed| !packed.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// Two files have a dictionary of each column, one has none, and one has given up all but a small one.
+#[tokio::test]
+async fn columns_of_text_that_only_a_key_looks_at_arrive_as_dictionaries() {
+    let (session, _folder) = session().await;
+    for (measures, expected) in [
+        ("k_anonymity(zip, job, sex)", "sex, zip job sex"),
+        ("k_anonymity(generalize_prefix(zip, 2), job, age)", "zip job"),
+        ("k_anonymity(zip, sex, job), l_diversity(name, zip, sex, job)", "sex, zip job sex"),
+        ("k_anonymity(upper(zip), sex, job)", "sex, zip job sex"),
+        ("l_diversity(zip, zip, sex, job)", "job sex, sex"),
+        ("k_anonymity(zip, sex, job), max(job)", ""),
+        ("k_anonymity(zip, sex)", ""),
+        ("k_anonymity(age, who, generalize_range(age, 5))", ""),
+    ] {
+        let sql = format!("SELECT {measures} FROM t");
+        assert_eq!(dictionaries(&session, &sql).await, expected, "{measures}");
+    }
+    let filtered = "SELECT k_anonymity(zip, job, sex) FROM t WHERE zip > '00300'";
+    assert_eq!(dictionaries(&session, filtered).await, "");
+}
+
 #[tokio::test]
 async fn no_text_of_a_dictionary_is_made() {
     let (session, _folder) = session().await;
@@ -131,8 +203,10 @@ async fn no_text_of_a_dictionary_is_made() {
         let plan =
             session.sql(&sql).await.unwrap().into_optimized_plan().unwrap().display_indent().to_string();
         assert!(!plan.contains("CAST(") && plan.contains("kanon_class_key("), "{plan}");
+        let sql = format!("SELECT k_anonymity({quasi}), sample_uniqueness({quasi}) FROM d");
         let batches = session.sql(&sql).await.unwrap().collect().await.unwrap();
-        assert_eq!(array_value_to_string(batches[0].column(0), 0).unwrap(), "1");
+        let found = [0, 1].map(|at| array_value_to_string(batches[0].column(at), 0).unwrap());
+        assert_eq!(found, ["1", "0.5"], "{quasi}");
     }
 }
 

@@ -1,8 +1,10 @@
-//! The README's section about a policy from `kanon init`: its commands, run in order, print what stands below them.
+//! The README's section about a policy from `kanon init`: its commands, run in order, print what
+//! stands below them.
 //!
-//! The commands of a `console` block, behind `$`, are run in a folder where `data` is the repository's; below each stand
-//! those lines of its output whose first words are shown. A `toml` block that begins with a comment is a part of the policy that `init` wrote,
-//! any other holds the reader's edits of it. `KANON_README_UPDATE=1` writes what comes out into the README instead of
+//! The commands of a `console` block, behind `$`, are run in a folder where `data` is the
+//! repository's; below each stand those lines of its output whose first words are shown. A `toml`
+//! block that begins with a comment is a part of the policy that `init` wrote, any other holds the
+//! reader's edits of it. `KANON_README_UPDATE=1` writes what comes out into the README instead of
 //! comparing.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]

@@ -97,7 +97,8 @@ fn other_rows_show_what_the_earlier_ones_did() {
     }
 }
 
-/// With the default ends an end at the least or the greatest of the new rows is written open, and verification demands it.
+/// With the default ends an end at the least or the greatest of the new rows is written open, and
+/// verification demands it.
 #[test]
 fn ends_are_those_of_the_new_rows() {
     for (method, ends) in
@@ -135,7 +136,8 @@ fn a_recoding_that_does_not_hold_is_refused() {
     }
 }
 
-/// Whoever edits the private record decides what the classes show, but not what holds: the rows are judged and verified again.
+/// Whoever edits the private record decides what the classes show, but not what holds: the rows are
+/// judged and verified again.
 #[test]
 fn an_edited_record_promises_no_less() {
     const REFUSED: [&str; 2] =

@@ -1,5 +1,5 @@
-//! `docs/reference.md` is made from the tables, the functions' documentation and the commands' help, and is current.
-//! `KANON_REFERENCE_UPDATE=1` writes it.
+//! `docs/reference.md` is made from the tables, the functions' documentation and the commands'
+//! help, and is current. `KANON_REFERENCE_UPDATE=1` writes it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 mod global_options;

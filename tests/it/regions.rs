@@ -1,5 +1,6 @@
-//! Releases whose classes show regions of their own: forgeries of rows, of the assignment in the private record and of
-//! both together, by somebody who writes files and records as kanon does. `kanon verify` must refuse them.
+//! Releases whose classes show regions of their own: forgeries of rows, of the assignment in the
+//! private record and of both together, by somebody who writes files and records as kanon does.
+//! `kanon verify` must refuse them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -203,8 +204,8 @@ fn cuts_show_no_value_of_a_suppressed_row() {
     }
 }
 
-/// The text `Other` is a label of jobs and a job itself, so the label becomes the set of its jobs: without that of the one row
-/// that is suppressed.
+/// The text `Other` is a label of jobs and a job itself, so the label becomes the set of its jobs:
+/// without that of the one row that is suppressed.
 #[test]
 fn sets_show_no_value_of_a_suppressed_row() {
     let place = Place::new();
@@ -556,8 +557,9 @@ pub(crate) fn regions(
     }
 }
 
-/// What the attack finds: how many people match how many rows, and for how many all of these share a diagnosis. By the
-/// `assignment` people match the rows of the classes that it names for their values, else all whose regions hold these.
+/// What the attack finds: how many people match how many rows, and for how many all of these share
+/// a diagnosis. By the `assignment` people match the rows of the classes that it names for their
+/// values, else all whose regions hold these.
 fn found_naively(
     lab: &Lab,
     list: &RecordBatch,
@@ -650,7 +652,8 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
         assert_eq!(found["uncovered"].as_u64().unwrap(), uncovered);
     }
     assert!(found_both.chunks(2).any(|both| both[0] != both[1]), "no region overlaps another");
-    // Without the private record and the policy labels are read as texts. Prefixes say what they cover, so nothing is missed.
+    // Without the private record and the policy labels are read as texts. Prefixes say what they
+    // cover, so nothing is missed.
     let found = |arguments: &[&str]| -> serde_json::Value {
         let arguments = [&["link", "list.parquet", OUT, "--format", "json"], arguments].concat();
         let output = lab.command(&arguments).output().unwrap();
@@ -679,8 +682,8 @@ fn an_attack_matches_rows_whose_regions_hold_its_values() {
     lab.run(&["link", "list.parquet", OUT, "--on", "age"]).exit(2, "these cannot be compared");
 }
 
-/// `<=1 or missing` and `>1` both lose their end at the least value and become `*`: one class, in which p1 and p2 have both
-/// diseases. The search says what the release does.
+/// `<=1 or missing` and `>1` both lose their end at the least value and become `*`: one class, in
+/// which p1 and p2 have both diseases. The search says what the release does.
 #[test]
 fn classes_that_show_the_same_are_judged_as_one() {
     let place = Place::new();

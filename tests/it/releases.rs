@@ -64,8 +64,8 @@ pub(crate) const OUT: &str = "out";
 /// The one file of the release.
 pub(crate) const PART: &str = "part-00000.parquet";
 
-/// People in 27 classes at the levels of [`POLICY`]: two hold exactly 5 rows, one 3 and one 4, the others 8 to 14.
-/// `times` multiplies the classes of 8 and more.
+/// People in 27 classes at the levels of [`POLICY`]: two hold exactly 5 rows, one 3 and one 4, the
+/// others 8 to 14. `times` multiplies the classes of 8 and more.
 pub(crate) fn people(times: usize) -> RecordBatch {
     let mut random = Random(7);
     let (mut ssn, mut dob, mut zip, mut age, mut sex) = (vec![], vec![], vec![], vec![], vec![]);
@@ -371,7 +371,8 @@ pub(crate) fn record(lab: &Lab) -> PublicRecord {
     serde_json::from_slice(&fs::read(lab.out().join(RECORD)).unwrap()).unwrap()
 }
 
-/// Makes the record of what the folder holds now, edits it, gives it its digest, and binds the private record to it.
+/// Makes the record of what the folder holds now, edits it, gives it its digest, and binds the
+/// private record to it.
 pub(crate) fn reseal(lab: &Lab, edit: impl FnOnce(&mut PublicRecord)) {
     let mut record = record(lab);
     let sizes: Vec<RecordBatch> = parts(lab).iter().map(|part| read_parquet(&lab.out().join(part))).collect();

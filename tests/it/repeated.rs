@@ -1,9 +1,10 @@
-//! A table repeated twenty times says the same: every model reaches the same fraction, or twenty times the count, and
-//! keeps the same classes at every node.
+//! A table repeated twenty times says the same: every model reaches the same fraction, or twenty
+//! times the count, and keeps the same classes at every node.
 //!
-//! The data are UCI Adult, 30,162 rows, the sample every fifth of them: repeated, 120,660 rows of a population of 603,240.
-//! ARX 3.9.2 computes hierarchical t-closeness with 32-bit products and accepts classes of the repeated table that it
-//! refuses of the single one. Only sizes grow: where a model bounds one, the bound does, too.
+//! The data are UCI Adult, 30,162 rows, the sample every fifth of them: repeated, 120,660 rows of a
+//! population of 603,240. ARX 3.9.2 computes hierarchical t-closeness with 32-bit products and
+//! accepts classes of the repeated table that it refuses of the single one. Only sizes grow: where
+//! a model bounds one, the bound does, too.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,8 +25,8 @@ const TIMES: u64 = 20;
 /// The names of the quasi-identifiers.
 const QUASI: &[&str] = &["sex", "race", "education"];
 
-/// Adult with a column `asked`, the k that a row asks for: the whole table and a sample, each row so many times, and the
-/// hierarchies.
+/// Adult with a column `asked`, the k that a row asks for: the whole table and a sample, each row
+/// so many times, and the hierarchies.
 fn folder(shared: &Path, times: u64) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let data = shared.join("data/adult");
@@ -155,8 +156,8 @@ fn opened(shared: &Path, times: u64) -> Opened {
     shared::open(&folder.path().join("sample.csv"), &policy(times), &Folder(folder.path().to_owned()))
 }
 
-/// What a requirement makes of a node: of each class whether it is kept, the suppressed rows, whether none and whether up
-/// to a tenth may be.
+/// What a requirement makes of a node: of each class whether it is kept, the suppressed rows,
+/// whether none and whether up to a tenth may be.
 type Judged = (Vec<bool>, u64, [bool; 2]);
 
 /// What every requirement makes of every node.

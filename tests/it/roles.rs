@@ -297,7 +297,8 @@ fn columns_that_are_harmless_alone_are_counted_together() {
     let released = place.run("release in.parquet --policy all.toml --to out").exit(0);
     let share = "unique    0 % of the released rows on their quasi-identifiers; 100 % together with the columns released as they are\n";
     assert!(released.out.contains(share), "{}", released.out);
-    // Seven of them tell 128 of 200 rows apart, 56 of which are alone: more than a tenth. Six leave none alone.
+    // Seven of them tell 128 of 200 rows apart, 56 of which are alone: more than a tenth. Six leave
+    // none alone.
     let warning = "warning   `b0`, `b1`, `b2`, `b3`, `b4`, `b5`, `b6` single out more than a tenth of rows";
     assert!(released.out.contains(warning), "{}", released.out);
     let verified = place.run("verify out").exit(0);

@@ -360,8 +360,8 @@ impl Oracle {
         counts
     }
 
-    /// Groups the generalized rows of a node and judges the groups; then, in rounds, those that are kept by the rule over some
-    /// of the columns.
+    /// Groups the generalized rows of a node and judges the groups; then, in rounds, those that are
+    /// kept by the rule over some of the columns.
     pub(crate) fn node(&self, levels: &[usize], rules: &[Rule], over: Option<&(Rule, Vec<usize>)>) -> Node {
         let label = |row: usize, column: usize| self.levels[column][levels[column]].labels[row];
         let mut groups: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();

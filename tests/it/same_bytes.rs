@@ -329,7 +329,8 @@ fn csv_or_parquet() {
     same(&EXPECTED, &release(&place, "in.csv", ""));
 }
 
-/// Classes of a method's own, with one region a column, depend on the multiset of rows alone too, by whatever method.
+/// Classes of a method's own, with one region a column, depend on the multiset of rows alone too,
+/// by whatever method.
 #[test]
 fn regions_of_rows_in_any_order_and_files() {
     let mut shuffled = VISITS.clone();

@@ -1,10 +1,11 @@
 //! Runs `sql/**/*.slt`: the tutorial, and one page for every feature, are tests.
 //!
-//! `query` and `statement` run in a session of this process where everything is registered. `system` runs in
-//! bash (a pipe fails when one of its commands does) in a temporary folder of the file's own, where `data` is
-//! the repository's folder and `kanon` is found first. `KANON_SLT_UPDATE=1` writes what comes out into the
-//! files instead of comparing; a new or wrong result then shows in `git diff sql/`. `KANON_SLT_ONLY=model/` takes only the
-//! files whose paths hold that text.
+//! `query` and `statement` run in a session of this process where everything is registered.
+//! `system` runs in bash (a pipe fails when one of its commands does) in a temporary folder of the
+//! file's own, where `data` is the repository's folder and `kanon` is found first.
+//! `KANON_SLT_UPDATE=1` writes what comes out into the files instead of comparing; a new or wrong
+//! result then shows in `git diff sql/`. `KANON_SLT_ONLY=model/` takes only the files whose paths
+//! hold that text.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Laws of the scalar functions: every order and every preimage that is claimed to the engine is true, and nothing else
-//! is claimed. Loops over the table, so that a new generalizer is attacked too.
+//! Laws of the scalar functions: every order and every preimage that is claimed to the engine is
+//! true, and nothing else is claimed. Loops over the table, so that a new generalizer is attacked
+//! too.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -1,11 +1,13 @@
-//! Measures in SQL have one answer in four ways: the naive oracle, the plain accumulator, the rewritten plan, a prepared
-//! statement.
+//! Measures in SQL have one answer in four ways: the naive oracle, the plain accumulator, the
+//! rewritten plan, a prepared statement.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
@@ -43,6 +45,7 @@ struct Row {
     x: Option<i64>,
     y: Option<f64>,
     flag: Option<bool>,
+    born: Option<&'static str>,
 }
 
 fn row(random: &mut Random) -> Row {
@@ -58,6 +61,7 @@ fn row(random: &mut Random) -> Row {
         x: random.of(&[None, Some(1), Some(2), Some(3), Some(4)]),
         y: random.of(&[None, Some(0.25), Some(-2.5), Some(1e3)]),
         flag: random.of(&[None, Some(true), Some(false)]),
+        born: random.of(&[None, Some("1969-12-31"), Some("2024-02-01"), Some("2024-02-29")]),
     }
 }
 
@@ -80,6 +84,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
         ("x", ints(|r| r.x)),
         ("y", floats(|r| r.y)),
         ("flag", Arc::new(rows.iter().map(|r| r.flag).collect::<BooleanArray>())),
+        ("born", cast(&texts(|r| r.born), &DataType::Date32).unwrap()),
     ])
 }
 
@@ -100,7 +105,17 @@ const QUASI: &[Column] = &[
     ("concat(b, 'x')", |r| format!("{:?}", r.b.unwrap_or(""))),
     ("g", |r| format!("{:?}", r.g)),
     ("a - a", |r| format!("{:?}", r.a.map(|_| 0))),
+    ("generalize_range(a, 3)", |r| format!("{:?}", r.a.map(|a| a.div_euclid(3)))),
+    ("generalize_prefix(concat(g, b), 1)", first_character),
+    ("generalize_date(born, 'month')", |r| format!("{:?}", r.born.map(|born| &born[..7]))),
+    ("arrow_cast(b, 'Dictionary(Int32, Utf8)')", |r| format!("{:?}", r.b)),
+    ("generalize_prefix(arrow_cast(concat(g, b), 'Dictionary(Int32, Utf8)'), 1)", first_character),
 ];
+
+/// The first character of `concat(g, b)`, for which NULL is an empty text.
+fn first_character(row: &Row) -> String {
+    format!("{:?}", [row.g, row.b].into_iter().flatten().flat_map(str::chars).next())
+}
 
 const SENSITIVE: &[Column] = &[("s", |r| text(r.s)), ("d", |r| text(r.d)), ("f", |r| float(r.f))];
 

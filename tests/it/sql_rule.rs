@@ -1,4 +1,5 @@
-//! The rule `k_anonymity_to_group_by` beyond answers on random rows: prepared statements, FILTER, what is read once, memory.
+//! The rule `k_anonymity_to_group_by` beyond answers on random rows: prepared statements, FILTER,
+//! what is read once, memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! What the publisher states in the public record, and what a run finds out by it: `--released-on`, the columns that were left
-//! out, the policy of a release, columns that hold other values than before.
+//! What the publisher states in the public record, and what a run finds out by it: `--released-on`,
+//! the columns that were left out, the policy of a release, columns that hold other values than
+//! before.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
@@ -248,7 +249,8 @@ fn columns_that_hold_other_values_are_told() {
     );
 }
 
-/// Regions are applied by place, so other places are refused; types that are guessed from cells may change where labels do not.
+/// Regions are applied by place, so other places are refused; types that are guessed from cells may
+/// change where labels do not.
 #[test]
 fn columns_in_another_order_are_told() {
     let place = place();

@@ -21,7 +21,8 @@ pub(crate) enum Rule {
     Size(u64),
     /// `l_diversity`: any, of individuals none.
     Diverse(u64),
-    /// No value has more than this share of the class, in percent: both, of individuals none. The alpha of alpha-k-anonymity.
+    /// No value has more than this share of the class, in percent: both, of individuals none. The
+    /// alpha of alpha-k-anonymity.
     Share(u64),
     /// `t_closeness` with this t in percent: both, of individuals none.
     Close(u64),

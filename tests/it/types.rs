@@ -1,5 +1,5 @@
-//! Every type of column that people have, in Parquet and in Arrow files, as a quasi-identifier and as it is: what
-//! is released is compared with what was written down here by hand.
+//! Every type of column that people have, in Parquet and in Arrow files, as a quasi-identifier and
+//! as it is: what is released is compared with what was written down here by hand.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Files as people have them: other delimiters, encodings, dates and numbers; found by `init`, released, verified, or refused with the key
-//! that mends it.
+//! Files as people have them: other delimiters, encodings, dates and numbers; found by `init`,
+//! released, verified, or refused with the key that mends it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may")]
 
@@ -311,7 +311,8 @@ fn codes_of_errors() {
     code(&line("in.parquet"), 3, "concurrent_run");
 }
 
-/// The script of docs/nightly.md: a good night, an empty one, a damaged load, other columns, people who are not protected.
+/// The script of docs/nightly.md: a good night, an empty one, a damaged load, other columns, people
+/// who are not protected.
 #[test]
 #[cfg(unix)]
 fn nights_by_the_script() {
@@ -374,7 +375,8 @@ fn nights_by_the_script() {
     assert!(record.contains("\"released_on\": \"2026-01-02\""), "{record}");
 }
 
-/// A night of CSV whose column holds something else has the code of a changed schema, with what mends it; a cell or two do not.
+/// A night of CSV whose column holds something else has the code of a changed schema, with what
+/// mends it; a cell or two do not.
 #[test]
 fn nights_whose_columns_changed() {
     let place = Place::new();
@@ -506,7 +508,8 @@ fn copies_are_private_and_go() {
     assert!(met > 0, "no copy was met");
 }
 
-/// What is not read as another number, day or letter: the rows that do not fit are counted, with the key that helps.
+/// What is not read as another number, day or letter: the rows that do not fit are counted, with
+/// the key that helps.
 #[test]
 fn cells_that_do_not_fit() {
     let place = Place::new();

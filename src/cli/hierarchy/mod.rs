@@ -49,8 +49,8 @@ pub(crate) struct Hierarchy {
     /// The column whose values get a row each.
     #[arg(required = true)]
     column: Option<String>,
-    /// The rule, as behind `hierarchy =` in a policy, such as 'range = [10, 20]'; or the name of a known hierarchy,
-    /// such as country.
+    /// The rule, as behind `hierarchy =` in a policy, such as 'range = [10, 20]'; or the name of a
+    /// known hierarchy, such as country.
     #[arg(long, value_name = "RULE", required = true)]
     by: Option<String>,
     /// The CSV file to create; must not exist. By default, the CSV is printed.

@@ -28,8 +28,8 @@ pub(super) struct Cut {
     pub(super) columns: usize,
 }
 
-/// Draws a table with lines. Where it is wider than `width`, its widest columns are cut until it fits, and the last columns are left
-/// out where all are narrow.
+/// Draws a table with lines. Where it is wider than `width`, its widest columns are cut until it
+/// fits, and the last columns are left out where all are narrow.
 ///
 /// # Errors
 /// When a value has no text.
@@ -133,7 +133,8 @@ fn fitting(natural: &[usize], width: usize) -> usize {
     ends.take_while(|end| *end <= width).count().max(1)
 }
 
-/// Returns the greatest width of a column with which columns of these widths fit into `room`, at least [`MIN_WIDTH`].
+/// Returns the greatest width of a column with which columns of these widths fit into `room`, at
+/// least [`MIN_WIDTH`].
 fn max_width(natural: &[usize], room: usize) -> usize {
     let fits = |widest: &usize| natural.iter().map(|width| width.min(widest)).sum::<usize>() <= room;
     (MIN_WIDTH..=room).rev().find(fits).unwrap_or(MIN_WIDTH)

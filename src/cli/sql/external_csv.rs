@@ -1,11 +1,13 @@
-//! `CREATE EXTERNAL TABLE ... STORED AS CSV`: read as `FROM 'file.csv'` is, as far as the statement does not say otherwise.
+//! `CREATE EXTERNAL TABLE ... STORED AS CSV`: read as `FROM 'file.csv'` is, as far as the statement
+//! does not say otherwise.
 
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::{CreateExternalTable, Statement};
 
-/// Returns the statement that makes the table a view of the file as every command reads it: with the delimiter that is found and the
-/// keys of `kanon.csv`. `None` for other statements, and for those that name columns or options, a folder, a store elsewhere or a file
-/// with the name of another format.
+/// Returns the statement that makes the table a view of the file as every command reads it: with
+/// the delimiter that is found and the keys of `kanon.csv`. `None` for other statements, and for
+/// those that name columns or options, a folder, a store elsewhere or a file with the name of
+/// another format.
 pub(super) fn as_view(statement: &Statement) -> Option<String> {
     let Statement::CreateExternalTable(CreateExternalTable {
         name,
@@ -40,8 +42,8 @@ pub(super) fn as_view(statement: &Statement) -> Option<String> {
     })
 }
 
-/// Makes the columns of other CSV tables text, too, unless the statement names them or says how many rows are looked at: the engine
-/// would read 01067 as 1067.
+/// Makes the columns of other CSV tables text, too, unless the statement names them or says how
+/// many rows are looked at: the engine would read 01067 as 1067.
 pub(super) fn with_texts(plan: LogicalPlan) -> LogicalPlan {
     const LOOKED_AT: &str = "format.schema_infer_max_rec";
     match plan {

@@ -1,4 +1,5 @@
-//! Lists what a query can name: the tables of the session, and the files of the current folder. No file is opened.
+//! Lists what a query can name: the tables of the session, and the files of the current folder. No
+//! file is opened.
 
 use std::fs;
 use std::path::{Path, PathBuf};

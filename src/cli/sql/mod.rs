@@ -51,8 +51,9 @@ pub(crate) struct Sql {
     /// Run the statements of a file before those of -c; may be repeated.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";", encoding = "latin1"'. `SET kanon.csv` does
-    /// the same. Columns are text, so those of numbers and dates are refused.
+    /// How CSV files are written: keys as under `[input]` of a policy, such as 'delimiter = ";",
+    /// encoding = "latin1"'. `SET kanon.csv` does the same. Columns are text, so those of numbers
+    /// and dates are refused.
     #[arg(long, value_name = "KEYS", value_parser = |keys: &str| csv_of_texts(keys).map(|_| keys.to_owned()))]
     csv: Option<String>,
     /// Output format of results; defaults to table, or to json with --format json.

@@ -51,7 +51,8 @@ fn similar<'a>(name: &str, valid: &[&'a str]) -> Option<&'a str> {
 /// The number of columns that a message lists.
 const SHOWN: usize = 20;
 
-/// Returns whether SQL reads `part` in the name `whole` written without quotes: `marital` in `marital-status`.
+/// Returns whether SQL reads `part` in the name `whole` written without quotes: `marital` in
+/// `marital-status`.
 fn has_part(whole: &str, part: &str) -> bool {
     let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     !whole.chars().all(is_inside) && whole.split(|c| !is_inside(c)).any(|one| one.eq_ignore_ascii_case(part))

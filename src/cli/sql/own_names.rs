@@ -1,4 +1,5 @@
-//! The names of this tool's own functions: suggested before the engine's, and short in the headers of results.
+//! The names of this tool's own functions: suggested before the engine's, and short in the headers
+//! of results.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -18,7 +19,8 @@ static OWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     registry.udfs().into_iter().chain(registry.udafs()).collect()
 });
 
-/// Returns a better text for an error about an unknown function; `None` if this tool has none of a similar name.
+/// Returns a better text for an error about an unknown function; `None` if this tool has none of a
+/// similar name.
 pub(super) fn suggestion(error: &str) -> Option<String> {
     let quoted = |start: &str| error.strip_prefix(start)?.split('\'').next();
     if let Some(name) = quoted("Invalid function '") {
@@ -40,8 +42,8 @@ fn similar(name: &str) -> Option<String> {
     closest(name, &known).map(|own| format!("unknown function `{name}`; did you mean `{own}`?"))
 }
 
-/// Shortens the names of columns that are calls of this tool's functions, as far as they stay different: `k_anonymity` for
-/// `k_anonymity(visits.zip,visits.sex)`.
+/// Shortens the names of columns that are calls of this tool's functions, as far as they stay
+/// different: `k_anonymity` for `k_anonymity(visits.zip,visits.sex)`.
 pub(super) fn short(schema: &SchemaRef) -> SchemaRef {
     let call = |name: &str| {
         let (function, rest) = name.split_once('(')?;

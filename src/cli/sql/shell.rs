@@ -184,8 +184,8 @@ impl Shell {
         Ok(parser.and_then(|mut parser| parser.parse_statements()).planning()?.into_iter())
     }
 
-    /// Returns the statement, or the query that stands for it: for SHOW TABLES, and for an external table of a CSV file, which is read
-    /// as other commands do.
+    /// Returns the statement, or the query that stands for it: for SHOW TABLES, and for an external
+    /// table of a CSV file, which is read as other commands do.
     fn replaced(&self, statement: Statement) -> Result<Statement> {
         if let Some(tables) = listed::of_show_tables(&statement) {
             return Ok(self.parse(tables)?.next().unwrap_or(statement));

@@ -1,7 +1,8 @@
 //! Notes calls of measures over individuals whose arguments seem swapped.
 //!
-//! Neither types nor counts can refuse such a call: an individual may be a text, and a date of visits may have more values than
-//! there are individuals. So names decide whether there is a note, and the note says only how the arguments are read.
+//! Neither types nor counts can refuse such a call: an individual may be a text, and a date of
+//! visits may have more values than there are individuals. So names decide whether there is a note,
+//! and the note says only how the arguments are read.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{AggregateUDFImpl, Expr, LogicalPlan};
@@ -9,7 +10,8 @@ use datafusion::logical_expr::{AggregateUDFImpl, Expr, LogicalPlan};
 use crate::propose::is_persons_number;
 use crate::sql::udaf::ClassAggregate;
 
-/// Returns a note on the first call of a statement whose individual is not named like a person's number although another argument is.
+/// Returns a note on the first call of a statement whose individual is not named like a person's
+/// number although another argument is.
 pub(super) fn note(statement: &str, plan: &LogicalPlan) -> Option<String> {
     // Table functions such as `risk` call aggregates that the statement does not name.
     let statement = statement.to_lowercase();

@@ -1,4 +1,5 @@
-//! Notes comparisons of columns of CSV files. They are text, so numbers compare letter by letter: '10' comes before '9'.
+//! Notes comparisons of columns of CSV files. They are text, so numbers compare letter by letter:
+//! '10' comes before '9'.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -154,7 +155,8 @@ fn of_expr(expr: &Expr, compare: &mut impl FnMut(&[&Expr])) {
     order.into_iter().flatten().for_each(|sort| compare(&[&sort.expr]));
 }
 
-/// Returns whether an expression is a text without digits, which is compared neither with numbers nor with dates.
+/// Returns whether an expression is a text without digits, which is compared neither with numbers
+/// nor with dates.
 fn is_word(expr: &Expr) -> bool {
     let Expr::Literal(ScalarValue::Utf8(text) | ScalarValue::Utf8View(text), _) = expr else { return false };
     text.as_ref().is_none_or(|text| !text.contains(|c: char| c.is_ascii_digit()))

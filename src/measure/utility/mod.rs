@@ -1,29 +1,32 @@
 //! Utility: what a recoding keeps of the distributions of the quasi-identifiers.
 //!
-//! A released row shows a region in each column. It is read as if its value were any of the input's values in that region with
-//! equal probability, independently of the other columns; NULL is a value. Suppressed rows are left out. The release is compared
-//! with the input by:
+//! A released row shows a region in each column. It is read as if its value were any of the input's
+//! values in that region with equal probability, independently of the other columns; NULL is a
+//! value. Suppressed rows are left out. The release is compared with the input by:
 //!
-//! - `information_kept`, per column and per pair of columns: `I(X; R) / H(X)`, the mutual information of the value X of a
-//!   row and what it shows R (suppressed rows show one thing), divided by the entropy of X. 1 where nothing is lost, also of
-//!   a constant column.
-//! - `total_variation`, per column: half the sum of `|p(x) - q(x)|` over the values x, where p is the distribution of the
-//!   input and q that of the release; 1 if no row is kept.
-//! - `wasserstein`, per column of numbers or dates: the area between the two distribution functions, as a share of the
-//!   column's span; NULL aside.
-//! - `mean_change`, per column of numbers or dates: the mean of the release less that of the input, in standard deviations of
-//!   the input.
-//! - `correlation_change`, per pair of such columns: Pearson's correlation in the release less that in the input.
-//! - `queries`: counts such as `age BETWEEN 30 AND 41 AND sex = 'f'`, of one to three columns, a range of numbers or dates and
-//!   a value of other columns, drawn at random around rows of the input. Those that count fewer than 0.1 % of the rows are
-//!   left out. `median_relative_error` is the median of `|released - true| / true`.
+//! - `information_kept`, per column and per pair of columns: `I(X; R) / H(X)`, the mutual
+//!   information of the value X of a row and what it shows R (suppressed rows show one thing),
+//!   divided by the entropy of X. 1 where nothing is lost, also of a constant column.
+//! - `total_variation`, per column: half the sum of `|p(x) - q(x)|` over the values x, where p is
+//!   the distribution of the input and q that of the release; 1 if no row is kept.
+//! - `wasserstein`, per column of numbers or dates: the area between the two distribution
+//!   functions, as a share of the column's span; NULL aside.
+//! - `mean_change`, per column of numbers or dates: the mean of the release less that of the input,
+//!   in standard deviations of the input.
+//! - `correlation_change`, per pair of such columns: Pearson's correlation in the release less that
+//!   in the input.
+//! - `queries`: counts such as `age BETWEEN 30 AND 41 AND sex = 'f'`, of one to three columns, a
+//!   range of numbers or dates and a value of other columns, drawn at random around rows of the
+//!   input. Those that count fewer than 0.1 % of the rows are left out. `median_relative_error` is
+//!   the median of `|released - true| / true`.
 //!
 //! # Contract
-//! Shares are in 0..=1, changes in the units above, all with six decimals. A figure that does not exist is absent: those of
-//! numbers for columns that hold an infinity or NaN, means without a value, correlations of a constant column. The figures
-//! depend on the multiset of rows alone: the queries are drawn by a fixed seed. They are computed from the input, so they are
-//! for the publisher only: a change of a mean can give a suppressed row away. Pairs are left out where they would take more
-//! than 50 million steps.
+//! Shares are in 0..=1, changes in the units above, all with six decimals. A figure that does not
+//! exist is absent: those of numbers for columns that hold an infinity or NaN, means without a
+//! value, correlations of a constant column. The figures depend on the multiset of rows alone: the
+//! queries are drawn by a fixed seed. They are computed from the input, so they are for the
+//! publisher only: a change of a mean can give a suppressed row away. Pairs are left out where they
+//! would take more than 50 million steps.
 
 mod queries;
 mod shown;

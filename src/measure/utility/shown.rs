@@ -71,7 +71,8 @@ impl<'a> Shown<'a> {
     ) -> Result<Self> {
         let (base, count) = (table.base(), table.columns().len());
         let mut held = Held::new(table.budget());
-        // A code and a region in each column; then the keys and the rows of a pair, or counts of combinations; the classes.
+        // A code and a region in each column; then the keys and the rows of a pair, or counts of
+        // combinations; the classes.
         let of_class = count * size_of::<u32>() + size_of::<(Vec<u32>, u64)>();
         let of_base = count * 2 * size_of::<u32>() + 4 * size_of::<(u64, u64, u64)>();
         held.at_least(base.len() * of_base + classes.len() * of_class)?;
@@ -171,8 +172,8 @@ impl<'a> Shown<'a> {
         if whole <= least { 1.0 } else { (1.0 - lost / whole).clamp(0.0, 1.0) }
     }
 
-    /// Returns H(X) and H(X | R) in bits times rows, from counts of all combinations of values; `None` if there are too many,
-    /// or regions are not those of values.
+    /// Returns H(X) and H(X | R) in bits times rows, from counts of all combinations of values;
+    /// `None` if there are too many, or regions are not those of values.
     fn counted(&self, columns: &[&ShownColumn<'_>]) -> Option<(f64, f64)> {
         let labels = columns.iter().map(|column| match column.shows {
             Shows::OfValue(labels) => Some((labels, column.regions.len())),
@@ -293,7 +294,8 @@ struct Joint {
 }
 
 impl Joint {
-    /// Adds rows whose columns are independent, each with the share that is not NULL, the place and its square.
+    /// Adds rows whose columns are independent, each with the share that is not NULL, the place and
+    /// its square.
     fn add(&mut self, rows: f64, [x0, x1, x2]: [f64; 3], [y0, y1, y2]: [f64; 3]) {
         self.rows += rows * x0 * y0;
         self.x += rows * x1 * y0;
@@ -338,7 +340,8 @@ fn bits(values: impl Iterator<Item = u64>) -> f64 {
     log_of(all) - logs
 }
 
-/// Returns the places of the values that are not NULL, with their shares scaled to sum to 1; `None` without such values.
+/// Returns the places of the values that are not NULL, with their shares scaled to sum to 1; `None`
+/// without such values.
 fn among_values(places: &[Option<f64>], shares: &[f64]) -> Option<Vec<(f64, f64)>> {
     let values = places.iter().zip(shares).filter_map(|(place, share)| Some(((*place)?, *share)));
     let values: Vec<(f64, f64)> = values.collect();

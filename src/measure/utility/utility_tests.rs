@@ -13,10 +13,12 @@ use crate::method::best;
 use crate::method::lattice::Options;
 use crate::method::partition::mondrian::tests::{problem, requirements, rows, table_with};
 
-/// A row of the input: its codes, and the values that its region may stand for, by column; `None` for a suppressed row.
+/// A row of the input: its codes, and the values that its region may stand for, by column; `None`
+/// for a suppressed row.
 type NaiveRow = (Vec<u32>, Option<Vec<Vec<u32>>>);
 
-/// Returns every row of a table with what it shows under released classes; the rows of failing ones are suppressed.
+/// Returns every row of a table with what it shows under released classes; the rows of failing ones
+/// are suppressed.
 fn naive_rows(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Vec<NaiveRow> {
     let released = evaluated.released();
     let kept: Vec<usize> = evaluated.kept().map(|(class, _)| class).collect();

@@ -31,7 +31,8 @@ pub struct Options {
     pub top: usize,
     /// The effort after which a method that need not finish gives up, if one is given.
     pub effort: Option<Effort>,
-    /// The positions of the quasi-identifiers that all rows show at one level, whatever the method does with the others.
+    /// The positions of the quasi-identifiers that all rows show at one level, whatever the method
+    /// does with the others.
     pub global: Vec<usize>,
 }
 

@@ -40,8 +40,8 @@ impl Cell {
         self.cut_between(column, code, code + 1)
     }
 
-    /// Cuts a column so that one part has the codes up to `last_of_left`, the other those from `first_of_right`, which may be
-    /// the same.
+    /// Cuts a column so that one part has the codes up to `last_of_left`, the other those from
+    /// `first_of_right`, which may be the same.
     pub(super) fn cut_between(self, column: usize, last_of_left: u32, first_of_right: u32) -> (Self, Self) {
         let (left, right) = match &self.0[column] {
             Codes::Between(first, last) => {

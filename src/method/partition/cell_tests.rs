@@ -119,8 +119,8 @@ proptest! {
         }
     }
 
-    /// Whatever chooses the cuts: two parts have no combination of values in common, and their regions show no more than
-    /// labels, or NULL beside all values, add.
+    /// Whatever chooses the cuts: two parts have no combination of values in common, and their
+    /// regions show no more than labels, or NULL beside all values, add.
     #[test]
     fn they_leave_every_combination_to_one_part(
         rows in rows(),

@@ -1,18 +1,22 @@
-//! `cells`: suppresses single cells until every class holds; all other values stay as they are (local suppression, as in
-//! sdcMicro).
+//! `cells`: suppresses single cells until every class holds; all other values stay as they are
+//! (local suppression, as in sdcMicro).
 //!
-//! At first all cells are suppressed, and all rows are one class. Then a class reveals one column: rows that share a value and
-//! satisfy the policy become a class of their own, and the others stay together with the column suppressed. If those fail, the
-//! smallest of the new classes stay with them. The columns of a class are tried by the number of rows whose value enough rows
-//! share, times the column's `weight`, divided by the entropy of its values (in nats, and 0.05 more): a column that splits a
-//! class little leaves it large enough to reveal others. It ends when no class can reveal a column.
+//! At first all cells are suppressed, and all rows are one class. Then a class reveals one column:
+//! rows that share a value and satisfy the policy become a class of their own, and the others stay
+//! together with the column suppressed. If those fail, the smallest of the new classes stay with
+//! them. The columns of a class are tried by the number of rows whose value enough rows share,
+//! times the column's `weight`, divided by the entropy of its values (in nats, and 0.05 more): a
+//! column that splits a class little leaves it large enough to reveal others. It ends when no class
+//! can reveal a column.
 //!
 //! # Contract
-//! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. A class shows in
-//! each column one value or `*`, which is everything and matches nothing but itself; nothing else is suppressed. The hierarchy of
-//! a column does not matter, and `min_level` and `max_level` are refused. Regions overlap: a row that shows `*` may hold the
-//! values of another class, so that a person's values can fit several classes. Columns are rated by the quasi-identifiers alone;
-//! sensitive values can only veto what is rated best. Greedy: not proven best. The same bytes for any number of threads.
+//! All rows together must satisfy every requirement; otherwise nothing is found, whatever the
+//! suppression limit. A class shows in each column one value or `*`, which is everything and
+//! matches nothing but itself; nothing else is suppressed. The hierarchy of a column does not
+//! matter, and `min_level` and `max_level` are refused. Regions overlap: a row that shows `*` may
+//! hold the values of another class, so that a person's values can fit several classes. Columns are
+//! rated by the quasi-identifiers alone; sensitive values can only veto what is rated best. Greedy:
+//! not proven best. The same bytes for any number of threads.
 
 use super::cuts::{Cut, Cuts, Judge, cut_all};
 use super::{Row, found};
@@ -98,7 +102,8 @@ impl Revealing<'_> {
         sorted
     }
 
-    /// Rates a column of a part by the numbers of rows that share its values; `None` if no value has enough rows.
+    /// Rates a column of a part by the numbers of rows that share its values; `None` if no value
+    /// has enough rows.
     fn rating(&self, part: &Part, column: usize) -> Option<f64> {
         let sorted = self.sorted(part, column);
         let of_values = sorted.chunk_by(|a, b| self.code(*a, column) == self.code(*b, column));

@@ -107,8 +107,8 @@ struct Waiting<P> {
     has_failed: bool,
 }
 
-/// Cuts all base classes until no part can be cut, and counts the cuts that were tried; no parts if all base classes
-/// together do not satisfy the requirements. The parts have no order.
+/// Cuts all base classes until no part can be cut, and counts the cuts that were tried; no parts if
+/// all base classes together do not satisfy the requirements. The parts have no order.
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.

@@ -1,15 +1,18 @@
-//! Columns with `recode = "global"`: all rows show them at one level, whatever the method does with the other columns.
+//! Columns with `recode = "global"`: all rows show them at one level, whatever the method does with
+//! the other columns.
 //!
-//! Each combination of levels of these columns is tried, finest first; more than 64 are refused. It groups the base classes
-//! by their labels, and the method partitions each group by itself, the smallest first; a group may suppress what the groups
-//! before it left of the limit. The combination that loses least is taken, of equal ones the finest.
+//! Each combination of levels of these columns is tried, finest first; more than 64 are refused. It
+//! groups the base classes by their labels, and the method partitions each group by itself, the
+//! smallest first; a group may suppress what the groups before it left of the limit. The
+//! combination that loses least is taken, of equal ones the finest.
 //!
 //! # Contract
-//! A value of such a column shows the same text in every class: the label of its level, or, where the column shows intervals,
-//! the interval around the released values that have this label, the set of them where the level does not keep the order, and
-//! `*` where it reaches from the least to the greatest. The levels are those that the policy allows. A `min_level` holds for
-//! labels; for a column that shows intervals it is refused, because their ends are values. What the method promises holds
-//! within a group.
+//! A value of such a column shows the same text in every class: the label of its level, or, where
+//! the column shows intervals, the interval around the released values that have this label, the
+//! set of them where the level does not keep the order, and `*` where it reaches from the least to
+//! the greatest. The levels are those that the policy allows. A `min_level` holds for labels; for a
+//! column that shows intervals it is refused, because their ends are values. What the method
+//! promises holds within a group.
 
 use std::ops::RangeInclusive;
 
@@ -34,7 +37,8 @@ const MOST_COMBINATIONS: u64 = 64;
 /// Searches with the method that `make` makes, with the columns of [`Options::global`] at one level each.
 ///
 /// # Errors
-/// Those of the method; a policy error when there are too many combinations of levels, or no other column is left.
+/// Those of the method; a policy error when there are too many combinations of levels, or no other
+/// column is left.
 pub(in crate::method) fn search(
     make: impl Fn(&Options) -> Result<Box<dyn Method>>,
     problem: &Problem<'_>,
@@ -98,7 +102,8 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Returns the best recoding with the global columns at these levels; `None` if more must be suppressed than allowed.
+    /// Returns the best recoding with the global columns at these levels; `None` if more must be
+    /// suppressed than allowed.
     fn search(&self, levels: &[usize], begin: u64, evaluated: &mut u64) -> Result<Option<Candidate>> {
         let (problem, table) = (self.problem, self.problem.table);
         let mut held = Held::new(table.budget());

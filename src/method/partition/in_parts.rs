@@ -10,12 +10,12 @@ use crate::method::Problem;
 use crate::model::min_size;
 use crate::progress::Silent;
 
-/// The classes of a table, by the numbers of its base classes, and the number of classes that were judged. No classes if
-/// all base classes together do not satisfy the requirements.
+/// The classes of a table, by the numbers of its base classes, and the number of classes that were
+/// judged. No classes if all base classes together do not satisfy the requirements.
 pub(super) type Partition = (Vec<Vec<u32>>, u64);
 
-/// Cuts the table until parts have at most `most` base classes or no cut is found, and partitions each of them. The classes are
-/// in the order of their least base class.
+/// Cuts the table until parts have at most `most` base classes or no cut is found, and partitions
+/// each of them. The classes are in the order of their least base class.
 ///
 /// # Errors
 /// Those of `partition`, a data error when memory runs out, an interruption.

@@ -1,15 +1,17 @@
-//! Cuts by least loss: of all cuts of a part, the one that saves the most loss, divided by the geometric mean of its sides'
-//! rows.
+//! Cuts by least loss: of all cuts of a part, the one that saves the most loss, divided by the
+//! geometric mean of its sides' rows.
 //!
-//! Each row of a part loses, in each column of weight w with D leaves, `w (leaves - 1) / (D - 1)`, where `leaves` counts those
-//! of the region around the part's values: what [`granularity_mean`](crate::measure::granularity_mean) adds up. A cut saves the
-//! difference between the loss of the part and that of both sides, in all columns, not only in the one that is cut. It is
-//! divided by the geometric mean of the sides' rows: cutting off a few outliers saves little but costs little, because the
-//! other side can still be cut in many ways.
+//! Each row of a part loses, in each column of weight w with D leaves, `w (leaves - 1) / (D - 1)`,
+//! where `leaves` counts those of the region around the part's values: what
+//! [`granularity_mean`](crate::measure::granularity_mean) adds up. A cut saves the difference
+//! between the loss of the part and that of both sides, in all columns, not only in the one that is
+//! cut. It is divided by the geometric mean of the sides' rows: cutting off a few outliers saves
+//! little but costs little, because the other side can still be cut in many ways.
 //!
-//! A column is cut below each of its values. A column that shows labels or sets is also cut in one label against the rest: a
-//! value, or a label one level below the one that all values of the part share. A label whose values are not neighbours in
-//! the order of the column is cut in runs of neighbours.
+//! A column is cut below each of its values. A column that shows labels or sets is also cut in one
+//! label against the rest: a value, or a label one level below the one that all values of the part
+//! share. A label whose values are not neighbours in the order of the column is cut in runs of
+//! neighbours.
 //!
 //! Under `ends = "cuts"` a class shows what the cuts leave to it, so a cut saves loss in its own column only.
 
@@ -37,11 +39,12 @@ pub(super) fn cut_all(problem: &Problem<'_>) -> Result<(Vec<Finished>, u64)> {
 /// One label against the rest is tried only where a part has at most this many labels.
 const MOST_LABELS: usize = 64;
 
-/// The best cuts of a part that are tried. Without a bound, a requirement that vetoes every cut would take a time that grows
-/// with the square of the part.
+/// The best cuts of a part that are tried. Without a bound, a requirement that vetoes every cut
+/// would take a time that grows with the square of the part.
 const MOST_TRIED: usize = 256;
 
-/// The best cuts of each column that are tried besides: the best of all may be neighbours in one column, all vetoed.
+/// The best cuts of each column that are tried besides: the best of all may be neighbours in one
+/// column, all vetoed.
 const MOST_OF_COLUMN: usize = 16;
 
 /// The cuts of the parts of a class table.
@@ -265,7 +268,8 @@ impl<'a> Cutting<'a, '_> {
         side
     }
 
-    /// Adds base classes one by one; returns the side before each whose value differs from that of the one before it.
+    /// Adds base classes one by one; returns the side before each whose value differs from that of
+    /// the one before it.
     fn growing_sides(&mut self, order: impl Iterator<Item = u32>, column: usize) -> Vec<Side> {
         let mut side = self.begin_side();
         let (mut sides, mut last) = (Vec::new(), None);
@@ -364,8 +368,8 @@ impl<'a> Cutting<'a, '_> {
         Ok(())
     }
 
-    /// Returns the side of all values that still occur. Its individuals are not counted: that would cost more than to try the
-    /// cut.
+    /// Returns the side of all values that still occur. Its individuals are not counted: that would
+    /// cost more than to try the cut.
     fn rest_of(&mut self, left: Side) -> Side {
         self.begin_side();
         for (column, values) in self.varying.iter().zip(&self.values) {
@@ -466,8 +470,8 @@ impl<'a> Cuts for LeastLoss<'a> {
     }
 }
 
-/// Returns whether a value of a cell goes left where one label is cut off: those of a part that are `left`, and the others if
-/// they have the same label.
+/// Returns whether a value of a cell goes left where one label is cut off: those of a part that are
+/// `left`, and the others if they have the same label.
 fn goes_left(code: u32, of_part: &[u32], left: RangeInclusive<u32>, labels: Labels<'_>) -> bool {
     let label = |code: u32| labels.and_then(|labels| labels.get(code as usize));
     match of_part.binary_search(&code) {

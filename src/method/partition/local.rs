@@ -1,18 +1,21 @@
-//! `local`: full-domain generalization of what holds, then again of the rows that were suppressed, until nothing is left
-//! (local recoding as in ARX).
+//! `local`: full-domain generalization of what holds, then again of the rows that were suppressed,
+//! until nothing is left (local recoding as in ARX).
 //!
-//! Each round searches the lattice for the rows that are left, as `anytime` within 1,000 nodes (under `best` within its effort
-//! in nodes) and with any number of them suppressed. The classes that hold are kept, and the others are the rows of the next
-//! round. If a round keeps nothing and its rows are more than the limit allows to suppress, the classes of the last round are
-//! taken back, then those of the round before it, until a node within the limit is found for the rows that are left. There are
-//! at most 64 rounds.
+//! Each round searches the lattice for the rows that are left, as `anytime` within 1,000 nodes
+//! (under `best` within its effort in nodes) and with any number of them suppressed. The classes
+//! that hold are kept, and the others are the rows of the next round. If a round keeps nothing and
+//! its rows are more than the limit allows to suppress, the classes of the last round are taken
+//! back, then those of the round before it, until a node within the limit is found for the rows
+//! that are left. There are at most 64 rounds.
 //!
 //! # Contract
-//! Each class is one of a node of the lattice among the rows of its round, and shows the finest regions around its values;
-//! under `[output] ends = "cuts"` the labels of the node. Not proven best. Like that of `auto`, the choice of levels looks at
-//! the rows that the models suppress, and so at sensitive values where a model does. A `max_level` holds in every round, but an
-//! interval from the least to the greatest of all released values is written `*`; a `min_level` is refused, because regions may
-//! be finer. Regions of different classes may overlap. The same bytes for any number of threads.
+//! Each class is one of a node of the lattice among the rows of its round, and shows the finest
+//! regions around its values; under `[output] ends = "cuts"` the labels of the node. Not proven
+//! best. Like that of `auto`, the choice of levels looks at the rows that the models suppress, and
+//! so at sensitive values where a model does. A `max_level` holds in every round, but an interval
+//! from the least to the greatest of all released values is written `*`; a `min_level` is refused,
+//! because regions may be finer. Regions of different classes may overlap. The same bytes for any
+//! number of threads.
 
 use super::nodes::Node;
 use super::{Row, found};
@@ -54,8 +57,8 @@ struct Round {
 }
 
 impl Local {
-    /// Recodes base classes by one node that suppresses at most `limit`; also returns those that are left. `None` if there is
-    /// no such node.
+    /// Recodes base classes by one node that suppresses at most `limit`; also returns those that
+    /// are left. `None` if there is no such node.
     fn round(
         &self,
         problem: &Problem<'_>,

@@ -62,7 +62,8 @@ impl<'a> Medians<'a> {
         self.table.code(self.table.base(), class as usize, column)
     }
 
-    /// Returns the columns in which a part has several values, the one to cut first, each with its greatest value.
+    /// Returns the columns in which a part has several values, the one to cut first, each with its
+    /// greatest value.
     fn columns(&self, part: &[u32]) -> Vec<(usize, u32)> {
         let ordered = (0..self.positions.len()).filter_map(|column| {
             let codes = part.iter().map(|class| self.code(*class, column));
@@ -108,7 +109,8 @@ impl<'a> Medians<'a> {
         bits.sum()
     }
 
-    /// Deals the base classes of a part to two sides in the order of their values in one column, half of the rows to each.
+    /// Deals the base classes of a part to two sides in the order of their values in one column,
+    /// half of the rows to each.
     fn dealt(&self, part: &[u32], column: usize) -> (Vec<u32>, Vec<u32>) {
         let rows = |class: &u32| self.table.base().rows_of(*class as usize);
         // Base classes are numbered in the order of their keys, which decides between equal values.
@@ -189,8 +191,8 @@ impl Cuts for Medians<'_> {
     }
 }
 
-/// Returns the position of each value of a column in its domain, from 0 to 1: numbers, dates and timestamps by size, other
-/// values by their number. NULL is at 0, with the least value.
+/// Returns the position of each value of a column in its domain, from 0 to 1: numbers, dates and
+/// timestamps by size, other values by their number. NULL is at 0, with the least value.
 fn positions(column: &EncodedColumn) -> Result<Vec<f64>> {
     let last = (column.distinct() as u128).saturating_sub(1).max(1);
     Ok(match column.places()? {

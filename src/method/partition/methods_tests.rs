@@ -337,7 +337,8 @@ proptest! {
         }
     }
 
-    /// Half of the rows go to each side but for the base class in the middle, so a class of more rows would be cut again.
+    /// Half of the rows go to each side but for the base class in the middle, so a class of more
+    /// rows would be cut again.
     #[test]
     fn relaxed_cuts_leave_few_rows_to_a_class(rows in rows(), k in 1..6u64, shows_cuts in any::<bool>()) {
         let table = table_with(&rows, false, true);

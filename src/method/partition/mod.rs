@@ -1,4 +1,5 @@
-//! Methods that partition the base classes into classes of their own, so that values of a column need not share a level.
+//! Methods that partition the base classes into classes of their own, so that values of a column
+//! need not share a level.
 
 mod cell;
 pub mod cells;
@@ -34,7 +35,8 @@ pub struct Row {
     pub parameters: &'static [Parameter],
     /// Whether no class shows anything coarser than a label of a level that the policy allows.
     pub keeps_max_level: bool,
-    /// Whether classes can show what a choice that does not look at single values leaves to them: cuts, or labels.
+    /// Whether classes can show what a choice that does not look at single values leaves to them:
+    /// cuts, or labels.
     pub shows_cuts: bool,
     /// Makes the method.
     pub make: fn(&Settings, &Options) -> Result<Box<dyn Method>>,
@@ -50,8 +52,8 @@ impl Row {
     }
 }
 
-/// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the problem allows, or a table
-/// model fails.
+/// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the
+/// problem allows, or a table model fails.
 pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) -> Result<Option<Candidate>> {
     let Some(loss) = problem.objective.for_any_recoding() else {
         let name = problem.objective.doc().name;
@@ -67,7 +69,8 @@ pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) ->
         }
         let mut is_kept = vec![false; released.regions().len()];
         evaluated.kept().for_each(|(class, _)| is_kept[class] = true);
-        // What a class shows depends on the others that are kept, and classes that show the same are one: again until none is.
+        // What a class shows depends on the others that are kept, and classes that show the same
+        // are one: again until none is.
         if let Some(as_shown) = released.as_shown(problem.table, &is_kept, problem.ends)? {
             released = as_shown;
             continue;
@@ -85,13 +88,15 @@ pub(crate) fn candidate(problem: &Problem<'_>, mut released: ReleasedClasses) ->
     }
 }
 
-/// Returns what each leaf beyond the first that a row shows in a column costs it, by `granularity_mean` of one row and column.
+/// Returns what each leaf beyond the first that a row shows in a column costs it, by
+/// `granularity_mean` of one row and column.
 fn of_leaf(column: &EncodedColumn) -> f64 {
     column.weight() / ratio(u128::from(column.leaves()).saturating_sub(1).max(1), 1)
 }
 
-/// Returns the classes of the parts. If there are none, or too many of them fail once those that show the same are one, all rows
-/// are one class, where `options` allow every column to be suppressed.
+/// Returns the classes of the parts. If there are none, or too many of them fail once those that
+/// show the same are one, all rows are one class, where `options` allow every column to be
+/// suppressed.
 fn found(problem: &Problem<'_>, options: &Options, parts: Vec<Finished>, evaluated: u64) -> Result<Outcome> {
     let table = problem.table;
     let mut best = None;
@@ -112,7 +117,8 @@ fn found(problem: &Problem<'_>, options: &Options, parts: Vec<Finished>, evaluat
     Ok(Outcome { best: best.into_iter().collect(), nodes: None, evaluated, proven: false, bound: None })
 }
 
-/// Makes a released class of each part: it shows what the cuts left to it, or the finest regions around its values.
+/// Makes a released class of each part: it shows what the cuts left to it, or the finest regions
+/// around its values.
 ///
 /// # Errors
 /// A data error when memory runs out.

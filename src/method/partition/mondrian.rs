@@ -1,35 +1,43 @@
 //! Mondrian: splits the rows in two, again and again, while both sides satisfy the policy.
 //!
-//! What can be cut no more becomes a released class (strict multidimensional partitioning, LeFevre, DeWitt & Ramakrishnan
-//! 2006). `split` says where a part is cut:
+//! What can be cut no more becomes a released class (strict multidimensional partitioning, LeFevre,
+//! DeWitt & Ramakrishnan 2006). `split` says where a part is cut:
 //!
-//! - `span` (default, the paper's): at the median of the column in which the part's values span the largest share of the
-//!   column's domain; if a side fails a requirement, at that of the next column;
-//! - `entropy`: the same, but columns are ordered by the entropy of their values among the part's rows, as a share of the
-//!   entropy among all rows;
-//! - `relaxed`: as `span`, but the rows of the median are dealt to both sides, whole base classes at a time, so that half of the
-//!   rows go left (the paper's relaxed partitioning);
-//! - `loss`: the cuts of all columns are ranked by the `granularity_mean` that they save for their balance, whatever the
-//!   policy's objective, and the first whose sides hold is made, see `least_loss.rs`. Of a part with more than 256 cuts the
-//!   best 256 are tried, and the best 16 of each column. It keeps the most and takes the longest.
+//! - `span` (default, the paper's): at the median of the column in which the part's values span the
+//!   largest share of the column's domain; if a side fails a requirement, at that of the next
+//!   column;
+//! - `entropy`: the same, but columns are ordered by the entropy of their values among the part's
+//!   rows, as a share of the entropy among all rows;
+//! - `relaxed`: as `span`, but the rows of the median are dealt to both sides, whole base classes
+//!   at a time, so that half of the rows go left (the paper's relaxed partitioning);
+//! - `loss`: the cuts of all columns are ranked by the `granularity_mean` that they save for their
+//!   balance, whatever the policy's objective, and the first whose sides hold is made, see
+//!   `least_loss.rs`. Of a part with more than 256 cuts the best 256 are tried, and the best 16 of
+//!   each column. It keeps the most and takes the longest.
 //!
-//! Under `span` and `entropy` rows up to the median go left, the others right. If the median is the greatest value, its rows go right and all others
-//! left. Spans and entropies are multiplied by the column's `weight`.
+//! Under `span` and `entropy` rows up to the median go left, the others right. If the median is the
+//! greatest value, its rows go right and all others left. Spans and entropies are multiplied by the
+//! column's `weight`.
 //!
-//! Columns are cut in the order of their values: numbers and dates by size, others in the order of their hierarchy file,
-//! else by their text; NULL is below all. Numbers, dates and timestamps show the interval of their values in the class,
-//! other columns with levels between the values and the top the finest label that all of them share, or everything, and
-//! the rest the set of them. Under `[output] ends = "cuts"` a class shows all values that the cuts leave to it instead,
-//! whether or not its rows have them, and a cut saves what the column shows less. Classes that then show the same are one.
+//! Columns are cut in the order of their values: numbers and dates by size, others in the order of
+//! their hierarchy file, else by their text; NULL is below all. Numbers, dates and timestamps show
+//! the interval of their values in the class, other columns with levels between the values and the
+//! top the finest label that all of them share, or everything, and the rest the set of them. Under
+//! `[output] ends = "cuts"` a class shows all values that the cuts leave to it instead, whether or
+//! not its rows have them, and a cut saves what the column shows less. Classes that then show the
+//! same are one.
 //!
 //! # Contract
-//! All rows together must satisfy every requirement; otherwise nothing is found, whatever the suppression limit. Each side
-//! of a cut satisfies every requirement. Classes that show the same are merged. A merged class that fails a requirement is
-//! suppressed, which happens only under models that do not survive merging; if that suppresses too many, all rows become one
-//! class. The answer depends on the multiset of rows and the order of the columns in the policy, not on the number of threads. Cuts are ranked by the quasi-identifiers; sensitive
-//! values can only veto one. It is greedy: it promises no least loss. Deviations from the paper: a median that is the
-//! greatest value is cut below it, where the paper tries the next column; columns of equal span are tried in policy order;
-//! under `span` and `entropy` a categorical column is cut in its order, not into the children of its hierarchy's root.
+//! All rows together must satisfy every requirement; otherwise nothing is found, whatever the
+//! suppression limit. Each side of a cut satisfies every requirement. Classes that show the same
+//! are merged. A merged class that fails a requirement is suppressed, which happens only under
+//! models that do not survive merging; if that suppresses too many, all rows become one class. The
+//! answer depends on the multiset of rows and the order of the columns in the policy, not on the
+//! number of threads. Cuts are ranked by the quasi-identifiers; sensitive values can only veto one.
+//! It is greedy: it promises no least loss. Deviations from the paper: a median that is the
+//! greatest value is cut below it, where the paper tries the next column; columns of equal span are
+//! tried in policy order; under `span` and `entropy` a categorical column is cut in its order, not
+//! into the children of its hierarchy's root.
 
 use std::borrow::Cow;
 

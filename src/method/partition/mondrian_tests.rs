@@ -35,7 +35,8 @@ fn table(rows: &[Row], counts_individuals: bool) -> ClassTable {
     table_with(rows, counts_individuals, false)
 }
 
-/// The table of the rows; `has_labels` adds a column that shows labels: two letters, the first of them, or nothing.
+/// The table of the rows; `has_labels` adds a column that shows labels: two letters, the first of
+/// them, or nothing.
 pub(crate) fn table_with(rows: &[Row], counts_individuals: bool, has_labels: bool) -> ClassTable {
     let mut groups: BTreeMap<Row, u64> = BTreeMap::new();
     for (a, b, c, value, individual) in rows {
@@ -195,8 +196,8 @@ fn shown(part: &[Row]) -> Texts {
     vec![interval(0), interval(1), Some(words)]
 }
 
-/// The base classes of each part, cut naively by least loss: all cuts are made, and each is judged by the regions that its
-/// sides would show.
+/// The base classes of each part, cut naively by least loss: all cuts are made, and each is judged
+/// by the regions that its sides would show.
 fn parts_by_loss(table: &ClassTable, requirements: &[Requirement]) -> BTreeSet<Vec<u32>> {
     let code = |class: u32, column: usize| table.code(table.base(), class as usize, column);
     let rows =
@@ -285,7 +286,8 @@ fn a_thread_that_panics_ends_the_others() {
     assert!(error.contains("a thread panicked"), "{error}");
 }
 
-/// The parts {a1, b1} and {c1, d1} show everything, and so become one class. There flu and asthma are each held by all.
+/// The parts {a1, b1} and {c1, d1} show everything, and so become one class. There flu and asthma
+/// are each held by all.
 #[test]
 fn all_rows_are_one_class_where_joined_parts_fail() {
     let rows = [(1, "a1", 0), (2, "b1", 1), (1, "c1", 1), (2, "d1", 0), (3, "e1", 2), (4, "e2", 3)];

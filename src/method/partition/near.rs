@@ -1,5 +1,5 @@
-//! Which base classes are near one another: those at neighbouring places when all are sorted by their columns, each time
-//! beginning with another column.
+//! Which base classes are near one another: those at neighbouring places when all are sorted by
+//! their columns, each time beginning with another column.
 
 use crate::class::{ClassTable, Held};
 use crate::error::Result;
@@ -44,7 +44,8 @@ impl Orders {
         self.orders.iter().map(|order| order.sorted.as_slice())
     }
 
-    /// Returns the base classes at most `reach` places away in any order, on each side the nearest first; some several times.
+    /// Returns the base classes at most `reach` places away in any order, on each side the nearest
+    /// first; some several times.
     pub(super) fn around(&self, class: u32, reach: usize) -> impl Iterator<Item = [&[u32]; 2]> {
         self.orders.iter().map(move |order| {
             let at = order.place_of[class as usize] as usize;
@@ -65,8 +66,8 @@ impl Order {
     }
 }
 
-/// Returns base classes in the order of codes, which are at most those of the columns' values: by the first of these columns,
-/// then by the next one, at last by their numbers.
+/// Returns base classes in the order of codes, which are at most those of the columns' values: by
+/// the first of these columns, then by the next one, at last by their numbers.
 pub(super) fn sorted_by(
     table: &ClassTable,
     mut classes: Vec<u32>,
@@ -89,8 +90,8 @@ pub(super) fn sorted_by(
 /// The base classes that are left in each order.
 pub(super) struct Remaining<'a> {
     orders: &'a Orders,
-    /// For each order the places before and after each place, those of taken base classes left out; place 0 and the one after
-    /// the last are ends.
+    /// For each order the places before and after each place, those of taken base classes left out;
+    /// place 0 and the one after the last are ends.
     before: Vec<Vec<u32>>,
     after: Vec<Vec<u32>>,
     _held: Held,
@@ -120,7 +121,8 @@ impl<'a> Remaining<'a> {
         }
     }
 
-    /// Calls `see` with the base classes that are left near one that was taken, in each order; some several times.
+    /// Calls `see` with the base classes that are left near one that was taken, in each order; some
+    /// several times.
     pub(super) fn near(&self, class: u32, mut see: impl FnMut(u32)) {
         for ((order, before), after) in self.orders.orders.iter().zip(&self.before).zip(&self.after) {
             let place = order.place_of[class as usize] + 1;

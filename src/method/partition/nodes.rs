@@ -16,8 +16,8 @@ pub(in crate::method) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Reads the labels of the levels, which classes show under [`Ends::Cuts`]; else they show the finest regions around
-    /// their values.
+    /// Reads the labels of the levels, which classes show under [`Ends::Cuts`]; else they show the
+    /// finest regions around their values.
     ///
     /// # Errors
     /// An internal error for levels that the table does not have.

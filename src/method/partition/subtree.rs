@@ -1,18 +1,21 @@
-//! `subtree`: each column is cut at its own labels of its hierarchy, fine here and coarse there (full-subtree recoding), from
-//! the top down (top-down specialization, Fung, Wang & Yu 2005).
+//! `subtree`: each column is cut at its own labels of its hierarchy, fine here and coarse there
+//! (full-subtree recoding), from the top down (top-down specialization, Fung, Wang & Yu 2005).
 //!
-//! At first every column shows its coarsest allowed level. Then one label at a time is replaced by those one level below it, for
-//! all rows that show it. Labels are tried by the loss (`granularity_mean`) that replacing them saves, divided by the rows of
-//! classes that become too small, plus one. The rows of classes that fail are suppressed, as long as the limit allows it and less
-//! is lost by that than saved; otherwise the label stays for good. It ends when every label was replaced or stays.
+//! At first every column shows its coarsest allowed level. Then one label at a time is replaced by
+//! those one level below it, for all rows that show it. Labels are tried by the loss
+//! (`granularity_mean`) that replacing them saves, divided by the rows of classes that become too
+//! small, plus one. The rows of classes that fail are suppressed, as long as the limit allows it
+//! and less is lost by that than saved; otherwise the label stays for good. It ends when every
+//! label was replaced or stays.
 //!
 //! # Contract
-//! Two values that have a label in common in one class have it in all: a value shows the same label everywhere, but for the
-//! default `[output] ends`, under which a class shows the finest region around its own values within that label; `ends =
-//! "cuts"` shows the labels. Labels are rated by the quasi-identifiers alone; sensitive values can only veto what is rated
-//! best. Greedy: not proven best. A `max_level` holds, but an interval from the least to the greatest of all
-//! released values is written `*`; a `min_level` is refused, because regions may be finer. The same bytes for any number of
-//! threads; one thread works.
+//! Two values that have a label in common in one class have it in all: a value shows the same label
+//! everywhere, but for the default `[output] ends`, under which a class shows the finest region
+//! around its own values within that label; `ends = "cuts"` shows the labels. Labels are rated by
+//! the quasi-identifiers alone; sensitive values can only veto what is rated best. Greedy: not
+//! proven best. A `max_level` holds, but an interval from the least to the greatest of all released
+//! values is written `*`; a `min_level` is refused, because regions may be finer. The same bytes
+//! for any number of threads; one thread works.
 
 use std::collections::BinaryHeap;
 

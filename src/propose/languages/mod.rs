@@ -37,7 +37,8 @@ pub(super) const LANGUAGES: &[Words] = &[
 pub(super) struct Words {
     /// A person's own number, in health care, at an authority, as a customer.
     pub(super) person: &'static str,
-    /// Words for the person, which are a person's number only as the whole name of a column of numbers or codes.
+    /// Words for the person, which are a person's number only as the whole name of a column of
+    /// numbers or codes.
     pub(super) person_alone: &'static str,
     /// Telephones, accounts, licence plates.
     pub(super) contact: &'static str,
@@ -87,8 +88,8 @@ pub(super) struct Words {
     pub(super) counts: &'static str,
     /// Words that only link others and are skipped: `date de naissance` is `date naissance`.
     pub(super) links: &'static str,
-    /// Cells that mean "missing" among numbers or dates, in lower case, with their accents and full stops; also the errors of
-    /// spreadsheets (`#nv`).
+    /// Cells that mean "missing" among numbers or dates, in lower case, with their accents and full
+    /// stops; also the errors of spreadsheets (`#nv`).
     pub(super) missing: &'static str,
 }
 

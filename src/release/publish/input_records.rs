@@ -50,7 +50,8 @@ impl InputColumn {
         columns.map(column).collect()
     }
 
-    /// Returns what a later run must find; a type that was only guessed from cells of text need not be the same.
+    /// Returns what a later run must find; a type that was only guessed from cells of text need not
+    /// be the same.
     pub(crate) fn expected(&self, has_types: bool) -> EarlierColumn {
         EarlierColumn { name: self.column.clone(), data_type: has_types.then(|| self.data_type.clone()) }
     }

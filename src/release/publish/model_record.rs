@@ -32,12 +32,13 @@ pub struct ModelRecord {
     /// The required bound.
     #[serde(serialize_with = "plainly")]
     pub required: f64,
-    /// The worst value of all released classes; `null` if it is not finite, as among the released rows alone it need
-    /// not be.
+    /// The worst value of all released classes; `null` if it is not finite, as among the released
+    /// rows alone it need not be.
     #[serde(serialize_with = "plainly_if_any")]
     pub reached: Option<f64>,
-    /// Of a model that compares the classes with the whole input: what they were compared with to reach this value. In a
-    /// public record these are the `released rows`, which anybody has, in a private one the `input`.
+    /// Of a model that compares the classes with the whole input: what they were compared with to
+    /// reach this value. In a public record these are the `released rows`, which anybody has, in a
+    /// private one the `input`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub compared_with: Option<String>,
 }
@@ -63,8 +64,8 @@ impl ModelRecord {
         }
     }
 
-    /// Returns the model and its columns in words: `l_diversity of diagnosis`, `k_anonymity over (birth, sex)`; with its parameters
-    /// if there are several.
+    /// Returns the model and its columns in words: `l_diversity of diagnosis`, `k_anonymity over
+    /// (birth, sex)`; with its parameters if there are several.
     pub fn text(&self) -> String {
         let parameters = self.parameters.iter().map(|(name, value)| format!("{name} = {value}"));
         // The bound of a model's only parameter is told beside it.

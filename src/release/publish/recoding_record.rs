@@ -29,7 +29,8 @@ pub struct LevelRecord {
     pub level: usize,
     /// The top level of its hierarchy.
     pub of: usize,
-    /// What the level does to values; the same as text ends the metadata `kanon.generalized` of the column in the files.
+    /// What the level does to values; the same as text ends the metadata `kanon.generalized` of the
+    /// column in the files.
     pub by: Descriptor,
 }
 
@@ -53,8 +54,9 @@ pub struct RegionColumn {
     pub value_type: String,
     /// What its regions are.
     pub shows: Regions,
-    /// The columns in which the files hold it, if not as text: both ends, which are included, and whether it is missing. NULL
-    /// is an open end, and in the third column a value that may be missing.
+    /// The columns in which the files hold it, if not as text: both ends, which are included, and
+    /// whether it is missing. NULL is an open end, and in the third column a value that may be
+    /// missing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub written_as: Option<[String; 3]>,
 }

@@ -295,7 +295,8 @@ pub struct PrivateRecord {
     pub policy: String,
     /// The hierarchy files' texts, by the file name in the policy.
     pub hierarchies: BTreeMap<String, String>,
-    /// The trees of the columns whose values were merged, by the columns' names, as CSV like that of hierarchy files.
+    /// The trees of the columns whose values were merged, by the columns' names, as CSV like that
+    /// of hierarchy files.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub merged: BTreeMap<String, String>,
     /// The input as the user typed it.
@@ -319,7 +320,8 @@ pub struct PrivateRecord {
     pub suppressed_individuals: Option<u64>,
     /// The number of individuals that may be suppressed; rows, where no individuals are counted.
     pub suppression_limit: u64,
-    /// The risk measures, by name, of the input before recoding, but after clips and merges have joined values.
+    /// The risk measures, by name, of the input before recoding, but after clips and merges have
+    /// joined values.
     pub risk_before: BTreeMap<String, f64>,
     /// The models that compare the classes with the whole input, with what they reached among all its rows.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -354,8 +356,8 @@ pub struct SearchRecord {
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,
-    /// A lower bound on the loss of every anonymous node; `None` if the method gives none, or if it is proven that there
-    /// is no such node.
+    /// A lower bound on the loss of every anonymous node; `None` if the method gives none, or if it
+    /// is proven that there is no such node.
     pub bound: Option<f64>,
     /// The best recoding; where several methods were tried, the best one of each. Best first.
     pub best: Vec<CandidateRecord>,
@@ -365,8 +367,8 @@ pub struct SearchRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateRecord {
-    /// The recoding: `{"levels": [2, 0, 1]}`, one level per quasi-identifier in policy order, or `{"regions": 207}`, the
-    /// number of classes.
+    /// The recoding: `{"levels": [2, 0, 1]}`, one level per quasi-identifier in policy order, or
+    /// `{"regions": 207}`, the number of classes.
     pub recoding: FoundRecoding,
     /// The objective's value.
     pub loss: f64,
@@ -436,7 +438,8 @@ pub(crate) fn models_text(requirements: &[Requirement]) -> String {
     requirements.iter().map(Requirement::text).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns whether both name the same models of the same columns, in the same order. Texts do not tell: the name of a column may hold a comma.
+/// Returns whether both name the same models of the same columns, in the same order. Texts do not
+/// tell: the name of a column may hold a comma.
 pub(crate) fn are_same_models(models: &[Requirement], others: &[Requirement]) -> bool {
     let same = |(one, other): (&Requirement, &Requirement)| {
         one.is_like(other) && one.model.parameters() == other.model.parameters()

@@ -267,8 +267,9 @@ impl Drop for Staging {
         if self.keeps_work {
             return;
         }
-        // A cancelled task of the engine may still write a last file, or remove one while it is being removed here. The next run
-        // removes anything that cannot be removed now, or names it.
+        // A cancelled task of the engine may still write a last file, or remove one while it is
+        // being removed here. The next run removes anything that cannot be removed now, or names
+        // it.
         for _ in 0..REMOVALS {
             match self.work.remove() {
                 Err(error) if matches!(error.kind(), DirectoryNotEmpty | NotFound) => {}

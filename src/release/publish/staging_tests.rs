@@ -170,8 +170,8 @@ fn a_fault_or_a_kill_at_each_step() {
     assert!(least > 15, "a run has only {least} steps that can fail");
 }
 
-/// Another process is killed before each step. It is this test program, which runs this test only and finds its task
-/// in the environment.
+/// Another process is killed before each step. It is this test program, which runs this test only
+/// and finds its task in the environment.
 #[cfg(unix)]
 #[test]
 fn a_process_killed_before_each_step() {
@@ -219,7 +219,8 @@ fn a_process_killed_before_each_step() {
                 break;
             }
         }
-        // Before the work, at work, when OUT has its release, and when that has its private record; then it is done.
+        // Before the work, at work, when OUT has its release, and when that has its private record;
+        // then it is done.
         let (before, its) = if old { (Some(1), Some(true)) } else { (None, None) };
         let mut expected = BTreeSet::from([
             (before, its, true),

@@ -1,7 +1,8 @@
 //! The publisher's statement in the public record: promises of the policy that the rows cannot show.
 //!
-//! The statement follows from the policy and the names of the input's columns, never from rows. Only the date is the publisher's
-//! own. `kanon verify` compares the statement with the policy if it has one; otherwise it checks that kanon could have written it.
+//! The statement follows from the policy and the names of the input's columns, never from rows.
+//! Only the date is the publisher's own. `kanon verify` compares the statement with the policy if
+//! it has one; otherwise it checks that kanon could have written it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -178,8 +179,8 @@ impl Statement {
     }
 }
 
-/// Returns whether a release may have been made by this policy: it has the columns and their roles, the models, the method and the
-/// limit.
+/// Returns whether a release may have been made by this policy: it has the columns and their roles,
+/// the models, the method and the limit.
 pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
     let released = spec.columns().iter().filter(|column| column.role().is_released());
     let columns: BTreeSet<(&str, &str)> =

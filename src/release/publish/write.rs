@@ -151,7 +151,8 @@ fn in_order(batch: &RecordBatch, mut last: (u64, u64)) -> Result<(u64, u64)> {
     Ok(last)
 }
 
-/// Returns the labels of the kept classes as they are written: the columns of each quasi-identifier, in policy order.
+/// Returns the labels of the kept classes as they are written: the columns of each
+/// quasi-identifier, in policy order.
 pub(crate) fn labels(policy: &Policy, chosen: &Chosen, kept: &KeptClasses) -> Result<Vec<Vec<ArrayRef>>> {
     let written = written(policy, &kept.labels)?;
     let typed = policy.quasi.iter().zip(written).map(|(quasi, columns)| {

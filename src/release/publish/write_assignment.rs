@@ -1,4 +1,5 @@
-//! Writes the assignment of regions that the private record keeps; [`verify::assignment`](crate::verify) reads it.
+//! Writes the assignment of regions that the private record keeps;
+//! [`verify::assignment`](crate::verify) reads it.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ pub(crate) struct Texts {
     pub(crate) of_line: UInt32Array,
 }
 
-/// Writes an assignment as Parquet: for each quasi-identifier, in the order of the release, the level-0 labels as text and
-/// what they show. Lines that are not `kept` show nothing.
+/// Writes an assignment as Parquet: for each quasi-identifier, in the order of the release, the
+/// level-0 labels as text and what they show. Lines that are not `kept` show nothing.
 ///
 /// # Errors
 /// An internal error if the columns differ in length.

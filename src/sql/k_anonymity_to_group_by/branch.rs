@@ -16,12 +16,12 @@ use datafusion::logical_expr::{
 use super::super::codes::coded;
 use super::super::measure_state::Row;
 use super::super::udaf::{ClassAggregate, compared_column};
+use super::class_values::ClassValues;
 use super::infallible::{cannot_fail, nothing_can_fail};
 use super::layer::{Layer, call};
-use super::of_class::Counts;
 use super::plain::Plain;
 use super::{Answered, Rewrite, Stop};
-use crate::engine::class_key::keyed;
+use crate::engine::class_key::{keyed, value_key};
 
 /// A call of a measure.
 pub(super) struct Measure {
@@ -31,7 +31,9 @@ pub(super) struct Measure {
     pub(super) constants: Vec<Expr>,
     pub(super) individual: Option<Expr>,
     sensitive: Option<Expr>,
-    /// The form of the measure over lists of counts, if it compares each class with all of its group.
+    /// Whether the measure reads more of the sensitive values than which are equal.
+    reads_values: bool,
+    /// The form of the measure over lists of counts, if it reads the values of its whole group.
     pub(super) of_classes: Option<Arc<AggregateUDF>>,
     /// Whether the measure looks at each individual's smallest class rather than at classes.
     pub(super) is_of_individuals: bool,
@@ -69,6 +71,7 @@ impl Measure {
             is_of_individuals: function.is_of_table() && arguments.individual.is_some(),
             individual: arguments.individual.map(key).transpose()?,
             sensitive: arguments.sensitive.map(key).transpose()?,
+            reads_values: function.reads_values(),
             quasi,
             filter: call.params.filter.as_deref().cloned(),
             guarded: is_guarded(call, aggregate)?,
@@ -197,12 +200,12 @@ impl Branch {
         }
     }
 
-    /// Returns what classes are counted by: each quasi-identifier once, in the order in which calls name them, without the
-    /// texts of labels that nobody sees.
+    /// Returns what classes are counted by: each quasi-identifier once, in the order in which calls
+    /// name them, as codes where labels would be texts that nobody sees.
     pub(super) fn quasi(&self, schema: &DFSchema) -> Result<Vec<Expr>> {
         // All measures of a branch have the same quasi-identifiers.
         let quasi = self.measures.iter().take(1).flat_map(|measure| measure.quasi.iter().cloned());
-        quasi.map(|column| packed(coded(column), schema)).collect()
+        quasi.map(|column| without_unpacking(coded(column, schema)?, schema)).collect()
     }
 
     /// Returns the layer that groups by all columns, without values.
@@ -213,7 +216,13 @@ impl Branch {
         let quasi = keyed(self.quasi(schema)?, rewrite.seed, schema)?;
         let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
         let individual = self.individual().cloned().map(|column| rows.key(column));
-        let sensitive = self.sensitive().cloned().map(|value| rows.key(value));
+        let sensitive = self.sensitive().map(|value| {
+            if self.measures.iter().any(|measure| measure.reads_values) {
+                return Ok(value.clone());
+            }
+            value_key(without_unpacking(value.clone(), schema)?, rewrite.seed, schema)
+        });
+        let sensitive = sensitive.transpose()?.map(|value| rows.key(value));
         Ok(Layers { rows, groups, quasi, individual, sensitive })
     }
 
@@ -228,7 +237,7 @@ impl Branch {
         groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
         let has_classes = individual.is_some() || sensitive.is_some();
-        let counts = Counts::new(&self.measures, individual.clone(), sensitive.clone())?;
+        let of_values = ClassValues::new(&self.measures, individual.clone(), sensitive.clone())?;
 
         let mut values = Vec::new();
         for measure in self.measures {
@@ -241,7 +250,7 @@ impl Branch {
             // A class none of whose rows passes the filter does not count.
             let only = |rows: &Expr| filter.is_some().then(|| rows.clone().gt(lit(0i64)));
             let value = if measure.is_of_values() {
-                counts.value(&measure, &mut classes, &counted, &size, rewrite.rule)?
+                of_values.value(&measure, &mut classes, &counted, &size, rewrite.rule)?
             } else {
                 let of_sizes = rewrite.rule.upper(measure.row, "_of_sizes")?;
                 let individuals = match individual.iter().find(|_| measure.individual.is_some()) {
@@ -271,7 +280,7 @@ impl Branch {
 }
 
 /// Returns a dictionary in the place of its unpacked values: a key is made of its entries.
-fn packed(column: Expr, schema: &DFSchema) -> Result<Expr> {
+fn without_unpacking(column: Expr, schema: &DFSchema) -> Result<Expr> {
     if let Expr::Cast(cast) = &column
         && let DataType::Dictionary(_, entries) = cast.expr.get_type(schema)?
         && *entries == column.get_type(schema)?

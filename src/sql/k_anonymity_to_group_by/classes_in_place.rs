@@ -33,7 +33,8 @@ use super::layer::is_key;
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub const NAME: &str = "classes_in_place";
 
-/// The rule; see the [module](self). It must stand behind the engine's rule [`AFTER`], which moves rows between partitions.
+/// The rule; see the [module](self). It must stand behind the engine's rule [`AFTER`], which moves
+/// rows between partitions.
 #[derive(Debug)]
 pub struct ClassesInPlace;
 

@@ -8,8 +8,10 @@
 //! L2  Aggregate G, q..         size and counts of each class
 //! L1  Aggregate G, q.., s      rows
 //! ```
-//! Three or more quasi-identifiers become one key of 122 bits (`src/engine/class_key.rs`), because
-//! the labels of a class are not needed. Without a sensitive or an individual column, L1 already
+//! Three or more quasi-identifiers, or any with dictionaries, become one key of 122 bits
+//! (`src/engine/class_key.rs`), because the labels of a class are not needed; of generalized columns
+//! it takes codes instead of labels (`codes.rs`). What a model says of a class comes from its counts
+//! (`of_counts.rs`, `class_values.rs`). Without a sensitive or an individual column, L1 already
 //! has the classes, and L2 is not needed. Risk measures over individuals look at each individual's
 //! smallest class and have a plan of their own (`individuals.rs`).
 //!
@@ -26,8 +28,10 @@
 //! - Branches are joined on G (NULL = NULL) if the input gives the same rows each time it is read,
 //!   is not a stream and would not search twice (`anonymize`), and G holds neither floats nor
 //!   nested types.
-//! - A measure that compares each class with all rows of its group (`t_closeness`) looks in L3 at the counts of all
-//!   classes, which are kept in memory, within the engine's limit.
+//! - A measure that reads the values of its whole group (`t_closeness`) looks in L3 at the counts of
+//!   all classes (`compared_classes.rs`), which are kept in memory, within the engine's limit.
+//! - Two physical rules belong to it: [`classes_in_place`] moves rows between partitions once for L1
+//!   and L2, and `read_dictionaries` reads the dictionaries of Parquet files.
 //! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share
 //!   becomes a Filter below L1, unless it or the input can fail; arguments that can fail (`10 / x`,
 //!   casts, most functions) and another FILTER never meet in one branch.
@@ -40,11 +44,12 @@
 //! one query differ only in their seeds.
 
 mod branch;
+mod class_values;
 pub mod classes_in_place;
 mod individuals;
 mod infallible;
+mod inlined;
 mod layer;
-mod of_class;
 mod plain;
 pub mod sort_class_sizes;
 
@@ -74,6 +79,7 @@ use crate::engine::class_key::Seed;
 use crate::engine::functions::random_keys;
 use crate::engine::into_engine;
 use branch::{Branch, Measure};
+use inlined::inlined;
 use layer::Layer;
 use plain::Plain;
 
@@ -339,7 +345,10 @@ impl OptimizerRule for KAnonymityToGroupBy {
             // PREPARE: types are not coerced yet, and the plan would keep its seed.
             Err(Stop::Declined("the statement is only prepared"))
         } else {
-            self.rewritten(&aggregate)
+            match inlined(&aggregate).ok().flatten() {
+                Some(inlined) => self.rewritten(&inlined).or_else(|_| self.rewritten(&aggregate)),
+                None => self.rewritten(&aggregate),
+            }
         };
         match rewritten {
             Ok(plan) => return Ok(Transformed::yes(plan)),

@@ -1,12 +1,14 @@
-//! `<model>(table, population, column..., [individual => column])`: what a model that looks at a population reached, in
-//! one row.
+//! `<model>(table, population, column..., [individual => column])`: what a model that looks at a
+//! population reached, in one row.
 //!
 //! # Contract
-//! Every model that [needs a population](crate::model::Needs::Population) is such a function. Columns are names in quotes or
-//! expressions, the same in both tables; equal values form a class, NULL too. The result is one row with one column,
-//! `reached`: the worst value of the classes of the table (BIGINT for counts, else DOUBLE), NULL without rows or if a class
-//! breaks a condition beside the bound. Sizes count rows, with `individual` the distinct values of that column, which both
-//! tables have; whether each is one of the population is not checked. The function is a join of two GROUP BYs.
+//! Every model that [needs a population](crate::model::Needs::Population) is such a function.
+//! Columns are names in quotes or expressions, the same in both tables; equal values form a class,
+//! NULL too. The result is one row with one column, `reached`: the worst value of the classes of
+//! the table (BIGINT for counts, else DOUBLE), NULL without rows or if a class breaks a condition
+//! beside the bound. Sizes count rows, with `individual` the distinct values of that column, which
+//! both tables have; whether each is one of the population is not checked. The function is a join
+//! of two GROUP BYs.
 
 use std::sync::Arc;
 

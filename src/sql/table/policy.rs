@@ -81,7 +81,8 @@ impl BoundPolicy {
         self.spec.merged_quasi().next().is_some()
     }
 
-    /// Returns the classes of the task's first input, a profile, and the policy with the trees of merged columns.
+    /// Returns the classes of the task's first input, a profile, and the policy with the trees of
+    /// merged columns.
     ///
     /// # Errors
     /// Those of the profile; an error for a policy that no search can satisfy.

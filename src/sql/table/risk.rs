@@ -9,7 +9,7 @@
 
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{AggregateUDF, AggregateUDFImpl, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::TableFunctionRow;
 use super::arguments::Arguments;
@@ -40,7 +40,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let end = if individual.is_some() { "_individuals" } else { "" };
     let (mut functions, _) = aggregates(&Hierarchies::default())?;
     let mut measure = |name: &str, constants: Vec<Expr>| {
-        let function = functions.iter().position(|function| function.is_named(&format!("{name}{end}")));
+        let function = functions.iter().position(|function| function.name() == format!("{name}{end}"));
         let function = function.map(|at| AggregateUDF::from(functions.swap_remove(at)));
         let columns = columns.iter().map(|(_, column)| column.clone());
         let arguments = constants.into_iter().chain(individual.clone()).chain(columns).collect();

@@ -16,8 +16,8 @@ pub(super) type Named<'a> = (&'a LogicalPlan, &'a str);
 /// Returns the columns that the arguments name in both tables, in the types in which they are compared.
 ///
 /// # Errors
-/// A plan error for a column that one of the tables lacks, and for types that cannot be compared: a cast of texts to numbers
-/// could fail while the query runs, and show one.
+/// A plan error for a column that one of the tables lacks, and for types that cannot be compared: a
+/// cast of texts to numbers could fail while the query runs, and show one.
 pub(super) fn compared_columns(
     call: &mut Arguments<'_>,
     arguments: &[SqlExpr],

@@ -154,8 +154,8 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a moment in a zone lies so near the ends of the calendar that the fast way, which looks at the days around it,
-/// may refuse it.
+/// Whether a moment in a zone lies so near the ends of the calendar that the fast way, which looks
+/// at the days around it, may refuse it.
 fn is_at_the_end(value: &Value) -> bool {
     let Value::Timestamp(ticks, unit, Some(_)) = value else { return false };
     let seconds = match unit {
@@ -166,8 +166,9 @@ fn is_at_the_end(value: &Value) -> bool {
     !(-8_334_601_000_000..8_210_266_000_000).contains(&seconds)
 }
 
-/// Checks a hierarchy on a column: the fast way and the obvious one agree on each value and on all, results are labels of
-/// the announced type, NULL stays NULL below the top, equal labels stay equal, what is not covered is what fails.
+/// Checks a hierarchy on a column: the fast way and the obvious one agree on each value and on all,
+/// results are labels of the announced type, NULL stays NULL below the top, equal labels stay
+/// equal, what is not covered is what fails.
 pub(super) fn agree(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<(), String> {
     let mut finer: Vec<Option<Value>> = Vec::new();
     for (level, generalizer) in hierarchy.levels().iter().enumerate() {
@@ -183,7 +184,8 @@ pub(super) fn agree(hierarchy: &Hierarchy, values: &ArrayRef) -> Result<(), Stri
         for row in 0..values.len() {
             // A `Date64` may lie outside the calendar; the engine's plans know it as a timestamp.
             let Ok(value) = Value::read(values, row) else { return Ok(()) };
-            // What one value becomes may not fit the column's type: it is found out when the column is made of it.
+            // What one value becomes may not fit the column's type: it is found out when the column
+            // is made of it.
             let one = generalizer.generalize_value(&value).and_then(|one| match hierarchy.output_type() {
                 of if of.is_integer() => Value::build(slice::from_ref(&one), of).map(|_| one),
                 _ => Ok(one),

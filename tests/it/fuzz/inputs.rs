@@ -1,7 +1,7 @@
 //! Input files: found, opened under a policy and read to the end, sometimes released and verified.
 //!
-//! A case is a policy, a line `=== ` with the end of the file's name, and the file. One without such a line is a CSV file
-//! whose first column is a quasi-identifier.
+//! A case is a policy, a line `=== ` with the end of the file's name, and the file. One without
+//! such a line is a CSV file whose first column is a quasi-identifier.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -174,8 +174,8 @@ fn encoded(batch: &RecordBatch, end: &str, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// A file in which a length is another one: of a message, a block or a buffer in Arrow, or a byte of the Arrow schema in
-/// the footer of Parquet.
+/// A file in which a length is another one: of a message, a block or a buffer in Arrow, or a byte
+/// of the Arrow schema in the footer of Parquet.
 fn with_odd_lengths(mut file: Vec<u8>, end: &str, random: &mut Random) -> Vec<u8> {
     const KEY: &[u8] = b"ARROW:schema";
     if end == "parquet" {
@@ -432,8 +432,8 @@ fn delimiter_of(input: &Input, options: &CsvOptions) -> u8 {
     options.delimiter.unwrap_or(if input.argument.ends_with(".tsv") { b'\t' } else { b',' })
 }
 
-/// The cells of a CSV file without quotes and carriage returns are those between the delimiters, and JSON lines have a
-/// row a line.
+/// The cells of a CSV file without quotes and carriage returns are those between the delimiters,
+/// and JSON lines have a row a line.
 fn as_it_is_written(
     input: &Input,
     options: &CsvOptions,

@@ -1,5 +1,5 @@
-//! Queries: every function of this crate in calls with any types, counts and constants, over a table with a column of
-//! every type.
+//! Queries: every function of this crate in calls with any types, counts and constants, over a
+//! table with a column of every type.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,7 +232,8 @@ impl Target for Queries {
                 self.aggregate(random),
                 self.aggregate(random)
             ),
-            // What `attempt` compares: NULL stays NULL and nothing becomes it; the smallest class is that of GROUP BY.
+            // What `attempt` compares: NULL stays NULL and nothing becomes it; the smallest class
+            // is that of GROUP BY.
             4 => {
                 let row = &GENERALIZERS[random.below(GENERALIZERS.len())];
                 let (name, column) = (row.doc.name, self.fitting(random, row.doc.name));
@@ -305,8 +306,8 @@ impl Target for Queries {
     }
 }
 
-/// A query with a mark behind it, which it loses when it is changed: `left_` and `right_` mean something only as they were
-/// written.
+/// A query with a mark behind it, which it loses when it is changed: `left_` and `right_` mean
+/// something only as they were written.
 fn marked(query: &str) -> String {
     let mark = query.bytes().fold(7_u32, |mark, byte| mark.wrapping_mul(31).wrapping_add(byte.into()));
     format!("{query} -- {mark}")

@@ -1,4 +1,5 @@
-//! The options that every command takes: the page lists them once and leaves them out of the help of the commands.
+//! The options that every command takes: the page lists them once and leaves them out of the help
+//! of the commands.
 
 use super::COMMANDS;
 use crate::command::Place;

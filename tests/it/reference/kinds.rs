@@ -1,4 +1,5 @@
-//! The kinds of JSON values in plain words, such as `list of tables or null, may be missing`, and what a document has of them.
+//! The kinds of JSON values in plain words, such as `list of tables or null, may be missing`, and
+//! what a document has of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +65,8 @@ pub(super) fn kinds_of<'a>(fields: impl IntoIterator<Item = &'a Field>) -> Kinds
     kinds
 }
 
-/// Adds the kinds that a document has. Where `known` has any key below a table, all keys of the table are one path.
+/// Adds the kinds that a document has. Where `known` has any key below a table, all keys of the
+/// table are one path.
 pub(super) fn observe(kinds: &mut Kinds, known: &Kinds, path: &str, value: &Value) {
     if known.get(path).is_some_and(|kinds| kinds.contains("any")) {
         kinds.entry(path.to_owned()).or_default().insert("any");

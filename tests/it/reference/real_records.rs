@@ -119,8 +119,8 @@ fn codes() -> RecordBatch {
     table([("code", Arc::new(codes) as ArrayRef)])
 }
 
-/// What is kept breaks the cap of enhanced beta-likeness, so among the released rows it reaches no number. Two more models look
-/// at areas, and at one of them.
+/// What is kept breaks the cap of enhanced beta-likeness, so among the released rows it reaches no
+/// number. Two more models look at areas, and at one of them.
 const WARDS: &str = r#"
     k = 2
     rows_are_individuals = true

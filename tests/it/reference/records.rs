@@ -1,4 +1,5 @@
-//! The fields of the two records of a release, read from the structs that serde reads: their names, types and comments.
+//! The fields of the two records of a release, read from the structs that serde reads: their names,
+//! types and comments.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -93,7 +94,8 @@ fn members(owner: &str, is_enum: bool, body: &[&str]) -> Vec<Member> {
     members
 }
 
-/// Returns the kind of a Rust type in plain words, in the singular and in the plural, and the record type inside.
+/// Returns the kind of a Rust type in plain words, in the singular and in the plural, and the
+/// record type inside.
 fn kind(types: &BTreeMap<String, Type>, data_type: &str) -> (String, String, Option<(String, String)>) {
     let inside =
         |open: &str, close: &str| data_type.strip_prefix(open)?.strip_suffix(close).map(str::to_owned);

@@ -108,15 +108,19 @@ fn with_dictionaries(
     Ok(Some(changed.build()))
 }
 
-/// Returns whether all pages of a column are numbers of a dictionary.
+/// Returns whether all pages of a column are known to be numbers of a dictionary.
 fn has_dictionaries(metadata: &ParquetMetaData, column: &str) -> bool {
     let is_packed = |chunk: &ColumnChunkMetaData| {
         let are_numbers = |mask: &EncodingMask| {
             mask.is_only(Encoding::RLE_DICTIONARY) || mask.is_only(Encoding::PLAIN_DICTIONARY)
         };
-        chunk.dictionary_page_offset().is_some() && chunk.page_encoding_stats_mask().is_none_or(are_numbers)
+        chunk.dictionary_page_offset().is_some() && chunk.page_encoding_stats_mask().is_some_and(are_numbers)
     };
     let of_column = |chunk: &&ColumnChunkMetaData| chunk.column_path().parts() == [column];
     let chunks = || metadata.row_groups().iter().map(|group| group.columns().iter().find(of_column));
     chunks().all(|chunk| chunk.is_some_and(is_packed))
 }
+
+#[cfg(test)]
+#[path = "readers_tests.rs"]
+mod tests;

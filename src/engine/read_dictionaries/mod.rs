@@ -1,17 +1,19 @@
 //! The physical optimizer rule `read_dictionaries`: class keys are made of the dictionaries of Parquet files.
 //!
-//! A writer of Parquet keeps each text of a column once and numbers in the rows. The engine's reader would make a text of each row again,
-//! only for its [class key](crate::engine::class_key). With this rule, the key is computed in the scan, from the dictionaries as they
-//! are in the file.
+//! A writer of Parquet keeps each text of a column once, and a number per row. The engine's reader
+//! makes a text per row again, even if only a [class key](crate::engine::class_key) looks at it.
+//! With this rule, the key is computed in the scan, from the dictionaries as they are in the file.
 //!
 //! # Contract
-//! The rule changes a GROUP BY by a class key that only counts rows and stands right above a scan of Parquet files, or above one
-//! whose rows are dealt out to more threads. Of these, a column of text is read as a dictionary where nothing but class keys looks at it, and all its pages in a file are encoded
-//! by one; a file may hold others. Keys do not depend on the encoding, so the result is the same. Other plans, other
-//! readers than the engine's and other formats stay as they are.
+//! The rule changes a GROUP BY by a class key that only counts rows and stands right above a scan of
+//! Parquet files, or above one whose rows are dealt out to more threads. A column of text is read as
+//! a dictionary where nothing but class keys looks at it and all its pages in a file are encoded by
+//! one; another file may have it as plain text. Keys do not depend on the encoding, so the result is
+//! the same. Other plans and formats, and encrypted files, stay as they are. Readers of others are
+//! asked as before: only what the metadata say of types is changed.
 //!
-//! The reader learns the wanted types from the schema in a file's metadata ([`readers`]), and the engine's casts to the types
-//! of the table are taken out again ([`adapters`]).
+//! The reader takes the types from the schema in a file's metadata, where [`readers`] writes them;
+//! [`adapters`] removes the engine's casts to the types of the table.
 
 mod adapters;
 mod readers;
@@ -26,6 +28,7 @@ use datafusion::datasource::physical_plan::{
 };
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{Partitioning, PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -34,20 +37,31 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, P
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 
-use crate::engine::class_key::is_class_key;
+use super::class_key::is_key_function;
 use adapters::PackedAdapters;
 use readers::DictionaryReaders;
 
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
-pub(super) const NAME: &str = "read_dictionaries";
+pub(crate) const NAME: &str = "read_dictionaries";
 
 /// The rule; see the [module](self). It must stand behind the engine's rules.
 #[derive(Debug)]
-pub(super) struct ReadDictionaries;
+pub(crate) struct ReadDictionaries;
 
-/// Returns whether an expression is a class key.
+/// Returns the name of the function that returns codes instead of the labels of a generalizer. A
+/// dictionary below a key may reach such functions as it is.
+pub(crate) fn name_of_codes(generalizer: &str) -> String {
+    format!("kanon_{generalizer}_codes")
+}
+
+/// Returns whether a function has such a name.
+fn is_of_codes(function: &ScalarUDF) -> bool {
+    function.name().starts_with("kanon_") && function.name().ends_with("_codes")
+}
+
+/// Returns whether an expression is a key of a class or of a value.
 fn is_key(expr: &Arc<dyn PhysicalExpr>) -> bool {
-    expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| is_class_key(call.fun()))
+    expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| is_key_function(call.fun()))
 }
 
 /// Returns the indices of the columns that an expression looks at.
@@ -83,7 +97,10 @@ fn with_keys_in_scan(aggregate: &AggregateExec) -> Result<Option<Arc<dyn Executi
     let looks_at_no_column =
         |expr: &Arc<dyn PhysicalExpr>| columns_of(expr).is_ok_and(|columns| columns.is_empty());
     let only_counts = aggregate.filter_expr().iter().all(Option::is_none)
-        && aggregate.aggr_expr().iter().all(|call| call.expressions().iter().all(looks_at_no_column));
+        && aggregate
+            .aggr_expr()
+            .iter()
+            .all(|call| call.order_bys().is_empty() && call.expressions().iter().all(looks_at_no_column));
     let is_ours = keys.is_single() && keys.expr().iter().any(|(key, _)| is_key(key));
     if aggregate.mode().input_mode() != AggregateInputMode::Raw || !is_ours || !only_counts {
         return Ok(None);
@@ -91,10 +108,11 @@ fn with_keys_in_scan(aggregate: &AggregateExec) -> Result<Option<Arc<dyn Executi
     let dealt = below_round_robin(aggregate.input());
     let input = dealt.map_or(aggregate.input(), |(input, _)| input);
     let Some((config, source)) = parquet_of(input) else { return Ok(None) };
+    let crypto = &source.table_parquet_options().crypto;
+    let is_encrypted = crypto.file_decryption.is_some() || crypto.factory_id.is_some();
     let columns = columns_of_keys(aggregate, source)?;
-    let Some(readers) = source.parquet_file_reader_factory().filter(|_| !columns.is_empty()) else {
-        return Ok(None);
-    };
+    let readers = source.parquet_file_reader_factory().filter(|_| !is_encrypted && !columns.is_empty());
+    let Some(readers) = readers else { return Ok(None) };
     let readers = DictionaryReaders { readers: Arc::clone(readers), columns };
     let source = source.clone().with_parquet_file_reader_factory(Arc::new(readers));
     let adapters = PackedAdapters(config.expr_adapter_factory.clone());

@@ -11,8 +11,7 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 
-use super::is_key;
-use crate::sql::codes::takes_dictionaries;
+use super::{is_key, is_of_codes};
 
 /// Other adapters, or the engine's, without casts of dictionaries below class keys.
 #[derive(Debug)]
@@ -37,17 +36,17 @@ struct PackedAdapter {
 
 impl PhysicalExprAdapter for PackedAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
-        let packed = self.adapter.rewrite(expr)?.transform_down(|part| match is_key(&part) {
-            true => self.packed(&part).map(|key| Transformed::new(key, true, TreeNodeRecursion::Jump)),
+        let rewritten = self.adapter.rewrite(expr)?.transform_down(|part| match is_key(&part) {
+            true => self.without_casts(&part).map(|key| Transformed::new(key, true, TreeNodeRecursion::Jump)),
             false => Ok(Transformed::no(part)),
         });
-        packed.data()
+        rewritten.data()
     }
 }
 
 impl PackedAdapter {
-    /// Returns a class key, or a function of codes below one, whose arguments are not unpacked.
-    fn packed(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+    /// Returns a class key, or a function of codes below one, without casts of dictionaries below it.
+    fn without_casts(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             let is_packed = cast.expr().downcast_ref::<Column>().is_some()
                 && matches!(cast.expr().data_type(&self.physical)?, DataType::Dictionary(_, of) if of.is_string())
@@ -55,12 +54,16 @@ impl PackedAdapter {
             return Ok(Arc::clone(if is_packed { cast.expr() } else { expr }));
         }
         let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() else { return Ok(Arc::clone(expr)) };
-        if !is_key(expr) && !takes_dictionaries(call.fun()) {
+        if !is_key(expr) && !is_of_codes(call.fun()) {
             return Ok(Arc::clone(expr));
         }
         let arguments =
-            call.args().iter().map(|argument| self.packed(argument)).collect::<Result<Vec<_>>>()?;
+            call.args().iter().map(|argument| self.without_casts(argument)).collect::<Result<Vec<_>>>()?;
         let (function, options) = (Arc::new(call.fun().clone()), Arc::new(call.config_options().clone()));
         Ok(Arc::new(ScalarFunctionExpr::try_new(function, arguments, &self.physical, options)?))
     }
 }
+
+#[cfg(test)]
+#[path = "adapters_tests.rs"]
+mod tests;

@@ -1,4 +1,7 @@
-//! The counts of each class that measures of sensitive values look at.
+//! What measures of sensitive values compute of each class, from the counts of its values.
+//!
+//! # Limits
+//! The engine's lists have 32-bit offsets: a partition that lists more than 2^31 counts fails.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions::core::named_struct;
@@ -14,14 +17,14 @@ use crate::engine::into_engine;
 use crate::model::Worst;
 
 /// The columns of the lowest layer that the classes of a branch are counted from.
-pub(super) struct Counts {
+pub(super) struct ClassValues {
     individual: Option<Expr>,
     sensitive: Option<Expr>,
     /// Whether a list of all counts is kept for each class.
     lists_all: bool,
 }
 
-impl Counts {
+impl ClassValues {
     /// Chooses what is kept for these measures.
     ///
     /// # Errors
