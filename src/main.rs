@@ -5,6 +5,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     return_freed_buffers();
+    // A query that spills holds many files open at once; where more are refused, it says so.
+    #[cfg(unix)]
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
     datafusion_kanon::cli::main()
 }
 

@@ -9,6 +9,9 @@
 //! if it is longer. A key consists of two sums of all limbs times random coefficients modulo p
 //! (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
 //!
+//! A value key is such a hash of one column, for sensitive texts of which only equality is asked. It is
+//! NULL where the column is.
+//!
 //! # Limits
 //! - The bound is computational. The coefficients and the hashes of long values are SipHash-1-3 of
 //!   one 128-bit seed, so the bound holds if SipHash is indistinguishable from a random function.
@@ -67,6 +70,12 @@ pub(crate) fn keyed(columns: Vec<Expr>, seed: Seed, schema: &dyn ExprSchema) -> 
         true => vec![class_key(seed, columns)],
         false => columns,
     })
+}
+
+/// Returns whether these columns of [`keyed`] are one key.
+pub(crate) fn is_key(columns: &[Expr]) -> bool {
+    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if is_key_function(&call.func));
+    matches!(columns, [one] if is_call(one))
 }
 
 /// Returns one column, never NULL, that distinguishes the classes of any number of `columns`;
@@ -222,6 +231,9 @@ impl<'a> Keys<'a> {
             return Ok(());
         };
         let (keys, values) = (dictionary.keys(), dictionary.values());
+        if values.is_empty() {
+            return self.add_array(&take(values, keys, None)?);
+        }
         let of_entries = self.known.get((self.seed, self.columns), values, || {
             let limbs = self.limbs_of(values)?;
             Ok(Arc::new(limbs.into_iter().map(|limbs| coefficients.of(limbs)).collect()))

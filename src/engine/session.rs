@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::common::Column;
+use datafusion::config::ConfigNonZeroUsize;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
@@ -68,7 +69,10 @@ impl Resources {
         options.optimizer.enable_dynamic_filter_pushdown = false;
         options.optimizer.hash_join_single_partition_threshold = usize::MAX;
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
-        self.bounded(config, runtime)
+        let builder = SessionStateBuilder::new().with_config(self.bounded(config)).with_runtime_env(runtime);
+        let no_function = ReadDictionaries { takes_dictionaries: |_| false };
+        let builder = builder.with_default_features().with_physical_optimizer_rule(Arc::new(no_function));
+        SessionContext::new_with_state(builder.build())
     }
 
     /// Returns a new session for users' queries; no release may be made in it. It differs from the
@@ -76,26 +80,32 @@ impl Resources {
     /// - file statistics are ignored: they omit NaN, so rows with NaN would be lost or changed;
     /// - threads, memory and the folder of spill files are these, and a sort reserves less;
     /// - a count in each thread is given up sooner where it saves little;
+    /// - a repartition that spills writes a file for each batch;
     /// - `information_schema` can be queried.
     ///
     /// # Errors
     /// A data error when the spill folder cannot be made.
     pub fn query_session(&self) -> Result<SessionContext> {
         let config = SessionConfig::new().with_collect_statistics(false).with_parquet_pruning(false);
-        Ok(self.bounded(config.with_information_schema(true), self.runtime()?))
+        let config = self.bounded(config.with_information_schema(true));
+        Ok(SessionContext::new_with_config_rt(config, self.runtime()?))
     }
 
-    fn bounded(&self, config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionContext {
+    /// Returns the settings of a session with these resources.
+    fn bounded(&self, config: SessionConfig) -> SessionConfig {
         let mut config = config.with_target_partitions(self.threads.max(1));
         // The default of 10 MB per sorting partition would use up a small pool.
         let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserve = (*reserve).min(self.pool() / self.threads.max(1) / 16);
         // Where every second row opens a class, counting in each thread first costs more than it saves.
         config.options_mut().execution.skip_partial_aggregation_probe_ratio_threshold = 0.5;
-        let builder = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime);
-        let builder = builder.with_default_features();
-        let builder = builder.with_physical_optimizer_rule(Arc::new(ReadDictionaries));
-        SessionContext::new_with_state(builder.build())
+        // A repartition that spills can wait for itself in DataFusion up to 55.2, which is mended later
+        // (apache/datafusion#24883): its reader waits for the end of a file, and the writer of the
+        // file for the reader. A file for each batch ends at once.
+        if let Ok(least) = ConfigNonZeroUsize::try_new(1) {
+            config.options_mut().execution.max_spill_file_size_bytes = least;
+        }
+        config
     }
 
     fn pool(&self) -> usize {

@@ -23,6 +23,18 @@ use crate::engine::{distinct, into_engine};
 use crate::error::Error;
 use crate::generalize::Generalizer;
 
+/// Returns the name of the function of the codes of a row.
+pub(super) fn name_of_codes(row: &str) -> String {
+    format!("kanon_{row}_codes")
+}
+
+/// Returns whether a function maps dictionaries to dictionaries of codes.
+pub(crate) fn takes_dictionaries(function: &ScalarUDF) -> bool {
+    let function = function.inner();
+    let of_row = function.downcast_ref::<GeneralizeFunction>().is_some_and(GeneralizeFunction::returns_codes);
+    of_row || function.downcast_ref::<GeneralizeLoaded>().is_some_and(GeneralizeLoaded::returns_codes)
+}
+
 /// The codes of dictionaries, by the constants of the call.
 pub(super) type KnownCodes = PerDictionary<Vec<Option<ScalarValue>>, ArrayRef>;
 
@@ -114,6 +126,9 @@ fn codes(generalizer: &dyn Generalizer, values: &ArrayRef) -> crate::error::Resu
 /// Returns the codes of those entries of a dictionary that rows have, and NULL for the others.
 fn of_used(packed: &dyn Array, coded: &dyn Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
     let packed = packed.as_any_dictionary();
+    if packed.values().is_empty() {
+        return coded(packed.values());
+    }
     let mut used: Vec<Option<u32>> = vec![None; packed.values().len()];
     let keys =
         packed.normalized_keys().into_iter().enumerate().filter(|(row, _)| packed.keys().is_valid(*row));
@@ -195,13 +210,17 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_rows_is_not_refused() {
+    fn an_entry_without_rows_is_not_refused_and_there_may_be_no_entry() {
         let range = level("range", 10);
         let entries: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::MAX, 12.0]));
         let code = |keys: &[Option<i32>]| {
             let value = ColumnarValue::Array(dictionary(keys, Arc::clone(&entries)));
             codes_of("test", &*range, &value, &KnownCodes::default(), &[])
         };
+        let empty = dictionary(&[None, None], new_empty_array(&DataType::Float64));
+        let star = Suppress::star();
+        let codes = codes_of("test", &star, &ColumnarValue::Array(empty), &KnownCodes::default(), &[]);
+        assert_eq!(classes(&codes.unwrap().into_array(2).unwrap()), [0, 0]);
         let codes = code(&[Some(2), Some(0), None, Some(2)]).unwrap().into_array(4).unwrap();
         assert_eq!(classes(&codes), [0, 1, 2, 0]);
         assert!(code(&[Some(1)]).is_err());

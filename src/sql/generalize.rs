@@ -26,12 +26,11 @@ use datafusion::logical_expr::{
     Signature, Volatility, lit,
 };
 
-use super::codes::{KnownCodes, codes_of, type_of_codes};
+use super::codes::{KnownCodes, codes_of, name_of_codes, type_of_codes};
 use super::constants::Constant;
 use super::documentation;
 use super::hierarchies::{Hierarchies, LoadedHierarchy};
 use super::udf::{labels_of, types};
-use crate::engine::read_dictionaries::name_of_codes;
 use crate::generalize::Generalizer;
 #[cfg(doc)]
 use crate::generalize::Value;
@@ -98,6 +97,10 @@ impl GeneralizeLoaded {
     pub(super) fn of_codes(&self) -> Self {
         let labels = Self::with(self.hierarchies.clone(), self.bound.clone(), self.signature.volatility);
         Self { codes: Some(KnownCodes::default()), name: name_of_codes("hierarchy"), ..labels }
+    }
+
+    pub(super) fn returns_codes(&self) -> bool {
+        self.codes.is_some()
     }
 
     /// Looks up the level that a call with these literals means.

@@ -19,7 +19,7 @@
 mod aggregate_documentation;
 mod class_counts;
 mod class_entries;
-mod codes;
+pub(crate) mod codes;
 mod compared_classes;
 mod constants;
 mod generalize;
@@ -58,6 +58,7 @@ use crate::engine::class_key::key_functions;
 use crate::engine::functions::canonical_float_function;
 use crate::engine::read_dictionaries::{self, ReadDictionaries};
 use crate::generalize::GENERALIZERS;
+use codes::takes_dictionaries;
 #[cfg(test)]
 use hierarchies::Hierarchies;
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
@@ -119,6 +120,10 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// as a column of 1.5, and `WHERE x > 2` loses the rows with NaN (apache/datafusion#24804). Where
 /// quasi-identifiers are floats with NaN, set `datafusion.execution.collect_statistics = false` and
 /// `datafusion.execution.parquet.pruning = false` before registering tables, as `kanon sql` does.
+///
+/// Queries that spill under a memory limit can wait for ever in DataFusion 55
+/// (apache/datafusion#24883), those with measures among them. To prevent that, set
+/// `datafusion.execution.max_spill_file_size_bytes = 1`, as `kanon sql` does.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;
@@ -244,7 +249,7 @@ fn with_placed_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         rules.insert(after + 1, Arc::new(ClassesInPlace));
     }
     if !has_rule(rules, read_dictionaries::NAME) {
-        rules.push(Arc::new(ReadDictionaries));
+        rules.push(Arc::new(ReadDictionaries { takes_dictionaries }));
     }
     builder
 }
@@ -294,9 +299,9 @@ mod tests {
         let once = names(&session);
         let (aggregates, of_sizes) = aggregates(&Hierarchies::default()).unwrap();
         assert!(aggregates.len() >= 2 * (MODELS.len() + RISKS.len()) && of_sizes.len() > RISKS.len());
-        // Two functions, and those of codes and of counts, are called by this crate's plans only.
+        // Three functions, and those of codes and of counts, are called by this crate's plans only.
         let codes = GENERALIZERS.len();
-        let scalar = GENERALIZERS.len() + codes + 2 + functions_of_counts().unwrap().len();
+        let scalar = GENERALIZERS.len() + codes + 3 + functions_of_counts().unwrap().len();
         assert_eq!(once.len() - before, scalar + aggregates.len() + of_sizes.len());
         register_all(&session).unwrap();
         assert_eq!(names(&session), once);

@@ -337,7 +337,7 @@ impl AggregateUDFImpl for ClassAggregate {
                 AggregateInput::Quasi => &self.documentation.syntax_example,
                 AggregateInput::OneClass | AggregateInput::Classes => &self.name,
             };
-            let expected = if self.before() == 0 {
+            let expected = if self.looks.columns() == 0 {
                 "expected at least one quasi-identifier".to_owned()
             } else {
                 format!("expected at least {} arguments, found {}", self.before() + 1, types.len())

@@ -36,10 +36,9 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::codes::{KnownCodes, codes_of, type_of_codes};
+use super::codes::{KnownCodes, codes_of, name_of_codes, type_of_codes};
 use super::constants::Constant;
 use super::documentation;
-use crate::engine::read_dictionaries::name_of_codes;
 use crate::engine::{Context, distinct, into_engine};
 use crate::error::Error;
 use crate::generalize::{Generalizer, GeneralizerRow, Value, apply};
@@ -81,6 +80,10 @@ impl GeneralizeFunction {
             signature: self.signature.clone(),
             documentation: self.documentation.clone(),
         }
+    }
+
+    pub(super) fn returns_codes(&self) -> bool {
+        self.codes.is_some()
     }
 
     /// Returns the place of a constant, counted from 0 after the value.

@@ -3,24 +3,25 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Decimal128Type};
 use arrow::error::ArrowError;
+use datafusion::common::ExprSchema;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, lit};
 use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 
 use super::distributions::distributions;
-use super::per_class::{ClassSummary, PerClass, Position, by_class};
+use super::per_class::{ClassSummary, PerClass};
 use crate::class::Budget;
-use crate::engine::class_key::keyed;
+use crate::engine::class_key::{Seed, one_key, value_key};
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
 use crate::generalize::Value;
-use crate::model::{Class, Distribution, SensitiveColumn, ValueCount};
+use crate::model::{Class, Distribution, ReadFacts, SensitiveColumn, ValueCount};
 use crate::progress::CancelToken;
 
 /// A table in classes.
@@ -48,6 +49,15 @@ impl CountedColumn {
     /// of the whole table.
     pub(crate) fn of(column: &SensitiveColumn, values: Expr, reads_whole: bool) -> Self {
         Self { seen: seen(column, values), read_whole: reads_whole.then(|| column.clone()) }
+    }
+
+    /// Counts keys in the place of texts, where no model reads more of a value than its equality.
+    fn keyed(self, seed: Seed, schema: &dyn ExprSchema) -> Result<Self> {
+        let reads = self.read_whole.as_ref().map(SensitiveColumn::reads).unwrap_or_default();
+        if reads != ReadFacts::default() {
+            return Ok(self);
+        }
+        Ok(Self { seen: value_key(self.seen, seed, schema).context("counting sensitive values")?, ..self })
     }
 }
 
@@ -160,29 +170,30 @@ pub(crate) async fn each_class(
     see: &mut (dyn FnMut(&SeenClass<'_>) + Send),
 ) -> Result<Option<u64>> {
     let InClasses { table, labels, sensitive, individual } = of;
+    // Neither labels nor values are shown, and numbers are grouped and sorted faster than texts.
+    let seed = random_keys(doing)?[0];
+    let class = one_key(labels, seed, table.schema()).context(doing)?;
+    let class = class.ok_or_else(|| Error::internal("each_class: a label of a type without keys"))?;
+    let sensitive = sensitive.into_iter().map(|counted| counted.keyed(seed, table.schema()));
+    let sensitive = sensitive.collect::<Result<Vec<_>>>()?;
     let mut fold = PerClass::new(sensitive.len(), !individual.is_empty(), budget);
     let inputs = distributions(table, &sensitive, &individual, &mut fold, stop).await?;
-    let keys = |places: std::ops::Range<usize>| places.map(|at| column(key(at))).collect::<Vec<_>>();
-    // The labels are not shown, and one number is grouped faster than texts.
-    let labels = keyed(labels, random_keys(doing)?[0], table.schema()).context(doing)?;
-    let (of_labels, of_values) = (labels.len(), sensitive.len() + individual.len());
     let columns =
-        labels.into_iter().chain(sensitive.into_iter().map(|counted| counted.seen)).chain(individual);
+        std::iter::once(class).chain(sensitive.into_iter().map(|counted| counted.seen)).chain(individual);
     let groups = grouped(table.clone(), columns, doing)?;
-    let (labels, values) = (keys(0..of_labels), keys(of_labels..of_labels + of_values));
-    let sorted = by_class(groups, &labels, [values, vec![column(ROWS)]].concat(), random_keys(doing)?)?;
+    let sorted = groups.sort(vec![column(key(0)).sort(true, true)]).context(doing)?;
     let mut stream = sorted.execute_stream().await.context(doing)?;
     let mut rows = 0u64;
     let mut show = |rows: u64, ended: ClassSummary| see(&SeenClass::new(rows, &ended, &inputs));
     while let Some(batch) = stream.next().await {
         stop.check()?;
         let batch = batch.context(doing)?;
-        let (class, columns) = Position::split(&batch)?;
-        let (counts, values) =
-            columns.split_last().ok_or_else(|| Error::internal("each_class: a class has no count"))?;
+        let wrong = || Error::internal("each_class: a class has no key or no count");
+        let [class, values @ .., counts] = batch.columns() else { return Err(wrong()) };
+        let class = class.as_primitive_opt::<Decimal128Type>().ok_or_else(wrong)?;
         let (counts, values) = (counted(counts)?, fold.values(values)?);
         for (row, count) in counts.iter().enumerate() {
-            if fold.begins(class.at(row)) {
+            if fold.begins(class.value(row).cast_unsigned()) {
                 show(std::mem::take(&mut rows), fold.take());
             }
             rows += *count;

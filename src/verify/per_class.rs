@@ -2,7 +2,6 @@
 //! to classes with the counts of their values and their distinct individuals, by a spilling sort on
 //! two hashes of the labels under a random key.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
@@ -12,6 +11,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
+use hashbrown::HashMap;
 
 use crate::class::{Budget, Held};
 use crate::engine::functions::row_hash;
@@ -47,8 +47,8 @@ impl<'a> Position<'a> {
         Ok((Self([hash(a)?, hash(b)?]), rest))
     }
 
-    pub(crate) fn at(&self, row: usize) -> (u64, u64) {
-        (self.0[0].value(row), self.0[1].value(row))
+    pub(crate) fn at(&self, row: usize) -> u128 {
+        u128::from(self.0[0].value(row)) << 64 | u128::from(self.0[1].value(row))
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn individual_columns() -> Vec<Expr> {
 
 /// Counts the sensitive values and the individuals of each class in turn.
 pub(crate) struct PerClass {
-    class: Option<(u64, u64)>,
+    class: Option<u128>,
     columns: Vec<InternedColumn>,
     counter: Option<IndividualCounter>,
     /// The memory of the numbered values.
@@ -94,9 +94,10 @@ struct InternedColumn {
     numbers: HashMap<Box<[u8]>, u32>,
     /// The bytes of all numbered values.
     value_bytes: usize,
-    counts: HashMap<Option<u32>, u64>,
-    /// The pairs of value and individual in the class.
-    known: HashSet<(Option<u32>, u32)>,
+    /// The values of the class with their rows, some more than once, where rows are counted.
+    rows_of: Vec<(Option<u32>, u64)>,
+    /// The values of the class with their individuals, some more than once, where these are.
+    individuals_of: Vec<(Option<u32>, u32)>,
 }
 
 /// All individuals so far, and the individuals of the class.
@@ -170,7 +171,7 @@ impl PerClass {
     }
 
     /// Returns whether a new class begins here, after another one.
-    pub(crate) fn begins(&mut self, class: (u64, u64)) -> bool {
+    pub(crate) fn begins(&mut self, class: u128) -> bool {
         self.class.replace(class).is_some_and(|before| before != class)
     }
 
@@ -225,11 +226,8 @@ impl PerClass {
         for (column, (values, array)) in self.columns.iter_mut().zip(&values.sensitive) {
             let value = (!array.is_null(row)).then(|| column.number(values.row(row).data()));
             match individual {
-                None => *column.counts.entry(value).or_default() += rows,
-                Some(individual) if column.known.insert((value, individual)) => {
-                    *column.counts.entry(value).or_default() += 1;
-                }
-                Some(_) => {}
+                None => column.rows_of.push((value, rows)),
+                Some(individual) => column.individuals_of.push((value, individual)),
             }
         }
         Ok(())
@@ -237,14 +235,7 @@ impl PerClass {
 
     /// Returns the counts of the completed class.
     pub(crate) fn take(&mut self) -> ClassSummary {
-        let take = |column: &mut InternedColumn| {
-            let counts = column.counts.drain().map(|(value, count)| ValueCount { value, count });
-            let mut counts: Vec<ValueCount> = counts.collect();
-            counts.sort_unstable_by_key(|count| count.value);
-            column.known.clear();
-            counts
-        };
-        let values = self.columns.iter_mut().map(take).collect();
+        let values = self.columns.iter_mut().map(InternedColumn::take).collect();
         let Some(counter) = &mut self.counter else {
             return ClassSummary { values, ..ClassSummary::default() };
         };
@@ -280,8 +271,26 @@ impl IndividualCounter {
 impl InternedColumn {
     fn bytes(&self) -> usize {
         let numbers = self.numbers.capacity() * size_of::<(Box<[u8]>, u32, u8)>();
-        let counts = self.counts.capacity() * size_of::<(Option<u32>, u64, u8)>();
-        numbers + self.value_bytes + counts + self.known.capacity() * size_of::<(Option<u32>, u32, u8)>()
+        let rows = self.rows_of.capacity() * size_of::<(Option<u32>, u64)>();
+        let individuals = self.individuals_of.capacity() * size_of::<(Option<u32>, u32)>();
+        numbers + self.value_bytes + rows + individuals
+    }
+
+    /// Returns the counts of the completed class, in the order of the values' numbers.
+    fn take(&mut self) -> Vec<ValueCount> {
+        self.rows_of.sort_unstable();
+        self.individuals_of.sort_unstable();
+        self.individuals_of.dedup();
+        let of_rows = self.rows_of.chunk_by(|(a, _), (b, _)| a == b);
+        let of_rows = of_rows.map(|same| (same.first(), same.iter().map(|(_, rows)| rows).sum()));
+        let of_rows = of_rows.filter_map(|(first, count)| Some(ValueCount { value: first?.0, count }));
+        let of_individuals = self.individuals_of.chunk_by(|(a, _), (b, _)| a == b);
+        let of_individuals = of_individuals
+            .filter_map(|same| Some(ValueCount { value: same.first()?.0, count: same.len() as u64 }));
+        let counts = of_rows.chain(of_individuals).collect();
+        self.rows_of.clear();
+        self.individuals_of.clear();
+        counts
     }
 
     /// Returns values as bytes.

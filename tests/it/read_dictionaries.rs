@@ -98,7 +98,7 @@ async fn files_of_all_encodings_have_the_classes_of_their_rows() {
         ("zip, sex, job", "", ", l_diversity(name, zip, sex, job)", true),
         ("sex, zip, job", "", ", k_anonymity_individuals(who, zip, sex, job)", true),
         // A column that something else looks at is read as it was.
-        ("zip, sex, job", "", ", l_diversity(zip, zip, sex, job)", true),
+        ("zip, sex, job", "", ", k_anonymity_individuals(zip, zip, sex, job)", true),
         ("upper(zip), sex, job", "", "", true),
         ("zip, sex, job", " FILTER (WHERE age > 50)", ", max(job)", false),
         ("zip, sex", "", "", false),
@@ -172,9 +172,10 @@ async fn columns_of_text_that_only_a_key_looks_at_arrive_as_dictionaries() {
     for (measures, expected) in [
         ("k_anonymity(zip, job, sex)", "sex, zip job sex"),
         ("k_anonymity(generalize_prefix(zip, 2), job, age)", "zip job"),
-        ("k_anonymity(zip, sex, job), l_diversity(name, zip, sex, job)", "sex, zip job sex"),
+        ("k_anonymity(zip, sex, job), l_diversity(name, zip, sex, job)", "sex, zip job sex name"),
         ("k_anonymity(upper(zip), sex, job)", "sex, zip job sex"),
-        ("l_diversity(zip, zip, sex, job)", "job sex, sex"),
+        ("l_diversity(zip, zip, sex, job)", "sex, zip job sex"),
+        ("k_anonymity_individuals(zip, zip, sex, job)", "job sex, sex"),
         ("k_anonymity(zip, sex, job), max(job)", ""),
         ("k_anonymity(zip, sex)", ""),
         ("k_anonymity(age, who, generalize_range(age, 5))", ""),

@@ -11,20 +11,23 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 
-use super::{is_key, is_of_codes};
+use super::{TakesDictionaries, is_key};
 
 /// Other adapters, or the engine's, without casts of dictionaries below class keys.
 #[derive(Debug)]
-pub(super) struct PackedAdapters(pub(super) Option<Arc<dyn PhysicalExprAdapterFactory>>);
+pub(super) struct PackedAdapters {
+    pub(super) adapters: Option<Arc<dyn PhysicalExprAdapterFactory>>,
+    pub(super) takes_dictionaries: TakesDictionaries,
+}
 
 impl PhysicalExprAdapterFactory for PackedAdapters {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
         let (of_table, of_file) = (logical, Arc::clone(&physical));
-        let adapter = match &self.0 {
+        let adapter = match &self.adapters {
             Some(adapters) => adapters.create(of_table, of_file)?,
             None => DefaultPhysicalExprAdapterFactory.create(of_table, of_file)?,
         };
-        Ok(Arc::new(PackedAdapter { adapter, physical }))
+        Ok(Arc::new(PackedAdapter { adapter, physical, takes_dictionaries: self.takes_dictionaries }))
     }
 }
 
@@ -32,6 +35,7 @@ impl PhysicalExprAdapterFactory for PackedAdapters {
 struct PackedAdapter {
     adapter: Arc<dyn PhysicalExprAdapter>,
     physical: SchemaRef,
+    takes_dictionaries: TakesDictionaries,
 }
 
 impl PhysicalExprAdapter for PackedAdapter {
@@ -54,7 +58,7 @@ impl PackedAdapter {
             return Ok(Arc::clone(if is_packed { cast.expr() } else { expr }));
         }
         let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() else { return Ok(Arc::clone(expr)) };
-        if !is_key(expr) && !is_of_codes(call.fun()) {
+        if !is_key(expr) && !(self.takes_dictionaries)(call.fun()) {
             return Ok(Arc::clone(expr));
         }
         let arguments =

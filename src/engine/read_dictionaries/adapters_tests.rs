@@ -13,6 +13,7 @@ use datafusion::physical_expr::expressions::{binary, col, is_not_null, lit};
 use super::*;
 use crate::engine::class_key::key_functions;
 use crate::generalize::GENERALIZERS;
+use crate::sql::codes::takes_dictionaries;
 use crate::sql::udf::GeneralizeFunction;
 
 fn schema(columns: [(&str, DataType); 3]) -> SchemaRef {
@@ -76,7 +77,11 @@ fn codes(text: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
 
 /// An expression over the file's columns.
 fn adapted(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
-    PackedAdapters(None).create(table(), file()).unwrap().rewrite(Arc::clone(expr)).unwrap()
+    PackedAdapters { adapters: None, takes_dictionaries }
+        .create(table(), file())
+        .unwrap()
+        .rewrite(Arc::clone(expr))
+        .unwrap()
 }
 
 /// The number of casts in an expression.
@@ -156,6 +161,8 @@ impl PhysicalExprAdapterFactory for Refusing {
 
 #[test]
 fn adapters_of_others_are_asked_first() {
-    let refused = PackedAdapters(Some(Arc::new(Refusing))).create(table(), file()).unwrap_err();
+    let refused = PackedAdapters { adapters: Some(Arc::new(Refusing)), takes_dictionaries }
+        .create(table(), file())
+        .unwrap_err();
     assert_eq!(refused.message(), "refused");
 }

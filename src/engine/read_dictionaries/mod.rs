@@ -46,18 +46,13 @@ pub(crate) const NAME: &str = "read_dictionaries";
 
 /// The rule; see the [module](self). It must stand behind the engine's rules.
 #[derive(Debug)]
-pub(crate) struct ReadDictionaries;
-
-/// Returns the name of the function that returns codes instead of the labels of a generalizer. A
-/// dictionary below a key may reach such functions as it is.
-pub(crate) fn name_of_codes(generalizer: &str) -> String {
-    format!("kanon_{generalizer}_codes")
+pub(crate) struct ReadDictionaries {
+    /// Whether a function below a key maps dictionaries to dictionaries.
+    pub(crate) takes_dictionaries: TakesDictionaries,
 }
 
-/// Returns whether a function has such a name.
-fn is_of_codes(function: &ScalarUDF) -> bool {
-    function.name().starts_with("kanon_") && function.name().ends_with("_codes")
-}
+/// Tells functions that map dictionaries to dictionaries.
+pub(crate) type TakesDictionaries = fn(&ScalarUDF) -> bool;
 
 /// Returns whether an expression is a key of a class or of a value.
 fn is_key(expr: &Arc<dyn PhysicalExpr>) -> bool {
@@ -92,7 +87,10 @@ fn parquet_of(plan: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &Parque
 }
 
 /// Returns an aggregate whose keys are computed in the scan below it; `None` if it is not of this form.
-fn with_keys_in_scan(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn with_keys_in_scan(
+    aggregate: &AggregateExec,
+    takes_dictionaries: TakesDictionaries,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let keys = aggregate.group_expr();
     let looks_at_no_column =
         |expr: &Arc<dyn PhysicalExpr>| columns_of(expr).is_ok_and(|columns| columns.is_empty());
@@ -115,7 +113,7 @@ fn with_keys_in_scan(aggregate: &AggregateExec) -> Result<Option<Arc<dyn Executi
     let Some(readers) = readers else { return Ok(None) };
     let readers = DictionaryReaders { readers: Arc::clone(readers), columns };
     let source = source.clone().with_parquet_file_reader_factory(Arc::new(readers));
-    let adapters = PackedAdapters(config.expr_adapter_factory.clone());
+    let adapters = PackedAdapters { adapters: config.expr_adapter_factory.clone(), takes_dictionaries };
     let config = FileScanConfigBuilder::from(config.clone())
         .with_source(Arc::new(source))
         .with_expr_adapter(Some(Arc::new(adapters)))
@@ -181,10 +179,9 @@ impl PhysicalOptimizerRule for ReadDictionaries {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let changed = plan.transform_up(|node| {
-            Ok(match node.downcast_ref::<AggregateExec>().map(with_keys_in_scan).transpose()?.flatten() {
-                Some(changed) => Transformed::yes(changed),
-                None => Transformed::no(node),
-            })
+            let aggregate = node.downcast_ref::<AggregateExec>();
+            let changed = aggregate.map(|aggregate| with_keys_in_scan(aggregate, self.takes_dictionaries));
+            Ok(changed.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))
         });
         changed.data()
     }

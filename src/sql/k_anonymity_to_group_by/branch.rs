@@ -21,7 +21,7 @@ use super::infallible::{cannot_fail, nothing_can_fail};
 use super::layer::{Layer, call};
 use super::plain::Plain;
 use super::{Answered, Rewrite, Stop};
-use crate::engine::class_key::{keyed, value_key};
+use crate::engine::class_key::{is_key, keyed, value_key};
 
 /// A call of a measure.
 pub(super) struct Measure {
@@ -214,14 +214,14 @@ impl Branch {
         let groups = rewrite.groups().map(|key| rows.key(key)).collect();
         let schema = rewrite.aggregate.input.schema();
         let quasi = keyed(self.quasi(schema)?, rewrite.seed, schema)?;
-        let quasi: Vec<Expr> = quasi.into_iter().map(|key| rows.key(key)).collect();
-        let individual = self.individual().cloned().map(|column| rows.key(column));
-        let sensitive = self.sensitive().map(|value| {
-            if self.measures.iter().any(|measure| measure.reads_values) {
-                return Ok(value.clone());
+        let sensitive = self.sensitive().map(|value| match is_key(&quasi) {
+            true if !self.measures.iter().any(|measure| measure.reads_values) => {
+                value_key(without_unpacking(value.clone(), schema)?, rewrite.seed, schema)
             }
-            value_key(without_unpacking(value.clone(), schema)?, rewrite.seed, schema)
+            _ => Ok(value.clone()),
         });
+        let quasi = quasi.into_iter().map(|key| rows.key(key)).collect();
+        let individual = self.individual().cloned().map(|column| rows.key(column));
         let sensitive = sensitive.transpose()?.map(|value| rows.key(value));
         Ok(Layers { rows, groups, quasi, individual, sensitive })
     }

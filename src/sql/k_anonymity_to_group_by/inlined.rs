@@ -1,7 +1,8 @@
-//! Aggregates over labels that a projection below has computed, as aggregates over its input.
+//! Aggregates over columns that a projection below computes, as aggregates over its input.
 //!
 //! The engine computes an expression that two measures share in a projection of its own, and a query
-//! may generalize in a subquery. Such labels are columns, of which no [codes](coded) can be made.
+//! may generalize in a subquery. Of labels that are columns no [codes](super::super::codes) can be
+//! made, and a key of them is not computed in the scan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,24 +12,21 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 
-use super::super::codes::coded;
 use super::super::repeatable::is_plain;
 
 /// Returns an aggregate with expressions of the projections below it in the place of their columns;
-/// `None` where they make no labels, or something volatile. The schema stays.
+/// `None` without any, or where one computes something volatile. The schema stays.
 ///
 /// # Errors
 /// When an expression has no type.
 pub(super) fn inlined(aggregate: &Aggregate) -> Result<Option<Aggregate>> {
     let mut input = &aggregate.input;
     let (mut groups, mut calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
-    let mut has_labels = false;
     while let Some((columns, projection)) = projection(input) {
         for expr in &projection.expr {
             if !is_plain(expr) {
                 return Ok(None);
             }
-            has_labels |= makes_labels(expr, projection)?;
         }
         let below = projection.expr.iter().map(|expr| expr.clone().unalias());
         let below: HashMap<Column, Expr> = columns.into_iter().zip(below).collect();
@@ -37,7 +35,7 @@ pub(super) fn inlined(aggregate: &Aggregate) -> Result<Option<Aggregate>> {
         }
         input = &projection.input;
     }
-    if !has_labels {
+    if Arc::ptr_eq(input, &aggregate.input) {
         return Ok(None);
     }
     let mut inlined = Aggregate::try_new(Arc::clone(input), groups, calls)?;
@@ -55,11 +53,6 @@ fn projection(plan: &LogicalPlan) -> Option<(Vec<Column>, &Projection)> {
         },
         _ => None,
     }
-}
-
-fn makes_labels(expr: &Expr, projection: &Projection) -> Result<bool> {
-    let schema = projection.input.schema();
-    expr.exists(|part| Ok(coded(part.clone(), schema)? != *part))
 }
 
 fn replaced(expr: Expr, below: &HashMap<Column, Expr>) -> Result<Expr> {
