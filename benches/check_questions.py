@@ -56,7 +56,7 @@ VISITS = Table(
     },
 )
 
-SECOND = Table(
+CLAIMS = Table(
     individual="claimant_id",
     sensitive={"kl": "benefit", "models": "benefit", "kl_wide": "employer", "models_wide": "employer"},
     keys={
@@ -131,7 +131,7 @@ SECOND = Table(
     has_hierarchy=True,
 )
 
-TABLES = {"visits": VISITS, "second": SECOND}
+TABLES = {"visits": VISITS, "claims": CLAIMS}
 
 
 def questions_of(table):

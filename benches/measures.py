@@ -2,7 +2,7 @@
 """Compares measures in SQL with the GROUP BY written by hand: in kanon sql, DuckDB and Polars.
 
     python3 benches/measures.py [--rows 10000000] [--runs 5] [--inside 2] [--whole 1] [--threads 2]
-                                [--table visits|second] [--only raw,few,...] [--questions k,kl,...]
+                                [--table visits|claims] [--only raw,few,...] [--questions k,kl,...]
                                 [--kanon target/release/kanon] [--folder /tmp] [--gib 8]
                                 [--slow] [--show-sql]
 
@@ -331,11 +331,11 @@ def run_without_rewriting(cell):
 def prepare(args, tables):
     """Generates the tables that do not exist yet; returns the files by name."""
     claims = args.folder / f"claims_{args.rows}.parquet"
-    files = {"visits": args.folder / f"visits_{args.rows}.parquet", "second": claims}
+    files = {"visits": args.folder / f"visits_{args.rows}.parquet", "claims": claims}
     files["hierarchy"] = claims.with_name(f"{claims.stem}_occupations.csv")
     size = ["--rows", str(args.rows), "--seed", "7", "--to"]
     for of in tables:
-        needed = [files[of], *([files["hierarchy"]] if of == "second" else [])]
+        needed = [files[of], *([files["hierarchy"]] if of == "claims" else [])]
         if not all(file.exists() for file in needed):
             script = [sys.executable, str(HERE / "check_table.py")]
             command = [args.kanon, "generate"] if of == "visits" else script

@@ -263,6 +263,16 @@ mod tests {
     use arrow::error::ArrowError;
     use datafusion::parquet::errors::ParquetError;
 
+    /// Larger files let a repartition wait for itself; see `tests/long.sh spills`.
+    #[test]
+    fn a_spilled_batch_is_a_file_of_its_own() {
+        let resources = Resources::default_of_machine();
+        for session in [resources.session().unwrap(), resources.query_session().unwrap()] {
+            let config = session.copied_config();
+            assert_eq!(config.options().execution.max_spill_file_size_bytes.get(), 1);
+        }
+    }
+
     /// The engine wraps a system error differently at each place: Arrow's writer writes spill
     /// files, an object store reads inputs.
     #[test]

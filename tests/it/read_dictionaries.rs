@@ -232,3 +232,42 @@ async fn functions_of_others_see_no_dictionary() {
     };
     assert_eq!(answer(&session, &sql("t")).await.unwrap(), answer(&session, &sql("m")).await.unwrap());
 }
+
+/// Labels of a subquery are columns of the measures, which need only their codes.
+#[tokio::test]
+async fn measures_see_through_a_subquery_that_generalizes() {
+    let (session, _folder) = session().await;
+    let measures = "SELECT k_anonymity(z, a, sex), l_diversity(job, z, a, sex), average_risk(z, a, sex), min(z) AS least";
+    for (from, is_in_scan) in [
+        ("(SELECT generalize_prefix(zip, 4) AS z, generalize_range(age, 20) AS a, sex, job FROM {t})", false),
+        (
+            "(SELECT z, a, sex, job || '' AS job FROM (SELECT generalize_prefix(zip, 3) AS z, age AS a, sex, job FROM {t}))",
+            false,
+        ),
+        (
+            "(SELECT generalize_prefix(zip, 4) AS z, age + CAST(random() AS BIGINT) * 0 AS a, sex, job FROM {t})",
+            false,
+        ),
+        (
+            "(SELECT generalize_prefix(zip, 4) AS z, generalize_range(age, 20) AS a, sex, job FROM {t}) AS q",
+            true,
+        ),
+    ] {
+        let measures =
+            if is_in_scan { measures.replace(", min(z) AS least", "") } else { measures.to_owned() };
+        for groups in ["", " GROUP BY sex"] {
+            let sql = |table: &str| format!("{measures} FROM {}{groups}", from.replace("{t}", table));
+            let plan = physical(&session, &sql("t")).await;
+            let has_codes = plan.contains("kanon_prefix_codes(");
+            assert_eq!(has_codes, !from.contains("random"), "{plan}");
+            let scan = plan.lines().find(|line| line.contains("DataSourceExec")).unwrap();
+            assert_eq!(scan.contains("kanon_class_key("), is_in_scan, "{plan}");
+            session.sql("SET kanon.rewrite_measures = false").await.unwrap();
+            let expected = answer(&session, &sql("m")).await.unwrap();
+            session.sql("SET kanon.rewrite_measures = true").await.unwrap();
+            for table in ["t", "m"] {
+                assert_eq!(answer(&session, &sql(table)).await.unwrap(), expected, "{}", sql(table));
+            }
+        }
+    }
+}
