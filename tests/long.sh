@@ -29,7 +29,8 @@ for step in $steps; do
         # third run (apache/datafusion#24883), which `engine::Resources` prevents.
         cargo build --release --locked --bin kanon
         kanon=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/kanon
-        rows="SELECT value % 1000 AS g, value * 7919 % 900 AS a, value * 104729 % 700 AS b, 's' || value % 97 AS s FROM range(2000000)"
+        rows="SELECT value % 10 AS g, 'zip' || (value * 7919 % 20000) AS a, 'o' || (value * 31 % 100) AS b,
+              'diag' || (value * 104729 % 200) AS s FROM range(2000000)"
         for run in $(seq 1 10); do
             code=0
             timeout 120 "$kanon" sql --threads 2 --memory-limit 20M --output csv \
