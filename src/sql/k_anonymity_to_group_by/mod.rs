@@ -27,7 +27,7 @@
 //!   become one branch each.
 //! - Branches are joined on G (NULL = NULL) if the input gives the same rows each time it is read,
 //!   is not a stream and would not search twice (`anonymize`), and G holds neither floats nor
-//!   nested types.
+//!   nested types nor dictionaries of numbers.
 //! - A measure that reads the values of its whole group (`t_closeness`) looks in L3 at the counts of
 //!   all classes (`compared_classes.rs`), which are kept in memory, within the engine's limit.
 //! - Two physical rules belong to it: [`classes_in_place`] moves rows between partitions once for L1
@@ -56,6 +56,7 @@ pub mod sort_class_sizes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::catalog::stream::StreamTable;
 use datafusion::catalog::streaming::StreamingTable;
@@ -259,8 +260,11 @@ impl Rewrite<'_> {
     /// Declines if branches cannot be joined on the outer groups.
     fn can_join(&self) -> std::result::Result<(), Stop> {
         for key in &self.aggregate.group_expr {
-            let of = compared(&key.get_type(self.aggregate.input.schema())?);
-            if of.is_nested() || of.is_floating() {
+            let declared = key.get_type(self.aggregate.input.schema())?;
+            let of = compared(&declared);
+            // The engine's joins fail on dictionaries of numbers.
+            let is_packed = matches!(declared, DataType::Dictionary(..)) && !of.is_string();
+            if of.is_nested() || of.is_floating() || is_packed {
                 return Err(Stop::Declined("an outer group of a type that is not joined"));
             }
         }
@@ -412,6 +416,11 @@ mod tests {
             ),
             (
                 "SELECT k_anonymity(column1), k_anonymity(column3) FROM t GROUP BY column2",
+                Some("an outer group of a type that is not joined"),
+            ),
+            (
+                "SELECT k_anonymity(column1), k_anonymity(column3) FROM t \
+                 GROUP BY arrow_cast(column1, 'Dictionary(Int32, Int64)')",
                 Some("an outer group of a type that is not joined"),
             ),
             (
