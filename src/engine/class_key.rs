@@ -9,8 +9,8 @@
 //! if it is longer. A key consists of two sums of all limbs times random coefficients modulo p
 //! (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
 //!
-//! A value key is such a hash of one column, for sensitive texts of which only equality is asked. It is
-//! NULL where the column is.
+//! A value key is the same hash of one column, used for sensitive texts that are only compared for
+//! equality. It is NULL where the column is.
 //!
 //! # Limits
 //! - The bound is computational. The coefficients and the hashes of long values are SipHash-1-3 of

@@ -38,9 +38,9 @@ pub(crate) fn takes_dictionaries(function: &ScalarUDF) -> bool {
 /// The codes of dictionaries, by the constants of the call.
 pub(super) type KnownCodes = PerDictionary<Vec<Option<ScalarValue>>, ArrayRef>;
 
-/// Returns the expression to count classes by instead of a quasi-identifier: the codes of a call
-/// whose labels nobody sees. Other expressions stay, and so do calls whose labels are numbers
-/// themselves: the engine knows their order.
+/// Returns the expression to count classes by instead of a quasi-identifier. A call that generalizes
+/// becomes the call for its codes, unless its labels are numbers, whose order the engine knows.
+/// Other expressions are returned unchanged.
 ///
 /// # Errors
 /// When the expression has no type in `schema`.

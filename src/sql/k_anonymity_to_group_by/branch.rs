@@ -200,8 +200,8 @@ impl Branch {
         }
     }
 
-    /// Returns what classes are counted by: each quasi-identifier once, in the order in which calls
-    /// name them, as codes where labels would be texts that nobody sees.
+    /// Returns the columns that classes are counted by: each quasi-identifier once, in the order of
+    /// the calls, with codes in place of text labels.
     pub(super) fn quasi(&self, schema: &DFSchema) -> Result<Vec<Expr>> {
         // All measures of a branch have the same quasi-identifiers.
         let quasi = self.measures.iter().take(1).flat_map(|measure| measure.quasi.iter().cloned());
