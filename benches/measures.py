@@ -3,6 +3,7 @@
 
     python3 benches/measures.py [--rows 10000000] [--runs 5] [--inside 2] [--whole 1] [--threads 2]
                                 [--table visits|claims] [--only raw,few,...] [--questions k,kl,...]
+                                [--peers DuckDB,DataFusion,Polars]
                                 [--kanon target/release/kanon] [--folder /tmp] [--gib 8]
                                 [--slow] [--show-sql]
 
@@ -57,6 +58,7 @@ import check_questions  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 TICK = os.sysconf("SC_CLK_TCK")
 TOLERANCE = 1e-9
+PEERS = ["DuckDB", "DataFusion", "Polars"]
 
 
 class QueryFailed(Exception):
@@ -213,7 +215,8 @@ class Cell:
     def __init__(self, of, keys, question, files, args):
         table = check_questions.TABLES[of]
         self.name = (of, keys, check_questions.TITLES[question])
-        self.queries = check_questions.queries(table, table.keys[keys], question, files[of])
+        queries = check_questions.queries(table, table.keys[keys], question, files[of])
+        self.queries = [query for query in queries if query.peer in ["measure", *args.peers]]
         self.answer, self.failures = None, {}
         # For each query: wall and CPU s of all times, and the peaks of both kinds of process.
         self.inside, self.whole, self.peaks = {}, {}, {}
@@ -295,9 +298,11 @@ class Cell:
 
     def summary(self):
         own, cells = self.times(self.queries[0]), list(self.name)
-        for peer in ["DuckDB", "DataFusion", "Polars"]:
+        for peer in PEERS:
             other = self.fastest(peer)
-            cells += ratios(own, self.times(other)) if own and other else ["failed", "failed"]
+            asked = any(query.peer == peer for query in self.queries)
+            missing = ["failed" if asked else "–"] * 2
+            cells += ratios(own, self.times(other)) if own and other else missing
         for peer in ["DataFusion", "DuckDB"]:
             other = self.fastest(peer)
             peaks = [self.peaks.get((query, "whole")) for query in [self.queries[0], other]]
@@ -368,6 +373,7 @@ def parse_arguments():
     parser.add_argument("--table", choices=list(check_questions.TABLES))
     parser.add_argument("--only", type=names(known_keys), default=known_keys, help="keys, separated by commas")
     parser.add_argument("--questions", type=names(list(check_questions.TITLES)), help="separated by commas")
+    parser.add_argument("--peers", type=names(PEERS), default=PEERS, help="separated by commas")
     parser.add_argument("--kanon", default=str(HERE.parent / "target/release/kanon"))
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
     parser.add_argument("--gib", type=int, default=8, help="memory for each engine")

@@ -80,7 +80,13 @@ impl Distribution {
 
     /// Returns the place of a value among [`values`](Self::values); `None` for one that does not occur.
     pub fn place(&self, value: Option<u32>) -> Option<usize> {
-        self.values.binary_search_by_key(&value, |count| count.value).ok()
+        // Numbers mostly go from 0 without gaps.
+        let nulls = usize::from(self.values.first().is_some_and(|first| first.value.is_none()));
+        let likely = value.map_or(0, |number| number as usize + nulls);
+        match self.values.get(likely) {
+            Some(count) if count.value == value => Some(likely),
+            _ => self.values.binary_search_by_key(&value, |count| count.value).ok(),
+        }
     }
 
     /// Returns, for each level above 0 of the column's hierarchy, the number of the label of each of

@@ -2,8 +2,8 @@
 
 use datafusion::logical_expr::Documentation;
 
-use super::class_entries::CountedColumns;
 use super::documentation;
+use super::listed_classes::CountedColumns;
 use super::measure_state::Row;
 
 /// Returns the documentation of the aggregate `name` of a row, over quasi-identifiers.

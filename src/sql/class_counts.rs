@@ -10,11 +10,19 @@ use datafusion::error::Result;
 use datafusion::logical_expr::EmitTo;
 use hashbrown::HashMap;
 
-use super::class_entries::{
-    CountedClasses, CountedColumns, Entry, See, damaged, for_each_class, is_emitted, left_behind, sorted,
-};
 use super::interned::{Interned, passes};
+use super::listed_classes::{Count, CountedColumns, ListedClasses, See, damaged, is_emitted, left_behind};
 use crate::model::{Class, SensitiveColumn};
+
+/// The key of one count: a class of a group and, where they are counted, a value and an individual
+/// in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Entry {
+    group: usize,
+    class: u32,
+    value: u32,
+    individual: u32,
+}
 
 /// The number of rows per entry. Tuples are in Arrow's row format: equal tuples have equal bytes,
 /// NULL is a value like any other, and there is one zero and one NaN.
@@ -42,22 +50,25 @@ impl ClassCounts {
         })
     }
 
+    /// Returns the entries of the emitted groups, in order.
     fn sorted(&self, emit: EmitTo) -> Vec<(Entry, u64)> {
-        sorted(self.entries.iter().map(|(entry, rows)| (*entry, *rows)), emit)
+        let entries = self.entries.iter().map(|(entry, rows)| (*entry, *rows));
+        let mut entries: Vec<_> = entries.filter(|(entry, _)| is_emitted(emit, entry.group)).collect();
+        entries.sort_unstable();
+        entries
     }
 
-    /// Returns the fields of [`state`](CountedClasses::state): lists of equal length with one item per entry.
+    /// Returns the fields of [`state`](Self::state): lists of equal length with one item per entry.
     pub(super) fn state_fields(looks: CountedColumns, has_quasi: bool) -> Vec<(&'static str, DataType)> {
         let tuples = [("classes", has_quasi), ("values", looks.sensitive), ("individuals", looks.individual)];
         let tuples = tuples.into_iter().filter(|(_, is_there)| *is_there);
         let tuples = tuples.map(|(name, _)| (name, list_of(DataType::LargeBinary)));
         tuples.chain([("rows", list_of(DataType::UInt64))]).collect()
     }
-}
 
-impl CountedClasses for ClassCounts {
-    /// The columns are in the order of the types.
-    fn update(
+    /// Adds rows: the columns in the order of the types, the group of each row, and the row's weight,
+    /// 1 where none is given.
+    pub(super) fn update(
         &mut self,
         columns: &[ArrayRef],
         groups: &[usize],
@@ -84,17 +95,33 @@ impl CountedClasses for ClassCounts {
         Ok(())
     }
 
-    fn for_each_class(&self, emit: EmitTo, column: &SensitiveColumn, see: &mut See<'_>) -> Result<()> {
-        if self.looks.columns() > 0 {
-            return for_each_class(self.looks, self.sorted(emit), &self.values, column, see);
+    /// Calls `see` for each class of the emitted groups; a model reads these facts of `column`.
+    pub(super) fn for_each_class(
+        &self,
+        emit: EmitTo,
+        column: &SensitiveColumn,
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        if self.looks.columns() == 0 {
+            for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry.group)) {
+                see(entry.group, &[], 0, &Class::of_size(*rows));
+            }
+            return Ok(());
         }
-        for (entry, rows) in self.entries.iter().filter(|(entry, _)| is_emitted(emit, entry)) {
-            see(entry.group, &[], &Class::of_size(*rows));
+        let mut classes = ListedClasses::default();
+        for class in self.sorted(emit).chunk_by(|(a, _), (b, _)| (a.group, a.class) == (b.group, b.class)) {
+            let Some((Entry { group, .. }, _)) = class.first() else { continue };
+            let counts = class.iter().map(|(entry, rows)| {
+                Ok(Count { value: entry.value, individual: entry.individual, rows: *rows })
+            });
+            classes.add(*group, counts)?;
         }
-        Ok(())
+        classes.for_each_class(EmitTo::All, self.looks, &self.values, std::slice::from_ref(column), see)
     }
 
-    fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
+    /// Returns the counts of each of the `groups` emitted groups, for [`merge`](Self::merge) in
+    /// another state.
+    pub(super) fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
         let groups = if let EmitTo::First(first) = emit { first } else { groups };
         let entries = self.sorted(emit);
         let mut lengths = vec![0usize; groups];
@@ -112,7 +139,8 @@ impl CountedClasses for ClassCounts {
         items.into_iter().map(|items| lists(items, lengths.iter().copied())).collect()
     }
 
-    fn state_of_rows(
+    /// Returns the state of groups of one row each; rows that `filter` drops count nothing.
+    pub(super) fn state_of_rows(
         &self,
         columns: &[ArrayRef],
         filter: Option<&BooleanArray>,
@@ -125,7 +153,8 @@ impl CountedClasses for ClassCounts {
         alone.state(EmitTo::All, rows)
     }
 
-    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+    /// Adds the counts of other states to these groups.
+    pub(super) fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let (rows, tuples) = states.split_last().ok_or_else(damaged)?;
         let rows = rows.as_list_opt::<i64>().ok_or_else(damaged)?;
         let mut tuples = tuples.iter();
@@ -146,8 +175,13 @@ impl CountedClasses for ClassCounts {
         Ok(())
     }
 
-    fn forget(&mut self, emit: EmitTo) -> Result<()> {
-        let mut left = left_behind(emit, std::mem::take(&mut self.entries).into_iter());
+    /// Removes the emitted groups and moves the groups behind them to the front.
+    pub(super) fn forget(&mut self, emit: EmitTo) -> Result<()> {
+        let entries = std::mem::take(&mut self.entries).into_iter();
+        let left = entries.filter_map(|(entry, rows)| {
+            left_behind(emit, entry.group).map(|group| (Entry { group, ..entry }, rows))
+        });
+        let mut left: Vec<(Entry, u64)> = left.collect();
         // Groups end one after the other, so tuples that only ended groups had are dropped.
         let known = [&self.classes, &self.values, &self.individuals].map(Interned::len);
         if known.into_iter().any(|known| known > 2 * left.len()) {
@@ -163,7 +197,8 @@ impl CountedClasses for ClassCounts {
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
+    /// Returns the memory used, in bytes.
+    pub(super) fn bytes(&self) -> usize {
         let interned = [&self.classes, &self.values, &self.individuals];
         size_of_val(self)
             + interned.into_iter().map(Interned::bytes).sum::<usize>()
@@ -206,7 +241,7 @@ mod tests {
     /// Returns the group, the size and the value counts of each class.
     fn seen(counts: &ClassCounts, emit: EmitTo) -> Vec<(usize, u64, Vec<u64>)> {
         let mut all = Vec::new();
-        let mut see = |group: usize, _: &[u32], class: &Class<'_>| {
+        let mut see = |group: usize, _: &[u32], _: usize, class: &Class<'_>| {
             let mut of_values: Vec<u64> = class.sensitive.iter().map(|value| value.count).collect();
             of_values.sort_unstable();
             all.push((group, class.size, of_values));

@@ -6,10 +6,13 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 
+use super::constants::Constant;
 use crate::error::{Error, nearest};
 use crate::generalize::Hierarchy;
 use crate::generalize::hierarchy::{self, csv_of_rows};
+use crate::model::{HIERARCHY, Needs, SensitiveColumn};
 use crate::parameter::TextTable;
 use crate::release::publish::digest;
 
@@ -81,6 +84,26 @@ impl Hierarchies {
                 "no hierarchy `{name}` is loaded; {known}; `load_hierarchy` loads one before the query is planned"
             ))
         })
+    }
+
+    /// Returns the sensitive column of a measure with what it reads of the values; `constant` is the first
+    /// argument of a call of `function` and names a hierarchy if the measure reads levels.
+    ///
+    /// # Errors
+    /// A plan error if there is no such hierarchy.
+    pub(super) fn sensitive_column(
+        &self,
+        function: &str,
+        needs: Needs,
+        constant: Option<&ScalarValue>,
+    ) -> datafusion::error::Result<SensitiveColumn> {
+        let column = SensitiveColumn::from("sensitive").reading(needs.facts());
+        if needs != Needs::Hierarchy {
+            return Ok(column);
+        }
+        let place = Constant { function, position: 1, name: HIERARCHY.name };
+        let loaded = self.get(&place.word(constant)?).map_err(|error| place.refused(&error))?;
+        Ok(column.with_hierarchy(Some(loaded.hierarchy.clone())))
     }
 
     /// Loads a hierarchy, replacing one of the same name.

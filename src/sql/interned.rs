@@ -10,7 +10,7 @@ use arrow::row::{Row, RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::class_entries::damaged;
+use super::listed_classes::damaged;
 use crate::engine::functions::canonical;
 
 /// The number of a tuple whose only column is NULL.

@@ -18,14 +18,15 @@
 
 mod aggregate_documentation;
 mod class_counts;
-mod class_entries;
 pub(crate) mod codes;
 mod compared_classes;
+mod compared_of_classes;
 mod constants;
 mod generalize;
 pub(crate) mod hierarchies;
 mod interned;
 pub mod k_anonymity_to_group_by;
+mod listed_classes;
 mod load_hierarchies;
 mod measure_state;
 mod of_counts;
@@ -59,6 +60,7 @@ use crate::engine::functions::canonical_float_function;
 use crate::engine::read_dictionaries::{self, ReadDictionaries};
 use crate::generalize::GENERALIZERS;
 use codes::takes_dictionaries;
+use compared_of_classes::ComparedOfClasses;
 #[cfg(test)]
 use hierarchies::Hierarchies;
 use k_anonymity_to_group_by::KAnonymityToGroupBy;
@@ -109,6 +111,7 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in of_sizes {
         registry.register_udaf(Arc::new(function.into()))?;
     }
+    registry.register_udaf(Arc::new(ComparedOfClasses::new(loaded).into()))?;
     Ok(())
 }
 
@@ -302,7 +305,8 @@ mod tests {
         // Three functions, and those of codes and of counts, are called by this crate's plans only.
         let codes = GENERALIZERS.len();
         let scalar = GENERALIZERS.len() + codes + 3 + functions_of_counts().unwrap().len();
-        assert_eq!(once.len() - before, scalar + aggregates.len() + of_sizes.len());
+        // And `compared_of_classes`.
+        assert_eq!(once.len() - before, scalar + aggregates.len() + of_sizes.len() + 1);
         register_all(&session).unwrap();
         assert_eq!(names(&session), once);
     }

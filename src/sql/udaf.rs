@@ -32,17 +32,17 @@ use datafusion::logical_expr::{
 
 use super::aggregate_documentation::documented;
 use super::class_counts::ClassCounts;
-use super::class_entries::{CountedClasses, CountedColumns};
-use super::compared_classes::ComparedClasses;
-use super::constants::{Constant, literals};
+use super::compared_of_classes::ComparedOfClasses;
+use super::constants::literals;
 use super::hierarchies::Hierarchies;
+use super::listed_classes::CountedColumns;
 use super::measure_state::{Answer, Number, Row};
 use super::one_group::{Groups, OneGroup};
 use super::size_aggregate::OfSizes;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
-use crate::model::{Counted, HIERARCHY, MODELS, Needs, ReadFacts, SensitiveColumn};
+use crate::model::{Counted, MODELS, Needs, ReadFacts, SensitiveColumn};
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
@@ -68,9 +68,6 @@ pub(super) enum AggregateInput {
     /// (`_of_class`): the form that the optimizer rule puts above the GROUP BY that counts, where
     /// individuals are counted. Counts of rows go to [`of_counts`](super::of_counts).
     OneClass,
-    /// A list of these counts per class (`_of_classes`), for a measure that reads the values of its
-    /// whole group: the form that the rule puts above the GROUP BY that lists them.
-    Classes,
 }
 
 /// Returns all aggregates: one over rows and one over individuals per table row, and those that the
@@ -92,7 +89,6 @@ pub(super) fn aggregates(hierarchies: &Hierarchies) -> Result<(Vec<ClassAggregat
                 CountedColumns { individual, sensitive: needs.reads_column(), compared: needs.reads_input() };
             let of_quasi = ClassAggregate::new(row, needs, looks, AggregateInput::Quasi, &returns);
             let of_quasi = ClassAggregate { hierarchies: hierarchies.clone(), ..of_quasi };
-            all.extend(of_quasi.of_classes());
             all.push(of_quasi);
             // One class does not tell the distribution of them all.
             if looks.sensitive && !row.is_of_table(needs) && !looks.compared {
@@ -130,8 +126,6 @@ impl ClassAggregate {
             (AggregateInput::Quasi, Counted::Individuals) => format!("{}_individuals", doc.name),
             (AggregateInput::OneClass, Counted::Rows) => format!("{}_of_class", doc.name),
             (AggregateInput::OneClass, Counted::Individuals) => format!("{}_individuals_of_class", doc.name),
-            (AggregateInput::Classes, Counted::Rows) => format!("{}_of_classes", doc.name),
-            (AggregateInput::Classes, Counted::Individuals) => format!("{}_individuals_of_classes", doc.name),
         };
         let documentation = documented(&name, row, looks);
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -162,10 +156,10 @@ impl ClassAggregate {
         self.needs.facts() != ReadFacts::default()
     }
 
-    /// Returns the form of the measure over lists of counts, if it reads the values of its whole group.
-    pub(super) fn of_classes(&self) -> Option<Self> {
-        let of_classes = Self::new(self.row, self.needs, self.looks, AggregateInput::Classes, &self.returns);
-        self.looks.compared.then_some(Self { hierarchies: self.hierarchies.clone(), ..of_classes })
+    /// Returns the function that computes the measure from lists of counts, if it reads the values of
+    /// its whole group.
+    pub(super) fn of_classes(&self) -> Option<ComparedOfClasses> {
+        self.looks.compared.then(|| ComparedOfClasses::new(self.hierarchies.clone()))
     }
 
     pub(super) fn over(&self) -> AggregateInput {
@@ -174,8 +168,7 @@ impl ClassAggregate {
 
     /// Returns the number of arguments before the quasi-identifiers.
     fn before(&self) -> usize {
-        let columns = if self.over == AggregateInput::Classes { 0 } else { self.looks.columns() };
-        self.row.constants().len() + columns
+        self.row.constants().len() + self.looks.columns()
     }
 
     /// Splits the arguments of a call by their meaning; `None` when there are too few.
@@ -225,16 +218,9 @@ impl ClassAggregate {
         DataFusionError::Plan(format!("{}: {why}", self.name))
     }
 
-    /// Returns the sensitive column with what the measure reads of it; the first constant names a
-    /// hierarchy if it reads levels.
+    /// Returns the sensitive column with what the measure reads of it.
     fn column(&self, constant: Option<&ScalarValue>) -> Result<SensitiveColumn> {
-        let column = SensitiveColumn::from("sensitive").reading(self.needs.facts());
-        if self.needs != Needs::Hierarchy {
-            return Ok(column);
-        }
-        let place = Constant { function: &self.name, position: 1, name: HIERARCHY.name };
-        let loaded = self.hierarchies.get(&place.word(constant)?).map_err(|error| place.refused(&error))?;
-        Ok(column.with_hierarchy(Some(loaded.hierarchy.clone())))
+        self.hierarchies.sensitive_column(&self.name, self.needs, constant)
     }
 
     fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ClassGroups> {
@@ -242,22 +228,16 @@ impl ClassAggregate {
         let constants = self.row.constants().len();
         let fields = arguments.expr_fields.get(constants..).unwrap_or_default();
         let mut types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
-        let classes: Box<dyn CountedClasses> = match (self.over, types.as_slice()) {
-            (AggregateInput::Classes, [list]) => Box::new(ComparedClasses::new(self.looks, list)?),
-            _ => {
-                if self.over == AggregateInput::OneClass {
-                    types.pop();
-                }
-                Box::new(ClassCounts::new(self.looks, &types)?)
-            }
-        };
+        if self.over == AggregateInput::OneClass {
+            types.pop();
+        }
         Ok(ClassGroups {
             number: self.row.number(&self.name, literals(arguments))?,
             column: self.column(literals(arguments).next().flatten())?,
             constants,
             over: self.over,
             looks: self.looks,
-            classes,
+            classes: ClassCounts::new(self.looks, &types)?,
             returns: self.returns.clone(),
             groups: 0,
         })
@@ -335,7 +315,7 @@ impl AggregateUDFImpl for ClassAggregate {
         if types.len() <= self.before() {
             let syntax = match self.over {
                 AggregateInput::Quasi => &self.documentation.syntax_example,
-                AggregateInput::OneClass | AggregateInput::Classes => &self.name,
+                AggregateInput::OneClass => &self.name,
             };
             let expected = if self.looks.columns() == 0 {
                 "expected at least one quasi-identifier".to_owned()
@@ -344,8 +324,7 @@ impl AggregateUDFImpl for ClassAggregate {
             };
             return Err(DataFusionError::Plan(format!("{syntax}: {expected}")));
         }
-        let columns = types.iter().enumerate().skip(self.row.constants().len());
-        for (at, of) in columns.filter(|_| self.over != AggregateInput::Classes) {
+        for (at, of) in types.iter().enumerate().skip(self.row.constants().len()) {
             if of.is_nested() || matches!(of, DataType::RunEndEncoded(..)) {
                 return Err(self.refused(&format!(
                     "argument {} ({}): values of type {of} cannot be grouped",
@@ -394,10 +373,7 @@ impl AggregateUDFImpl for ClassAggregate {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let fields = match self.over {
-            AggregateInput::Classes => ComparedClasses::state_fields(self.looks),
-            over => ClassCounts::state_fields(self.looks, over == AggregateInput::Quasi),
-        };
+        let fields = ClassCounts::state_fields(self.looks, self.over == AggregateInput::Quasi);
         let field = |(name, of)| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
         Ok(fields.into_iter().map(field).collect())
     }
@@ -418,7 +394,7 @@ struct ClassGroups {
     constants: usize,
     over: AggregateInput,
     looks: CountedColumns,
-    classes: Box<dyn CountedClasses>,
+    classes: ClassCounts,
     returns: DataType,
     groups: usize,
 }
@@ -448,7 +424,7 @@ impl ClassGroups {
 impl Groups for ClassGroups {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
         let mut answers: Vec<Answer> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
-        self.classes.for_each_class(emit, &self.column, &mut |group, individuals, class| {
+        self.classes.for_each_class(emit, &self.column, &mut |group, individuals, _, class| {
             if let Some(answer) = answers.get_mut(group) {
                 self.number.add(answer, self.looks.individual.then_some(individuals), class);
             }

@@ -96,3 +96,47 @@ fn no_command_takes_much_more_memory_than_its_limit() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A measure gives the same answer under a twentieth of the memory that it takes with plenty, or says
+/// that it needs more: ten million visits take about 400 MB. `KANON_SPILL_ROWS` sets the rows; with
+/// few of them nothing spills.
+#[test]
+fn measures_answer_the_same_under_a_twentieth_of_their_memory() {
+    let place = Place::new();
+    let rows = numbers("KANON_SPILL_ROWS", "100000")[0];
+    place.run(&format!("generate --rows {rows} --to v.parquet")).exit(0);
+    let little = (rows * 2).max(16_000_000);
+    for quasi in [
+        "dob, zip, sex, race, education, marital_status",
+        "generalize_date(dob, 'decade'), generalize_prefix(zip, 3), sex, race, education, marital_status",
+    ] {
+        let of_classes = [
+            format!("k_anonymity({quasi})"),
+            format!("k_anonymity({quasi}), l_diversity(diagnosis, {quasi})"),
+            format!("entropy_l_diversity(diagnosis, {quasi}), recursive_l_diversity(2, diagnosis, {quasi})"),
+            format!("k_anonymity_individuals(patient_id, {quasi})"),
+            format!("l_diversity_individuals(patient_id, diagnosis, {quasi})"),
+            format!("average_risk({quasi}), share_at_risk(0.2, {quasi})"),
+            format!("share_at_risk_individuals(0.2, patient_id, {quasi})"),
+        ];
+        // The counts of all classes are kept in memory.
+        let of_groups = [format!("t_closeness(diagnosis, {quasi}), delta_disclosure(diagnosis, {quasi})")];
+        let all = of_classes.iter().map(|measures| (measures, false));
+        for (measures, may_refuse) in all.chain(of_groups.iter().map(|measures| (measures, true))) {
+            let ask = |limit: u64| {
+                let query = format!("SELECT {measures} FROM 'v.parquet'");
+                let mut command = place.command(&format!("sql --output csv --memory-limit {limit} -c"));
+                let output = command.arg(query).stdin(Stdio::null()).output().unwrap();
+                let text = |bytes| String::from_utf8(bytes).unwrap();
+                (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+            };
+            let ((plenty, answer, said), (code, same, why)) = (ask(8 << 30), ask(little));
+            assert_eq!(plenty, 0, "{measures}: {said}");
+            println!("{little} bytes, exit {code}: {measures}");
+            match code {
+                0 => assert_eq!(same, answer, "{measures}"),
+                _ => assert!(may_refuse && code == 3 && why.contains("--memory-limit"), "{measures}: {why}"),
+            }
+        }
+    }
+}

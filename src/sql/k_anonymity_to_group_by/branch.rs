@@ -33,7 +33,7 @@ pub(super) struct Measure {
     sensitive: Option<Expr>,
     /// Whether the measure reads more of the sensitive values than which are equal.
     reads_values: bool,
-    /// The form of the measure over lists of counts, if it reads the values of its whole group.
+    /// The function over lists of counts, if the measure reads the values of its whole group.
     pub(super) of_classes: Option<Arc<AggregateUDF>>,
     /// Whether the measure looks at each individual's smallest class rather than at classes.
     pub(super) is_of_individuals: bool,
@@ -237,7 +237,7 @@ impl Branch {
         groups.iter().chain(&quasi).for_each(|key| classes.keep(key));
         groups.iter().for_each(|key| answers.keep(key));
         let has_classes = individual.is_some() || sensitive.is_some();
-        let of_values = ClassValues::new(&self.measures, individual.clone(), sensitive.clone())?;
+        let mut of_values = ClassValues::new(&self.measures, individual.clone(), sensitive.clone())?;
 
         let mut values = Vec::new();
         for measure in self.measures {
@@ -250,7 +250,10 @@ impl Branch {
             // A class none of whose rows passes the filter does not count.
             let only = |rows: &Expr| filter.is_some().then(|| rows.clone().gt(lit(0i64)));
             let value = if measure.is_of_values() {
-                of_values.value(&measure, &mut classes, &counted, &size, rewrite.rule)?
+                match of_values.value(&measure, &mut classes, &counted, &size, rewrite.rule)? {
+                    Some(value) => value,
+                    None => continue,
+                }
             } else {
                 let of_sizes = rewrite.rule.upper(measure.row, "_of_sizes")?;
                 let individuals = match individual.iter().find(|_| measure.individual.is_some()) {
@@ -264,6 +267,7 @@ impl Branch {
             };
             values.push((measure.at, answers.value(value)));
         }
+        values.extend(of_values.compared(&mut answers));
         for (at, plain) in self.plain {
             let value = match has_classes {
                 true => plain.lay(&mut [&mut rows, &mut classes, &mut answers])?,

@@ -1,14 +1,20 @@
 //! What measures of sensitive values compute of each class, from the counts of its values.
 //!
+//! Measures that read the values of their whole group look at a list of counts for each class. Those
+//! with the same list are one call, whose result lists a number for each of them.
+//!
 //! # Limits
 //! The engine's lists have 32-bit offsets: a partition that lists more than 2^31 counts fails.
+
+use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions::core::named_struct;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::logical_expr::{Expr, lit};
+use datafusion::functions_nested::expr_fn::array_element;
+use datafusion::logical_expr::{AggregateUDF, Expr, lit};
 
 use super::KAnonymityToGroupBy;
 use super::branch::Measure;
@@ -22,6 +28,18 @@ pub(super) struct ClassValues {
     sensitive: Option<Expr>,
     /// Whether a list of all counts is kept for each class.
     lists_all: bool,
+    /// The measures that read the values of their whole group, by the list of counts that they read.
+    compared: Vec<Compared>,
+}
+
+/// Measures that read the same list of counts.
+struct Compared {
+    counts: Expr,
+    function: Arc<AggregateUDF>,
+    /// The name of each measure and its constants.
+    arguments: Vec<Expr>,
+    /// Which calls these are.
+    calls: Vec<usize>,
 }
 
 impl ClassValues {
@@ -38,22 +56,23 @@ impl ClassValues {
         for measure in measures.iter().filter(|measure| measure.of_classes.is_none()) {
             lists_all |= !measure.row.reads_extremes_only().map_err(into_engine)? && measure.is_of_values();
         }
-        Ok(Self { individual, sensitive, lists_all })
+        Ok(Self { individual, sensitive, lists_all, compared: Vec::new() })
     }
 
     /// Adds what a measure of sensitive values needs to the layer of `classes`, and returns the value
-    /// above it. `rows` has the rows of each value, `size` those of each class.
+    /// above it; `None` for one that [`compared`](Self::compared) returns. `rows` has the rows of each
+    /// value, `size` those of each class.
     ///
     /// # Errors
     /// An internal error for a measure without its functions.
     pub(super) fn value(
-        &self,
+        &mut self,
         measure: &Measure,
         classes: &mut Layer,
         rows: &Expr,
         size: &Expr,
         rule: &KAnonymityToGroupBy,
-    ) -> Result<Expr> {
+    ) -> Result<Option<Expr>> {
         let sensitive = self.sensitive.clone();
         let sensitive =
             sensitive.ok_or_else(|| DataFusionError::Internal("a measure without its column".into()))?;
@@ -65,8 +84,21 @@ impl ClassValues {
             let fields = fields.chain([("value", sensitive), ("rows", rows.clone())]);
             let fields = fields.flat_map(|(name, column)| [lit(name), column]).collect();
             let counts = call(&array_agg_udaf(), vec![named_struct().call(fields)], are_counted);
-            arguments.push(classes.value(counts));
-            return Ok(call(of_classes, arguments, None));
+            let counts = classes.value(counts);
+            arguments.insert(0, lit(measure.row.doc().name));
+            match self.compared.iter_mut().find(|compared| compared.counts == counts) {
+                Some(compared) => {
+                    compared.arguments.append(&mut arguments);
+                    compared.calls.push(measure.at);
+                }
+                None => self.compared.push(Compared {
+                    counts,
+                    function: Arc::clone(of_classes),
+                    arguments,
+                    calls: vec![measure.at],
+                }),
+            }
+            return Ok(None);
         }
         let of_class = if self.individual.is_some() {
             // The rows below are one per individual, too.
@@ -89,6 +121,19 @@ impl ClassValues {
             Worst::Least => min_udaf(),
             Worst::Greatest => max_udaf(),
         };
-        Ok(call(&end, vec![of_class], None))
+        Ok(Some(call(&end, vec![of_class], None)))
+    }
+
+    /// Adds the measures that read the values of their whole group to the layer of `answers`; returns
+    /// each call with its value.
+    pub(super) fn compared(self, answers: &mut Layer) -> Vec<(usize, Expr)> {
+        let mut values = Vec::new();
+        for Compared { counts, function, mut arguments, calls } in self.compared {
+            arguments.push(counts);
+            let all = answers.value(call(&function, arguments, None));
+            let places = calls.into_iter().zip(1i64..);
+            values.extend(places.map(|(at, place)| (at, array_element(all.clone(), lit(place)))));
+        }
+        values
     }
 }

@@ -1,0 +1,246 @@
+//! `compared_of_classes(name, constants..., name, constants..., counts)`: what models reach that read
+//! the values of their whole group, where the classes are counted already.
+//!
+//! # Contract
+//! Takes the names of class models, each with its constants, and one list per class of structs: the
+//! individual, where it is counted, the sensitive value, and their rows (BIGINT). NULL is no class.
+//! Returns a list of DOUBLE with one number for each name, NULL where it has none. The values of a
+//! group are known only after its last class, so all counts are kept, once for all models. The
+//! optimizer rule puts this aggregate above the GROUP BY that lists the counts.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, ListArray, UInt64Array};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{cast, concat, take};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+};
+
+use super::compared_classes::ComparedClasses;
+use super::constants::{Constant, literals};
+use super::hierarchies::Hierarchies;
+use super::listed_classes::damaged;
+use super::measure_state::{Number, Row};
+use super::one_group::{Groups, OneGroup};
+use crate::engine::into_engine;
+use crate::model::{MODELS, SensitiveColumn};
+
+/// The function's name.
+const NAME: &str = "compared_of_classes";
+
+/// The aggregate; see the [module](self).
+pub(super) struct ComparedOfClasses {
+    /// The hierarchies that a constant may name.
+    hierarchies: Hierarchies,
+    signature: Signature,
+}
+
+impl ComparedOfClasses {
+    pub(super) fn new(hierarchies: Hierarchies) -> Self {
+        Self { hierarchies, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+
+    /// Reads the models of a call from its arguments before the list; `None` stands for one that is
+    /// no literal.
+    fn models(&self, literals: &[Option<&ScalarValue>]) -> Result<Vec<ComparedModel>> {
+        let (mut models, mut rest) = (Vec::new(), literals);
+        while let [name, after @ ..] = rest {
+            let place = Constant { function: NAME, position: literals.len() - rest.len() + 1, name: "model" };
+            let name = place.word(*name)?;
+            let row = MODELS.iter().find(|row| row.doc.name == name);
+            let row = Row::Model(row.ok_or_else(|| place.refused(&"there is no such model"))?);
+            let (constants, after) = after.split_at_checked(row.constants().len()).ok_or_else(damaged)?;
+            let needs = row.needs().map_err(into_engine)?;
+            models.push(ComparedModel {
+                number: row.number(NAME, constants.iter().copied())?,
+                column: self.hierarchies.sensitive_column(
+                    NAME,
+                    needs,
+                    constants.first().copied().flatten(),
+                )?,
+                returns: row.returns().map_err(into_engine)?,
+            });
+            rest = after;
+        }
+        Ok(models)
+    }
+
+    fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ComparedGroups> {
+        let literals: Vec<Option<&ScalarValue>> = literals(arguments).collect();
+        let (_, before) = literals.split_last().ok_or_else(damaged)?;
+        let list = arguments.expr_fields.last().ok_or_else(damaged)?;
+        Ok(ComparedGroups {
+            models: self.models(before)?,
+            classes: ComparedClasses::new(list.data_type())?,
+            groups: 0,
+        })
+    }
+}
+
+impl std::fmt::Debug for ComparedOfClasses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(NAME)
+    }
+}
+
+impl PartialEq for ComparedOfClasses {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ComparedOfClasses {}
+
+impl Hash for ComparedOfClasses {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        NAME.hash(state);
+    }
+}
+
+impl AggregateUDFImpl for ComparedOfClasses {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Accepts what the rule passes; anything else is an error when it runs.
+    fn coerce_types(&self, declared: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(declared.to_vec())
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::List(reached()))
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(OneGroup(self.groups(&arguments)?)))
+    }
+
+    fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(self.groups(&arguments)?))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let list = arguments.input_fields.last().ok_or_else(damaged)?;
+        let fields = ComparedClasses::state_fields(list.data_type())?.into_iter();
+        let field = |(name, of): (&str, DataType)| {
+            Arc::new(Field::new(format_state_name(arguments.name, name), of, true))
+        };
+        Ok(fields.map(field).collect())
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+/// Returns the field of the numbers in a result.
+fn reached() -> FieldRef {
+    Arc::new(Field::new_list_field(DataType::Float64, true))
+}
+
+/// A model of a call.
+struct ComparedModel {
+    number: Number,
+    column: SensitiveColumn,
+    returns: DataType,
+}
+
+/// The classes of every group, and what models reach in them.
+struct ComparedGroups {
+    models: Vec<ComparedModel>,
+    classes: ComparedClasses,
+    groups: usize,
+}
+
+impl ComparedGroups {
+    fn emitted(&self, emit: EmitTo) -> usize {
+        if let EmitTo::First(first) = emit { first } else { self.groups }
+    }
+
+    fn forget(&mut self, emit: EmitTo) -> Result<()> {
+        self.groups = self.groups.saturating_sub(self.emitted(emit));
+        self.classes.forget(emit)
+    }
+}
+
+impl Groups for ComparedGroups {
+    fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
+        let groups = self.emitted(emit);
+        let mut answers: Vec<Vec<_>> =
+            self.models.iter().map(|model| (0..groups).map(|_| model.number.begin()).collect()).collect();
+        let columns: Vec<SensitiveColumn> = self.models.iter().map(|model| model.column.clone()).collect();
+        self.classes.for_each_class(emit, &columns, &mut |group, individuals, at, class| {
+            let answer = answers.get_mut(at).and_then(|answers| answers.get_mut(group));
+            if let (Some(model), Some(answer)) = (self.models.get(at), answer) {
+                model.number.add(answer, Some(individuals), class);
+            }
+        })?;
+        let columns = self.models.iter().zip(answers).map(|(model, answers)| {
+            Ok(cast(&model.number.answers(answers, &model.returns)?, &DataType::Float64)?)
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
+        // One model's numbers stand behind another's; those of one group become neighbours.
+        let places = (0..groups).flat_map(|group| (0..columns.len()).map(move |model| (group, model)));
+        let places = places.map(|(group, model)| (model * groups + group) as u64);
+        let numbers = take(&concat(&columns)?, &UInt64Array::from_iter_values(places), None)?;
+        let ends = OffsetBuffer::from_lengths(std::iter::repeat_n(columns.len(), groups));
+        Ok(Arc::new(ListArray::try_new(reached(), ends, numbers, None)?))
+    }
+}
+
+impl GroupsAccumulator for ComparedGroups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> Result<()> {
+        self.groups = total_groups;
+        self.classes.update(values.last().ok_or_else(damaged)?, groups, filter)
+    }
+
+    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
+        let answers = self.answers(emit)?;
+        self.forget(emit)?;
+        Ok(answers)
+    }
+
+    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
+        let state = self.classes.state(emit, self.emitted(emit))?;
+        self.forget(emit)?;
+        Ok(state)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total_groups: usize) -> Result<()> {
+        self.groups = total_groups;
+        self.classes.merge(states, groups)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let list = values.last().ok_or_else(damaged)?;
+        let mut alone = ComparedClasses::new(list.data_type())?;
+        alone.update(list, &(0..list.len()).collect::<Vec<_>>(), filter)?;
+        alone.state(EmitTo::All, list.len())
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.classes.bytes()
+    }
+}
