@@ -241,12 +241,16 @@ impl<'a> Keys<'a> {
         let Some(of_entries) = of_entries else { return self.add_array(&take(values, keys, None)?) };
         let null = coefficients.of(NULL);
         let of_key = |key: usize| of_entries.get(key).copied().unwrap_or(null);
-        match (keys.as_primitive_opt::<Int32Type>(), keys.null_count()) {
+        match keys.as_primitive_opt::<Int32Type>() {
             // Parquet's dictionaries.
-            (Some(keys), 0) => {
-                self.add(keys.values().iter().map(|key| of_key(usize::try_from(*key).unwrap_or(usize::MAX))));
+            Some(keys) => {
+                let of_key = |key: &i32| of_key(usize::try_from(*key).unwrap_or(usize::MAX));
+                match keys.nulls() {
+                    None => self.add(keys.values().iter().map(of_key)),
+                    Some(nulls) => self.add(with_nulls(keys.values().to_vec(), nulls, -1).iter().map(of_key)),
+                }
             }
-            _ => {
+            None => {
                 let of_row = |(row, key): (usize, usize)| if keys.is_null(row) { null } else { of_key(key) };
                 self.add(dictionary.normalized_keys().into_iter().enumerate().map(of_row));
             }
@@ -377,13 +381,21 @@ fn bits_of<T: ArrowPrimitiveType, L: Copy>(
         whole[..width].copy_from_slice(bytes);
         of(u64::from_le_bytes(whole))
     };
-    let values = array.values().inner().chunks_exact(width);
+    let values = array.values().inner().chunks_exact(width).map(of_bytes).collect();
     match array.nulls() {
-        None => values.map(of_bytes).collect(),
-        Some(nulls) => {
-            values.zip(nulls).map(|(bytes, valid)| if valid { of_bytes(bytes) } else { null }).collect()
+        None => values,
+        Some(nulls) => with_nulls(values, nulls, null),
+    }
+}
+
+/// Puts `null` into the places of NULLs.
+fn with_nulls<T: Copy>(mut values: Vec<T>, nulls: &NullBuffer, null: T) -> Vec<T> {
+    for row in (!nulls.inner()).set_indices() {
+        if let Some(value) = values.get_mut(row) {
+            *value = null;
         }
     }
+    values
 }
 
 /// What a key distinguishes.
