@@ -179,7 +179,7 @@ impl MethodRow {
     }
 
     /// Returns whether a policy's effort bounds the method; others run to completion.
-    pub(crate) fn takes_effort(&self) -> bool {
+    fn takes_effort(&self) -> bool {
         match self {
             Self::Lattice(row) => row.takes_effort,
             Self::Partition(_) => false,
@@ -201,6 +201,8 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Lattice(lattice::exhaustive::ROW),
     MethodRow::Lattice(lattice::optimal::ROW),
     MethodRow::Lattice(lattice::anytime::ROW),
+    MethodRow::Lattice(lattice::samarati::ROW),
+    MethodRow::Lattice(lattice::datafly::ROW),
     MethodRow::Partition(partition::local::ROW),
     MethodRow::Partition(partition::subtree::ROW),
     MethodRow::Partition(partition::cells::ROW),
@@ -233,6 +235,11 @@ pub fn variants() -> Vec<MethodSpec> {
 /// Returns the row of the method with this name; `None` for [`AUTO`] and unknown names.
 pub(crate) fn row(name: &str) -> Option<&'static MethodRow> {
     METHODS.iter().find(|row| row.doc().name == name)
+}
+
+/// Returns whether a policy's effort bounds the method with this name.
+pub(crate) fn takes_effort(name: &str) -> bool {
+    row(name).is_some_and(MethodRow::takes_effort)
 }
 
 /// Returns whether the classes of the method with this name show regions of their own, rather than

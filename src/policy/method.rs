@@ -11,18 +11,13 @@ use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
     ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
-    shows_regions,
+    shows_regions, takes_effort,
 };
 use crate::parameter::{Parameter, Setting};
 use crate::role::Role;
 
 /// The key of the method.
 const METHOD: &str = "method";
-
-/// Returns whether an effort bounds the method with this name.
-fn takes_effort(name: &str) -> bool {
-    row(name).is_some_and(MethodRow::takes_effort)
-}
 
 /// Reads `"mondrian"` or `{ mondrian = { split = "loss" } }`.
 pub(super) fn method(value: Value) -> Result<MethodSpec> {
@@ -124,8 +119,8 @@ impl PolicySpec {
     pub(super) fn check_method(&self, has_effort: bool) -> Result<()> {
         let method = self.method.name.as_str();
         if has_effort && !takes_effort(method) {
-            let names =
-                METHODS.iter().filter(|row| row.takes_effort()).map(|row| format!("{:?}", row.doc().name));
+            let names = METHODS.iter().map(|row| row.doc().name).filter(|name| takes_effort(name));
+            let names = names.map(|name| format!("{name:?}"));
             let names = names.collect::<Vec<_>>().join(" and ");
             let why = format!("only the methods {names} take it; `{method}` runs to completion");
             return Err(Error::policy(why).at("effort"));

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::evaluate::{Evaluator, NodeFacts, Purpose};
-use super::{Best, Lattice, height, is_below};
+use super::{Best, Found, Lattice, height, is_below};
 use crate::error::Result;
 use crate::measure::Interval;
 use crate::method::{Outcome, Problem};
@@ -215,7 +215,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn is_refused(&self, levels: &[usize]) -> bool {
+    /// Returns whether a node is known to be below one that no anonymous node is below.
+    pub(super) fn is_refused(&self, levels: &[usize]) -> bool {
         self.refused.iter().rev().any(|above| is_below(levels, above))
     }
 
@@ -298,9 +299,9 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns whether a node is known to be anonymous.
-    pub(super) fn is_anonymous(&self, levels: &[usize]) -> bool {
-        self.evaluator.known(levels).is_some_and(|facts| facts.anonymous.is_some())
+    /// Returns a node's summary, if it is known to be anonymous.
+    pub(super) fn anonymous(&self, levels: &[usize]) -> Option<&Found> {
+        self.evaluator.known(levels)?.anonymous.as_ref()
     }
 
     /// Returns whether a node is known, without evaluating it, to be no better than the best.

@@ -1,9 +1,11 @@
 //! Methods that choose one level per column: full-domain generalization.
 
 pub mod anytime;
+pub mod datafly;
 pub mod exhaustive;
 pub mod minimal;
 pub mod optimal;
+pub mod samarati;
 
 mod branch_and_bound;
 mod class_cache;
@@ -17,6 +19,7 @@ use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
+use crate::model::{Merge, Requirement};
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 
 /// The most nodes that are visited one by one.
@@ -47,13 +50,21 @@ impl Options {
     /// # Errors
     /// A policy error when there are too many.
     fn all_nodes(&self) -> Result<u64> {
-        match self.nodes() {
-            nodes @ ..=MAX_NODES => Ok(nodes),
-            _ => Err(Error::policy(format!(
-                "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
-                 max_level"
-            ))),
-        }
+        can_be_visited(self.nodes())
+    }
+}
+
+/// Returns a number of nodes if they can be visited one by one.
+///
+/// # Errors
+/// A policy error when there are too many.
+fn can_be_visited(nodes: u64) -> Result<u64> {
+    match nodes {
+        ..=MAX_NODES => Ok(nodes),
+        _ => Err(Error::policy(format!(
+            "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
+             max_level"
+        ))),
     }
 }
 
@@ -178,6 +189,37 @@ fn height(levels: &[usize]) -> usize {
     levels.iter().sum()
 }
 
+/// Returns a requirement under which a node above an anonymous one need not be anonymous, if there
+/// is one.
+fn lost_going_up<'a>(problem: &Problem<'a>) -> Option<&'a Requirement> {
+    problem.requirements.iter().find(|requirement| match requirement.model.merge(problem.table.counted()) {
+        Merge::Any => false,
+        Merge::Both => problem.limit > 0,
+        Merge::None => true,
+    })
+}
+
+/// Checks that every node above an anonymous one is anonymous.
+///
+/// # Errors
+/// A policy error that names the requirement which does not promise this, and what to use instead of
+/// `method`.
+fn check_survives_going_up(method: &str, problem: &Problem<'_>) -> Result<()> {
+    let Some(requirement) = lost_going_up(problem) else { return Ok(()) };
+    let text = requirement.text();
+    Err(Error::policy(match requirement.model.merge(problem.table.counted()) {
+        Merge::Both => format!(
+            "`{method}` needs nodes above an anonymous one to be anonymous, and {text} promises that only if nothing is \
+             suppressed; use method = \"optimal\", or suppression_limit = 0"
+        ),
+        _ => format!(
+            "`{method}` needs nodes above an anonymous one to be anonymous, which {text} does not promise; use \
+             method = \"optimal\""
+        ),
+    })
+    .at("method"))
+}
+
 /// The best nodes so far, best first, at most as many as requested.
 #[derive(Debug, Default)]
 struct Best {
@@ -215,6 +257,9 @@ impl Best {
         }
     }
 }
+
+#[cfg(test)]
+mod classic_tests;
 
 #[cfg(test)]
 mod tests {
