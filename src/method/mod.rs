@@ -89,7 +89,8 @@ pub struct Outcome {
     /// searches no lattice.
     pub nodes: Option<u64>,
     /// The number of them whose classes were computed far enough to decide whether they are
-    /// anonymous; without a lattice, the number of sets of classes that were tried.
+    /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` counts
+    /// nodes of subsets of the columns, too, of which some are not within the allowed levels.
     pub evaluated: u64,
     /// Whether these recodings are proven best.
     pub proven: bool,
@@ -202,6 +203,7 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Lattice(lattice::optimal::ROW),
     MethodRow::Lattice(lattice::anytime::ROW),
     MethodRow::Lattice(lattice::samarati::ROW),
+    MethodRow::Lattice(lattice::incognito::ROW),
     MethodRow::Lattice(lattice::datafly::ROW),
     MethodRow::Partition(partition::local::ROW),
     MethodRow::Partition(partition::subtree::ROW),

@@ -10,6 +10,7 @@ use super::*;
 use crate::class::ClassTable;
 use crate::class::tests::{quasi, table};
 use crate::decimal::Decimal;
+use crate::error::{Error, Kind};
 use crate::measure::LOSSES;
 use crate::method::Outcome;
 use crate::method::partition::mondrian::tests::{Row as Person, problem, rows, table_with};
@@ -29,14 +30,19 @@ fn shown(person: &Person, levels: &[usize]) -> Vec<Option<i64>> {
     labels.iter().zip(levels).map(|(labels, level)| labels.get(*level).copied().flatten()).collect()
 }
 
+/// The columns of the table.
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
 /// What a test asks for.
 #[derive(Debug, Clone)]
 struct Asked {
     people: Vec<Person>,
     counts_individuals: bool,
     k: u64,
-    /// Another model of the sensitive column.
+    /// Another model, with its parameter.
     other: Option<(&'static str, &'static str, Decimal)>,
+    /// The columns over which the other model is required; all if there are none.
+    over: Vec<usize>,
     limit: u64,
     ranges: Vec<RangeInclusive<usize>>,
     top: usize,
@@ -48,18 +54,22 @@ fn asked() -> impl Strategy<Value = Asked> {
         2 => Just(None),
         1 => Just(Some(("l_diversity", "l", Decimal::integer(2)))),
         1 => Just(Some(("t_closeness", "t", Decimal::new_const(4, 1)))),
+        1 => Just(Some(("k_anonymity", "k", Decimal::integer(4)))),
     ];
+    let over = prop_oneof![2 => Just(vec![]), 1 => Just(vec![1, 2]), 1 => Just(vec![3])];
     let limit = prop_oneof![Just(0u64), 0..12u64];
     let range = |height: usize| (0..=height, 0..=height).prop_map(|(a, b)| a.min(b)..=a.max(b));
     let part = (range(1), range(2), range(1), range(2)).prop_map(|(a, b, c, d)| vec![a, b, c, d]);
     let ranges = prop_oneof![Just(vec![0..=1, 0..=2, 0..=1, 0..=2]), part];
     let top = prop_oneof![Just(1usize), 2..6usize, Just(100)];
-    (rows(), any::<bool>(), 1..6u64, other, limit, ranges, top, 0..LOSSES.len()).prop_map(
-        |(people, counts_individuals, k, other, limit, ranges, top, objective)| Asked {
+    let models = (1..6u64, other, over, limit);
+    (rows(), any::<bool>(), models, ranges, top, 0..LOSSES.len()).prop_map(
+        |(people, counts_individuals, (k, other, over, limit), ranges, top, objective)| Asked {
             people,
             counts_individuals,
             k,
             other,
+            over,
             limit,
             ranges,
             top,
@@ -72,7 +82,10 @@ impl Asked {
     fn requirements(&self) -> Vec<Requirement> {
         let k = [("k".to_owned(), Decimal::integer(i64::try_from(self.k).unwrap()).into())];
         let other = self.other.map(|(model, name, value)| {
-            Requirement::new(make(model, &[(name.to_owned(), value.into())]).unwrap(), Some("value".into()))
+            let model = make(model, &[(name.to_owned(), value.into())]).unwrap();
+            let sensitive = model.needs().reads_column().then(|| "value".into());
+            let over: Vec<String> = self.over.iter().map(|column| NAMES[*column].to_owned()).collect();
+            Requirement::new(model, sensitive).over(Some(over).filter(|over| !over.is_empty()))
         });
         std::iter::once(Requirement::new(make("k_anonymity", &k).unwrap(), None)).chain(other).collect()
     }
@@ -114,13 +127,28 @@ impl Asked {
         for row in every {
             classes.entry(shown(&self.people[row], levels)).or_default().push(row);
         }
-        let fails = |rows: &&Vec<usize>| {
+        let holds = |requirement: &&Requirement, rows: &[usize]| {
             let (size, sensitive) = self.by_value(rows);
             let class = Class { input: &input, ..Class::of_values(size, &sensitive) };
-            !requirements.iter().all(|r| r.model.holds(r.model.value(&class)))
+            requirement.model.holds(requirement.model.value(&class))
         };
+        let mut suppressed: Vec<Vec<usize>> = Vec::new();
+        let (of_classes, over): (Vec<&Requirement>, Vec<&Requirement>) =
+            requirements.iter().partition(|requirement| requirement.is_over_all_quasi());
+        let is_kept = |rows: &Vec<usize>| of_classes.iter().all(|requirement| holds(requirement, rows));
+        suppressed.extend(classes.extract_if(.., |_, rows| !is_kept(rows)).map(|(_, rows)| rows));
+        for requirement in over {
+            let of = |labels: &[Option<i64>]| -> Vec<_> { self.over.iter().map(|at| labels[*at]).collect() };
+            let mut joined: BTreeMap<Vec<Option<i64>>, Vec<usize>> = BTreeMap::new();
+            for (labels, rows) in &classes {
+                joined.entry(of(labels)).or_default().extend(rows);
+            }
+            // One requirement: the others' rows are gone already.
+            let fails = |labels: &Vec<Option<i64>>| !holds(&requirement, &joined[&of(labels)]);
+            suppressed.extend(classes.extract_if(.., |labels, _| fails(labels)).map(|(_, rows)| rows));
+        }
         let failing: BTreeSet<usize> =
-            classes.values().filter(fails).flatten().filter_map(|row| self.holder(*row)).collect();
+            suppressed.iter().flatten().filter_map(|row| self.holder(*row)).collect();
         failing.len() as u64 <= self.limit
     }
 
@@ -130,13 +158,75 @@ impl Asked {
         nodes.filter(|levels| self.holds(levels, requirements)).collect()
     }
 
+    /// Checks that a method was refused for the model.
+    fn is_refused(&self, method: &str, error: &Error) -> Result<(), TestCaseError> {
+        let (text, (model, ..)) = (error.to_string(), self.other.unwrap());
+        let names_both = text.contains(model) && text.starts_with(&format!("method: `{method}` needs"));
+        prop_assert!(error.kind() == Kind::Policy && names_both, "{text}");
+        prop_assert_eq!(text.contains("suppression_limit = 0"), !self.counts_individuals, "{}", text);
+        Ok(())
+    }
+
     /// Returns whether nodes above an anonymous one are anonymous.
     fn survives(&self) -> bool {
         match self.other {
-            None => true,
+            None | Some(("k_anonymity", ..)) => true,
             Some(_) if self.counts_individuals => false,
             Some((model, ..)) => model == "l_diversity" || self.limit == 0,
         }
+    }
+}
+
+impl Asked {
+    /// Counts the classes that Incognito as published evaluates, subset by subset, and the other
+    /// `chosen` ones, which were evaluated for their loss. A column without a level is at its top.
+    fn evaluated_by_incognito(&self, requirements: &[Requirement], chosen: &[Vec<usize>]) -> u64 {
+        const TOP: [usize; 4] = [1, 2, 1, 2];
+        let mut evaluated: BTreeSet<Vec<usize>> = BTreeSet::from([TOP.to_vec()]);
+        let mut hold: BTreeSet<Vec<Option<usize>>> = BTreeSet::new();
+        if self.holds(&TOP, requirements) {
+            hold.insert(vec![None; 4]);
+        }
+        for size in 1..=4 {
+            // Levels below the top alone: at the top a column is not there.
+            let of_column = |column: usize| {
+                let below = self.ranges[column].clone().filter(move |level| *level < TOP[column]);
+                std::iter::once(None).chain(below.map(Some))
+            };
+            let mut of_size = (0..4).fold(vec![Vec::new()], |nodes: Vec<Vec<Option<usize>>>, column| {
+                let with = |node: Vec<Option<usize>>| {
+                    of_column(column).map(move |level| [&node[..], &[level]].concat())
+                };
+                nodes.into_iter().flat_map(with).collect()
+            });
+            of_size.retain(|node| node.iter().flatten().count() == size);
+            of_size.sort_by_key(|node| node.iter().flatten().sum::<usize>());
+            for node in of_size {
+                let with = |column: usize, level: Option<usize>| {
+                    let mut other = node.clone();
+                    other[column] = level;
+                    other
+                };
+                let there = || (0..4).filter(|column| node[*column].is_some());
+                if there().any(|column| !hold.contains(&with(column, None))) {
+                    continue;
+                }
+                let lower = |column: usize| node[column].unwrap().checked_sub(1);
+                let is_marked = there().any(|column| {
+                    lower(column).is_some_and(|level| hold.contains(&with(column, Some(level))))
+                });
+                let levels: Vec<usize> =
+                    node.iter().zip(TOP).map(|(level, top)| level.unwrap_or(top)).collect();
+                if is_marked || self.holds(&levels, requirements) {
+                    hold.insert(node);
+                }
+                if !is_marked {
+                    evaluated.insert(levels);
+                }
+            }
+        }
+        evaluated.extend(chosen.iter().cloned());
+        evaluated.len() as u64
     }
 }
 
@@ -202,12 +292,7 @@ proptest! {
                 let (nodes, evaluated) = (outcome.nodes.unwrap(), outcome.evaluated);
                 prop_assert!(nodes == options.nodes() && (1..=nodes).contains(&evaluated));
             }
-            Err(error) => {
-                let (model, ..) = asked.other.unwrap();
-                let text = error.to_string();
-                prop_assert!(error.kind() == crate::error::Kind::Policy && text.contains(model), "{text}");
-                prop_assert_eq!(text.contains("suppression_limit = 0"), !asked.counts_individuals, "{}", text);
-            }
+            Err(error) => asked.is_refused("samarati", &error)?,
         }
 
         // The greedy path, from what the rows show.
@@ -236,5 +321,30 @@ proptest! {
         prop_assert_eq!(outcome.evaluated, steps);
         prop_assert!(!asked.survives() || path_holds || anonymous.is_empty());
         prop_assert!(!outcome.proven || outcome.best.first() == of_all.best.first());
+    }
+
+    #[test]
+    fn incognito_finds_all_anonymous_nodes(asked in asked()) {
+        let (table, requirements, options) = (asked.table(), asked.requirements(), asked.options());
+        let objective = LOSSES[asked.objective];
+        let problem = Problem { limit: asked.limit, objective, ..problem(&table, &requirements) };
+        let search = |top: usize| (incognito::ROW.make)(Options { top, ..options.clone() }).search(&problem);
+        match search(usize::MAX) {
+            Ok(outcome) => {
+                prop_assert!(asked.survives());
+                let of_all = all(&problem, &options);
+                prop_assert_eq!(&outcome.best, &of_all.best);
+                prop_assert_eq!(levels(&outcome).into_iter().collect::<BTreeSet<_>>(), asked.anonymous(&requirements));
+                let some = search(asked.top).unwrap();
+                let best = of_all.best[..of_all.best.len().min(asked.top)].to_vec();
+                prop_assert_eq!(&some, &Outcome { best, evaluated: some.evaluated, ..of_all });
+                prop_assert!(some.evaluated <= outcome.evaluated);
+                prop_assert_eq!(outcome.evaluated, asked.evaluated_by_incognito(&requirements, &levels(&outcome)));
+            }
+            Err(error) => {
+                prop_assert!(!asked.survives());
+                asked.is_refused("incognito", &error)?;
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 pub mod anytime;
 pub mod datafly;
 pub mod exhaustive;
+pub mod incognito;
 pub mod minimal;
 pub mod optimal;
 pub mod samarati;
@@ -290,7 +291,7 @@ mod tests {
                     progress: &Silent,
                     stop: &CancelToken::default(),
                 };
-                let rows = [exhaustive::ROW, optimal::ROW, anytime::ROW];
+                let rows = [exhaustive::ROW, optimal::ROW, anytime::ROW, incognito::ROW];
                 let all = rows.iter().map(|row| (row.make)(options.clone()).search(&problem).unwrap());
                 (objective.doc().name, all.collect())
             })
