@@ -129,11 +129,12 @@ impl MethodSpec {
 /// Writes the value of a policy's key `method`.
 impl std::fmt::Display for MethodSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.settings.is_empty() {
-            return write!(f, "{:?}", self.name);
-        }
         let settings = self.settings.iter().map(|(name, setting)| format!("{name} = {setting}"));
-        write!(f, "{{ {} = {{ {} }} }}", self.name, settings.collect::<Vec<_>>().join(", "))
+        match self.settings.as_slice() {
+            [] => write!(f, "{:?}", self.name),
+            [(_, nodes @ Setting::List(_))] => write!(f, "{{ {} = {nodes} }}", self.name),
+            _ => write!(f, "{{ {} = {{ {} }} }}", self.name, settings.collect::<Vec<_>>().join(", ")),
+        }
     }
 }
 
@@ -191,8 +192,9 @@ impl MethodRow {
     /// Returns the method's parameters.
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
-            Self::Lattice(_) | Self::Best(_) => &[],
+            Self::Lattice(row) => row.parameters,
             Self::Partition(row) => row.parameters,
+            Self::Best(_) => &[],
         }
     }
 }
@@ -205,6 +207,7 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Lattice(lattice::samarati::ROW),
     MethodRow::Lattice(lattice::incognito::ROW),
     MethodRow::Lattice(lattice::datafly::ROW),
+    MethodRow::Lattice(lattice::strategies::ROW),
     MethodRow::Partition(partition::local::ROW),
     MethodRow::Partition(partition::subtree::ROW),
     MethodRow::Partition(partition::cells::ROW),
@@ -298,7 +301,7 @@ pub fn search(
     let outcome = match row {
         MethodRow::Lattice(row) => {
             problem.progress.begin(Phase::Search, options.nodes());
-            (row.make)(options.clone()).search(problem)
+            row.with(&method.settings, options.clone())?.search(problem)
         }
         MethodRow::Partition(of_partition) => {
             refuse_limits(row, problem, options)?;

@@ -31,8 +31,9 @@ pub const ROW: Row = Row {
         example: "method = \"anytime\"",
         paper: Some(papers::SWEENEY_1998),
     },
+    parameters: &[],
     takes_effort: true,
-    make: |options| Box::new(Anytime { options }),
+    make: |_, options| Ok(Box::new(Anytime { options })),
 };
 
 /// The method that the [module](self) describes.

@@ -23,7 +23,7 @@ use super::evaluate::{Evaluator, NodeFacts, Purpose};
 use super::{Best, Found, Lattice, height, is_below};
 use crate::error::Result;
 use crate::measure::Interval;
-use crate::method::{Outcome, Problem};
+use crate::method::{Candidate, Outcome, Problem};
 
 /// A search and the facts it has learnt.
 pub(super) struct Search<'a> {
@@ -215,8 +215,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns whether a node is known to be below one that no anonymous node is below.
-    pub(super) fn is_refused(&self, levels: &[usize]) -> bool {
+    fn is_refused(&self, levels: &[usize]) -> bool {
         self.refused.iter().rev().any(|above| is_below(levels, above))
     }
 
@@ -297,6 +296,22 @@ impl<'a> Search<'a> {
                 }
             }
         })
+    }
+
+    /// Returns whether a node is anonymous; evaluates it if that is not known.
+    pub(super) fn holds(&mut self, levels: &[usize]) -> Result<bool> {
+        if self.is_refused(levels) {
+            return Ok(false);
+        }
+        self.evaluate(&[levels.to_vec()], Purpose::Verdict)?;
+        self.problem.progress.done(self.evaluated());
+        Ok(self.anonymous(levels).is_some())
+    }
+
+    /// Returns the result of a method that chose these of the evaluated nodes by a rule of its own.
+    pub(super) fn outcome_with(self, best: Vec<Candidate>) -> Outcome {
+        let of_all = self.outcome();
+        Outcome { proven: of_all.proven && of_all.best == best, best, ..of_all }
     }
 
     /// Returns a node's summary, if it is known to be anonymous.

@@ -244,7 +244,7 @@ fn levels(outcome: &Outcome) -> Vec<Vec<usize>> {
 /// Returns the candidates of `exhaustive`, all of them.
 fn all(problem: &Problem<'_>, options: &Options) -> Outcome {
     let options = Options { top: usize::MAX, ..options.clone() };
-    (exhaustive::ROW.make)(options).search(problem).unwrap()
+    exhaustive::ROW.with(&[], options).unwrap().search(problem).unwrap()
 }
 
 /// Samarati 2001: eight rows in race (as is, person) and ZIP (94138, 9413*, 941**).
@@ -260,10 +260,21 @@ pub(super) fn samarati_2001() -> ClassTable {
 /// Returns the levels that a method chooses among race and ZIP as the papers have them, and the
 /// number of nodes that it evaluates.
 pub(super) fn choice(row: &Row, table: &ClassTable, k: u64, limit: u64) -> (Vec<Vec<usize>>, u64) {
+    choice_with(row, &[], table, k, limit)
+}
+
+/// The same under settings of the method.
+pub(super) fn choice_with(
+    row: &Row,
+    settings: &[(String, Setting)],
+    table: &ClassTable,
+    k: u64,
+    limit: u64,
+) -> (Vec<Vec<usize>>, u64) {
     let requirements = [Requirement::of_sizes(KAnonymity::new(k).unwrap())];
     let problem = Problem { limit, ..problem(table, &requirements) };
     let options = Options { ranges: vec![0..=1, 0..=2], top: 9, effort: None, global: Vec::new() };
-    let outcome = (row.make)(options).search(&problem).unwrap();
+    let outcome = row.with(settings, options).unwrap().search(&problem).unwrap();
     (levels(&outcome), outcome.evaluated)
 }
 
@@ -279,7 +290,7 @@ proptest! {
         let of_all = all(&problem, &options);
         prop_assert_eq!(levels(&of_all).into_iter().collect::<BTreeSet<_>>(), anonymous.clone());
 
-        let found = (samarati::ROW.make)(options.clone()).search(&problem);
+        let found = samarati::ROW.with(&[], options.clone()).unwrap().search(&problem);
         prop_assert_eq!(found.is_ok(), asked.survives());
         match found {
             Ok(outcome) => {
@@ -316,7 +327,7 @@ proptest! {
             node[widest] += 1;
             steps += 1;
         };
-        let outcome = (datafly::ROW.make)(options.clone()).search(&problem).unwrap();
+        let outcome = datafly::ROW.with(&[], options.clone()).unwrap().search(&problem).unwrap();
         prop_assert_eq!(levels(&outcome), if path_holds { vec![node] } else { vec![] });
         prop_assert_eq!(outcome.evaluated, steps);
         prop_assert!(!asked.survives() || path_holds || anonymous.is_empty());
@@ -328,7 +339,7 @@ proptest! {
         let (table, requirements, options) = (asked.table(), asked.requirements(), asked.options());
         let objective = LOSSES[asked.objective];
         let problem = Problem { limit: asked.limit, objective, ..problem(&table, &requirements) };
-        let search = |top: usize| (incognito::ROW.make)(Options { top, ..options.clone() }).search(&problem);
+        let search = |top: usize| incognito::ROW.with(&[], Options { top, ..options.clone() }).unwrap().search(&problem);
         match search(usize::MAX) {
             Ok(outcome) => {
                 prop_assert!(asked.survives());
@@ -346,5 +357,26 @@ proptest! {
                 asked.is_refused("incognito", &error)?;
             }
         }
+    }
+
+    #[test]
+    fn strategies_takes_the_first_anonymous_nodes(asked in asked(), seed in any::<u64>()) {
+        let (table, requirements, options) = (asked.table(), asked.requirements(), asked.options());
+        let problem = Problem { limit: asked.limit, objective: LOSSES[asked.objective], ..problem(&table, &requirements) };
+        // All nodes in an order of their own.
+        let mut nodes = every_node(&asked.ranges);
+        nodes.sort_by_key(|levels| levels.iter().fold(seed, |hash, level| (hash ^ *level as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)));
+        let node = |levels: &Vec<usize>| {
+            let names = NAMES.iter().map(|name| (*name).to_owned());
+            Setting::Node(names.zip(levels.iter().copied()).collect())
+        };
+        let settings = [("nodes".to_owned(), Setting::List(nodes.iter().map(node).collect()))];
+        let outcome = strategies::ROW.with(&settings, options.clone()).unwrap().search(&problem).unwrap();
+        let anonymous = asked.anonymous(&requirements);
+        let first: Vec<_> = nodes.into_iter().filter(|levels| anonymous.contains(levels)).take(asked.top).collect();
+        prop_assert_eq!(levels(&outcome), first);
+        let of_all = all(&problem, &options);
+        prop_assert!(!outcome.proven || outcome.best == of_all.best[..of_all.best.len().min(asked.top)]);
+        prop_assert!(of_all.best.is_empty() || outcome.bound.unwrap() <= of_all.best[0].loss);
     }
 }

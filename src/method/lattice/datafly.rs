@@ -30,8 +30,9 @@ pub const ROW: Row = Row {
         example: "method = \"datafly\"",
         paper: Some(papers::SWEENEY_1998),
     },
+    parameters: &[],
     takes_effort: false,
-    make: |options| Box::new(Datafly { options }),
+    make: |_, options| Ok(Box::new(Datafly { options })),
 };
 
 /// The method that the [module](self) describes.

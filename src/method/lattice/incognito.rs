@@ -48,8 +48,9 @@ pub const ROW: Row = Row {
         example: "method = \"incognito\"",
         paper: Some(papers::LEFEVRE_2005),
     },
+    parameters: &[],
     takes_effort: false,
-    make: |options| Box::new(Incognito { options }),
+    make: |_, options| Ok(Box::new(Incognito { options })),
 };
 
 /// The method that the [module](self) describes.

@@ -7,6 +7,7 @@ pub mod incognito;
 pub mod minimal;
 pub mod optimal;
 pub mod samarati;
+pub mod strategies;
 
 mod branch_and_bound;
 mod class_cache;
@@ -21,7 +22,7 @@ use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
 use crate::model::{Merge, Requirement};
-use crate::parameter::{Absent, Kind, Parameter, Setting};
+use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 
 /// The most nodes that are visited one by one.
 const MAX_NODES: u64 = 2_000_000;
@@ -73,10 +74,22 @@ fn can_be_visited(nodes: u64) -> Result<u64> {
 pub struct Row {
     /// Name and documentation.
     pub doc: &'static Doc,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
     /// Whether a policy's effort bounds it; others run to completion.
     pub takes_effort: bool,
     /// Makes the method for a part of the lattice.
-    pub make: fn(Options) -> Box<dyn Method>,
+    pub make: fn(&Settings, Options) -> Result<Box<dyn Method>>,
+}
+
+impl Row {
+    /// Makes the method with parameters by their names, for a part of the lattice.
+    ///
+    /// # Errors
+    /// A policy error for a wrong, a missing or an unknown parameter.
+    pub fn with(&self, given: &[(String, Setting)], options: Options) -> Result<Box<dyn Method>> {
+        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?, options)
+    }
 }
 
 /// The effort that a method which need not finish may spend.
@@ -292,7 +305,8 @@ mod tests {
                     stop: &CancelToken::default(),
                 };
                 let rows = [exhaustive::ROW, optimal::ROW, anytime::ROW, incognito::ROW];
-                let all = rows.iter().map(|row| (row.make)(options.clone()).search(&problem).unwrap());
+                let all =
+                    rows.iter().map(|row| row.with(&[], options.clone()).unwrap().search(&problem).unwrap());
                 (objective.doc().name, all.collect())
             })
             .collect()

@@ -21,7 +21,6 @@
 use std::ops::RangeInclusive;
 
 use super::branch_and_bound::Search;
-use super::evaluate::Purpose;
 use super::{Best, Lattice, Options, Row, check_survives_going_up, height};
 use crate::doc::Doc;
 use crate::error::Result;
@@ -38,8 +37,9 @@ pub const ROW: Row = Row {
         example: "method = \"samarati\"",
         paper: Some(papers::SAMARATI_2001),
     },
+    parameters: &[],
     takes_effort: false,
-    make: |options| Box::new(Samarati { options }),
+    make: |_, options| Ok(Box::new(Samarati { options })),
 };
 
 /// The method that the [module](self) describes.
@@ -56,9 +56,9 @@ impl Method for Samarati {
         let mut search = Search::new(Lattice { problem, options: &self.options });
         let ranges = &self.options.ranges;
         let mut best = Best::new(self.options.top);
-        if let Some(least) = least_height(problem, ranges, &mut search)? {
+        if let Some(least) = least_height(ranges, &mut search)? {
             for node in nodes_of_height(ranges, least) {
-                if holds(problem, &mut search, &node)? {
+                if search.holds(&node)? {
                     search.anonymous(&node).into_iter().for_each(|found| best.offer(found.clone()));
                 }
             }
@@ -71,20 +71,15 @@ impl Method for Samarati {
             let bound = best.first().map(|best| best.loss);
             return Ok(Outcome { best, nodes, evaluated, proven: true, bound });
         }
-        let of_all = search.outcome();
-        Ok(Outcome { proven: of_all.proven && of_all.best == best, best, ..of_all })
+        Ok(search.outcome_with(best))
     }
 }
 
 /// Returns the least height of an anonymous node; `None` if no node is anonymous.
-fn least_height(
-    problem: &Problem<'_>,
-    ranges: &[RangeInclusive<usize>],
-    search: &mut Search<'_>,
-) -> Result<Option<usize>> {
+fn least_height(ranges: &[RangeInclusive<usize>], search: &mut Search<'_>) -> Result<Option<usize>> {
     let (lowest, highest): (Vec<usize>, Vec<usize>) =
         ranges.iter().map(|range| (*range.start(), *range.end())).unzip();
-    if !holds(problem, search, &highest)? {
+    if !search.holds(&highest)? {
         return Ok(None);
     }
     let (mut low, mut high) = (height(&lowest), height(&highest));
@@ -92,7 +87,7 @@ fn least_height(
         let middle = usize::midpoint(low, high);
         let mut some_hold = false;
         for node in nodes_of_height(ranges, middle) {
-            if holds(problem, search, &node)? {
+            if search.holds(&node)? {
                 some_hold = true;
                 break;
             }
@@ -104,16 +99,6 @@ fn least_height(
         }
     }
     Ok(Some(high))
-}
-
-/// Returns whether a node is anonymous; evaluates it if that is not known.
-fn holds(problem: &Problem<'_>, search: &mut Search<'_>, node: &[usize]) -> Result<bool> {
-    if search.is_refused(node) {
-        return Ok(false);
-    }
-    search.evaluate(&[node.to_vec()], Purpose::Verdict)?;
-    problem.progress.done(search.evaluated());
-    Ok(search.anonymous(node).is_some())
 }
 
 /// Returns the allowed nodes of a height, in the order of their levels.
