@@ -8,6 +8,8 @@ pub const SAMARATI_SWEENEY_1998: &str = "Samarati & Sweeney 1998";
 pub const SWEENEY_1998: &str = "Sweeney 1998";
 /// P. Samarati: "Protecting respondents' identities in microdata release", IEEE TKDE 13(6), 2001.
 pub const SAMARATI_2001: &str = "Samarati 2001";
+/// K. LeFevre, D. DeWitt, R. Ramakrishnan: "Incognito: efficient full-domain k-anonymity", SIGMOD 2005.
+pub const LEFEVRE_2005: &str = "LeFevre et al. 2005";
 /// L. Sweeney: "k-anonymity: a model for protecting privacy", IJUFKS 10(5), 2002.
 pub const SWEENEY_2002: &str = "Sweeney 2002";
 /// V. Iyengar: "Transforming data to satisfy privacy constraints", KDD 2002 (the loss metric).

@@ -16,7 +16,7 @@ use crate::input::{Input, open};
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, ratio};
 use crate::method::best::{Attempt, Tried};
-use crate::method::{Candidate, Outcome, Recoding, shows_regions};
+use crate::method::{Candidate, Outcome, Recoding, shows_regions, takes_effort};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
 use crate::policy::Policy;
@@ -89,7 +89,7 @@ impl Search {
         let warning = policy.promises_nothing();
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
-            let is_final = outcome.proven || outcome.nodes.is_none();
+            let is_final = outcome.proven || outcome.nodes.is_none() || !takes_effort(method);
             let nothing = if outcome.nodes.is_none() { NO_CLASSES } else { NOTHING };
             text += if is_final { nothing } else { "found     nothing within the effort: raise effort\n" };
         }

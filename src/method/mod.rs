@@ -89,7 +89,8 @@ pub struct Outcome {
     /// searches no lattice.
     pub nodes: Option<u64>,
     /// The number of them whose classes were computed far enough to decide whether they are
-    /// anonymous; without a lattice, the number of sets of classes that were tried.
+    /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` counts
+    /// nodes of subsets of the columns, too, of which some are not within the allowed levels.
     pub evaluated: u64,
     /// Whether these recodings are proven best.
     pub proven: bool,
@@ -128,11 +129,12 @@ impl MethodSpec {
 /// Writes the value of a policy's key `method`.
 impl std::fmt::Display for MethodSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.settings.is_empty() {
-            return write!(f, "{:?}", self.name);
-        }
         let settings = self.settings.iter().map(|(name, setting)| format!("{name} = {setting}"));
-        write!(f, "{{ {} = {{ {} }} }}", self.name, settings.collect::<Vec<_>>().join(", "))
+        match self.settings.as_slice() {
+            [] => write!(f, "{:?}", self.name),
+            [(_, nodes @ Setting::List(_))] => write!(f, "{{ {} = {nodes} }}", self.name),
+            _ => write!(f, "{{ {} = {{ {} }} }}", self.name, settings.collect::<Vec<_>>().join(", ")),
+        }
     }
 }
 
@@ -179,7 +181,7 @@ impl MethodRow {
     }
 
     /// Returns whether a policy's effort bounds the method; others run to completion.
-    pub(crate) fn takes_effort(&self) -> bool {
+    fn takes_effort(&self) -> bool {
         match self {
             Self::Lattice(row) => row.takes_effort,
             Self::Partition(_) => false,
@@ -190,8 +192,9 @@ impl MethodRow {
     /// Returns the method's parameters.
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
-            Self::Lattice(_) | Self::Best(_) => &[],
+            Self::Lattice(row) => row.parameters,
             Self::Partition(row) => row.parameters,
+            Self::Best(_) => &[],
         }
     }
 }
@@ -201,6 +204,10 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Lattice(lattice::exhaustive::ROW),
     MethodRow::Lattice(lattice::optimal::ROW),
     MethodRow::Lattice(lattice::anytime::ROW),
+    MethodRow::Lattice(lattice::samarati::ROW),
+    MethodRow::Lattice(lattice::incognito::ROW),
+    MethodRow::Lattice(lattice::datafly::ROW),
+    MethodRow::Lattice(lattice::strategies::ROW),
     MethodRow::Partition(partition::local::ROW),
     MethodRow::Partition(partition::subtree::ROW),
     MethodRow::Partition(partition::cells::ROW),
@@ -233,6 +240,11 @@ pub fn variants() -> Vec<MethodSpec> {
 /// Returns the row of the method with this name; `None` for [`AUTO`] and unknown names.
 pub(crate) fn row(name: &str) -> Option<&'static MethodRow> {
     METHODS.iter().find(|row| row.doc().name == name)
+}
+
+/// Returns whether a policy's effort bounds the method with this name.
+pub(crate) fn takes_effort(name: &str) -> bool {
+    row(name).is_some_and(MethodRow::takes_effort)
 }
 
 /// Returns whether the classes of the method with this name show regions of their own, rather than
@@ -289,7 +301,7 @@ pub fn search(
     let outcome = match row {
         MethodRow::Lattice(row) => {
             problem.progress.begin(Phase::Search, options.nodes());
-            (row.make)(options.clone()).search(problem)
+            row.with(&method.settings, options.clone())?.search(problem)
         }
         MethodRow::Partition(of_partition) => {
             refuse_limits(row, problem, options)?;

@@ -9,7 +9,7 @@ use crate::doc::{Doc, find};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::clip::Clip;
 use crate::measure::{LOSSES, LossRow};
-use crate::parameter::{Kind, Parameter, Setting, of_level};
+use crate::parameter::{Kind, Parameter, Setting, of_level, of_node, toml_key};
 use crate::role::Role;
 
 /// A table of the file with its place; all of its keys are known.
@@ -37,10 +37,7 @@ impl Keys {
 
     /// Takes the setting of a parameter, if the file has it, and checks its range.
     pub(super) fn setting(&mut self, key: &str, parameter: &Parameter) -> Result<Option<Setting>> {
-        self.take(key, |value| {
-            let setting = setting(value, parameter.kind)?;
-            parameter.check(&setting).map(|()| setting)
-        })
+        self.take(key, |value| checked_setting(value, parameter))
     }
 
     /// Takes the settings of the parameters that the file has, and checks their ranges.
@@ -56,9 +53,8 @@ impl Keys {
 
 /// Joins `path.key`, with quotes where TOML needs them.
 pub(super) fn join(path: &str, key: &str) -> String {
-    let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let dot = if path.is_empty() { "" } else { "." };
-    if bare { format!("{path}{dot}{key}") } else { format!("{path}{dot}{key:?}") }
+    format!("{path}{dot}{}", toml_key(key))
 }
 
 /// With more open tables the TOML reader could overflow the stack: it limits how deep values nest,
@@ -114,6 +110,12 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// Reads the setting of a parameter, and checks its range.
+pub(super) fn checked_setting(value: Value, parameter: &Parameter) -> Result<Setting> {
+    let setting = setting(value, parameter.kind)?;
+    parameter.check(&setting).map(|()| setting)
+}
+
 /// Reads the setting of a parameter of this kind; its range is not checked.
 fn setting(value: Value, kind: Kind) -> Result<Setting> {
     match (kind, value) {
@@ -129,12 +131,29 @@ fn setting(value: Value, kind: Kind) -> Result<Setting> {
             .map(|one| Ok(Setting::Word(string(one)?.into())))
             .collect::<Result<_>>()
             .map(Setting::List),
-        (Kind::Choice(_) | Kind::File, Value::String(word)) => Ok(Setting::Word(word.into())),
-        (Kind::Levels(_) | Kind::Numbers | Kind::Words | Kind::Choice(_) | Kind::File, other) => {
-            Err(expected(&kind.range(), &other))
+        (Kind::Nodes, Value::Array(all)) => {
+            let node = |(number, one)| node(one).map_err(|error| error.at(of_node(number)));
+            (1..).zip(all).map(node).collect::<Result<_>>().map(Setting::List)
         }
+        (Kind::Choice(_) | Kind::File, Value::String(word)) => Ok(Setting::Word(word.into())),
+        (
+            Kind::Levels(_) | Kind::Numbers | Kind::Words | Kind::Choice(_) | Kind::File | Kind::Nodes,
+            other,
+        ) => Err(expected(&kind.range(), &other)),
         (_, value) => number(value).map(Setting::Number),
     }
+}
+
+/// Reads `{ age = 1, zip = 2 }`: the levels of columns.
+fn node(value: Value) -> Result<Setting> {
+    let Value::Table(table) = value else {
+        return Err(expected("the levels of columns such as { age = 1, zip = 2 }", &value));
+    };
+    let levels = table.into_iter().map(|(column, value)| {
+        let level = level(value).map_err(|error| error.at(toml_key(&column)))?;
+        Ok((column, level))
+    });
+    levels.collect::<Result<_>>().map(Setting::Node)
 }
 
 pub(super) fn string(value: Value) -> Result<String> {

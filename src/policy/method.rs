@@ -4,25 +4,20 @@ use toml::Value;
 
 use super::PolicySpec;
 use super::key_tables::{OUTPUT, names};
-use super::keys::{Keys, day, expected, join, string, table_of};
+use super::keys::{Keys, checked_setting, day, expected, join, string, table_of};
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
     ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
-    shows_regions,
+    shows_regions, takes_effort,
 };
-use crate::parameter::{Parameter, Setting};
+use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::role::Role;
 
 /// The key of the method.
 const METHOD: &str = "method";
-
-/// Returns whether an effort bounds the method with this name.
-fn takes_effort(name: &str) -> bool {
-    row(name).is_some_and(MethodRow::takes_effort)
-}
 
 /// Reads `"mondrian"` or `{ mondrian = { split = "loss" } }`.
 pub(super) fn method(value: Value) -> Result<MethodSpec> {
@@ -41,14 +36,30 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
         let why = format!("unknown method `{name}`; {}", nearest(&name, &names));
         return Err(Error::policy(why).at(METHOD));
     }
-    let Some(given) = given else { return Ok(MethodSpec { name, settings: Vec::new() }) };
     let parameters = row(&name).map_or(&[][..], MethodRow::parameters);
+    let Some(given) = given else {
+        return match row(&name).filter(|_| parameters.iter().any(|one| one.absent == Absent::Refused)) {
+            None => Ok(MethodSpec { name, settings: Vec::new() }),
+            Some(row) => {
+                let why = format!("`{name}` needs its parameter; write {}", row.doc().example);
+                Err(Error::policy(why).at(METHOD))
+            }
+        };
+    };
     if parameters.is_empty() {
         let effort = if takes_effort(&name) { " and, beside it, effort = { seconds = 30 }" } else { "" };
         let why = format!("`{name}` has no parameters; write method = {name:?}{effort}");
         return Err(Error::policy(why).at(METHOD));
     }
-    let settings = settings(&join(METHOD, &name), given, parameters)?;
+    let path = join(METHOD, &name);
+    let settings = match parameters {
+        // A list of nodes is all that there is to set, and needs no name.
+        [nodes @ Parameter { kind: Kind::Nodes, .. }] => {
+            let setting = checked_setting(given, nodes).map_err(|error| error.at(path))?;
+            vec![(nodes.name.to_owned(), setting)]
+        }
+        _ => settings(&path, given, parameters)?,
+    };
     Ok(MethodSpec { name, settings })
 }
 
@@ -124,8 +135,8 @@ impl PolicySpec {
     pub(super) fn check_method(&self, has_effort: bool) -> Result<()> {
         let method = self.method.name.as_str();
         if has_effort && !takes_effort(method) {
-            let names =
-                METHODS.iter().filter(|row| row.takes_effort()).map(|row| format!("{:?}", row.doc().name));
+            let names = METHODS.iter().map(|row| row.doc().name).filter(|name| takes_effort(name));
+            let names = names.map(|name| format!("{name:?}"));
             let names = names.collect::<Vec<_>>().join(" and ");
             let why = format!("only the methods {names} take it; `{method}` runs to completion");
             return Err(Error::policy(why).at("effort"));
@@ -209,7 +220,8 @@ mod tests {
     #[test]
     fn a_column_may_be_recoded_globally() {
         let policy = |method: &str, columns: &str| {
-            PolicySpec::parse(&format!("k = 5\nmethod = {method:?}\n[columns]\n{columns}"))
+            let given = if method == "strategies" { "{ strategies = [{}] }" } else { &format!("{method:?}") };
+            PolicySpec::parse(&format!("k = 5\nmethod = {given}\n[columns]\n{columns}"))
                 .map(|spec| spec.columns[0].is_global)
                 .map_err(|error| error.to_string())
         };
@@ -261,6 +273,35 @@ mod tests {
             (
                 "5",
                 "method: expected a name such as \"auto\", or one with settings such as { mondrian = { split = \"loss\" } }, found 5",
+            ),
+        ] {
+            assert_eq!(error(&format!("k = 5\nmethod = {method}")), why);
+        }
+    }
+
+    #[test]
+    fn strategies_are_a_list_of_nodes() {
+        let text = "{ strategies = [{ age = 1 }, { \"zip code\" = 2, age = 0 }, {}] }";
+        let spec = PolicySpec::parse(&format!("k = 5\nmethod = {text}")).unwrap();
+        assert_eq!(spec.method.to_string(), text);
+        let tables = "k = 5\n[[method.strategies]]\nage = 1\n[[method.strategies]]\n\"zip code\" = 2\nage = 0\n[[method.strategies]]";
+        assert_eq!(PolicySpec::parse(tables).unwrap().method, spec.method);
+        let shape = "expected a list of nodes such as [{ age = 1, zip = 2 }]";
+        for (method, why) in [
+            (
+                "\"strategies\"",
+                "method: `strategies` needs its parameter; write method = { strategies = [{ age = 1 }, { age = 2, zip = 1 }] }",
+            ),
+            ("{ strategies = [] }", "method.strategies: expected at least one node, found an empty list"),
+            ("{ strategies = { age = 1 } }", &format!("method.strategies: {shape}, found a table")),
+            ("{ strategies = 1 }", &format!("method.strategies: {shape}, found 1")),
+            (
+                "{ strategies = [{}, 1] }",
+                "method.strategies: node 2: expected the levels of columns such as { age = 1, zip = 2 }, found 1",
+            ),
+            (
+                "{ strategies = [{}, { \"zip code\" = -1 }] }",
+                "method.strategies: node 2: \"zip code\": expected the number of a level, 0 or above, found -1",
             ),
         ] {
             assert_eq!(error(&format!("k = 5\nmethod = {method}")), why);

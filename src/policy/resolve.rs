@@ -11,6 +11,7 @@ use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
+use crate::method::lattice::strategies;
 use crate::method::shows_regions;
 use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, ValueCount};
 use crate::plural::plural;
@@ -56,6 +57,8 @@ impl PolicySpec {
             .map(|column| column.resolve(type_of(schema, column)?, files, shows_regions))
             .collect::<Result<Vec<_>>>()?;
         self.check_written_names(&quasi)?;
+        let levels: Vec<_> = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.levels)).collect();
+        strategies::check(&self.method, &levels)?;
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,

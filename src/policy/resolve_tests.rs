@@ -398,6 +398,25 @@ fn a_first_line_that_is_no_header_is_a_row_that_need_not_occur() {
 }
 
 #[test]
+fn strategies_name_quasi_identifiers_and_allowed_levels() {
+    let with = |nodes: &str| {
+        let columns = "age = { role = \"quasi\", min_level = 1 }\nzip = { role = \"quasi\", hierarchy = { prefix = [4, 3] }, max_level = 2 }";
+        let text =
+            format!("k = 5\nothers = \"drop\"\nmethod = {{ strategies = {nodes} }}\n[columns]\n{columns}");
+        resolve(&text).map(|policy| policy.method.settings.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(with("[{ age = 1, zip = 2 }, {}]"), Ok(1));
+    for (nodes, why) in [
+        ("[{}, { agee = 1 }]", "node 2: agee: unknown quasi-identifier; did you mean `age`?"),
+        ("[{ notes = 1 }]", "node 1: notes: unknown quasi-identifier; valid: age, zip"),
+        ("[{ age = 0 }]", "node 1: age: expected a level from 1 to 1, found 0"),
+        ("[{ zip = 3 }]", "node 1: zip: expected a level from 0 to 2, found 3"),
+    ] {
+        assert_eq!(with(nodes), Err(format!("method.strategies: {why}")));
+    }
+}
+
+#[test]
 fn what_is_clipped() {
     let place = |column: &str| error(&format!("{column} }}")).split(": ").next().map(str::to_owned);
     assert_eq!(place("zip = { role = \"quasi\", clip = [0, 9]").unwrap(), "columns.zip.clip");

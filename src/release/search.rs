@@ -189,6 +189,9 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
         None if policy.method.name == best::DOC.name => "no method found classes that satisfy".to_owned(),
         None => format!("`{}` found no classes that satisfy", policy.method.name),
         Some(_) if outcome.proven => "no combination of levels satisfies".to_owned(),
+        Some(_) if !method::takes_effort(&policy.method.name) => {
+            format!("`{}` found no combination of levels that satisfies", policy.method.name)
+        }
         Some(nodes) => {
             return Error::unmet(format!(
                 "nothing was found in {} of {} of levels; raise effort, or let the search end with \

@@ -209,6 +209,7 @@ fn tables() -> Vec<Table> {
                 "branch_and_bound",
                 "evaluate",
                 "class_cache",
+                "classic_tests",
                 "minimal",
                 "cell",
                 "cell_tests",

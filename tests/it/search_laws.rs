@@ -500,7 +500,7 @@ fn search_is_right(
 ) -> Result<(), TestCaseError> {
     let said = format!("{}, limit {limit}, top {top}", objective.doc().name);
     let search = |row: &LatticeRow, threads| -> Outcome {
-        let method = (row.make)(asked.options(top));
+        let method = row.with(&[], asked.options(top)).unwrap();
         method.search(&Problem { threads, ..asked.problem(objective, limit) }).unwrap()
     };
     let (exhaustive, optimal) = (search(&exhaustive::ROW, 1), search(&optimal::ROW, 1));
@@ -546,7 +546,8 @@ fn anytime_is_right(
     top: usize,
 ) -> Result<(), TestCaseError> {
     let search = |row: &LatticeRow, effort, threads| -> Outcome {
-        let method = (row.make)(LatticeOptions { effort: Some(Effort::Nodes(effort)), ..asked.options(top) });
+        let options = LatticeOptions { effort: Some(Effort::Nodes(effort)), ..asked.options(top) };
+        let method = row.with(&[], options).unwrap();
         method.search(&Problem { threads, ..asked.problem(objective, limit) }).unwrap()
     };
     let truth = search(&exhaustive::ROW, 0, 1);
@@ -615,7 +616,7 @@ fn threads_change_nothing_in_a_large_table() {
                     progress: &Silent,
                     stop: &CancelToken::default(),
                 };
-                (row.make)(options.clone()).search(&problem).unwrap()
+                row.with(&[], options.clone()).unwrap().search(&problem).unwrap()
             };
             let said = format!("{}, {requirements:?}", objective.doc().name);
             let exhaustive = search(&exhaustive::ROW, 2);

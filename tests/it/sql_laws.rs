@@ -80,7 +80,7 @@ fn constants(setting: &Option<Setting>) -> Vec<Expr> {
         Some(Setting::Number(n)) => vec![number(*n)],
         Some(Setting::Word(word)) => vec![lit(word.as_ref())],
         Some(Setting::List(all)) => all.iter().flat_map(|one| constants(&Some(one.clone()))).collect(),
-        Some(Setting::Table(_)) => vec![],
+        Some(Setting::Table(_) | Setting::Node(_)) => vec![],
     }
 }
 

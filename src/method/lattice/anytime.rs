@@ -1,7 +1,7 @@
 //! `anytime`: the best node found within a given effort, for lattices too large to finish.
 //!
 //! 1. Greedy: go up from the lowest levels, always in the column with the most labels, to the first
-//!    anonymous node (as Datafly, Sweeney 1998).
+//!    anonymous node, as [`datafly`] does.
 //! 2. Descent: while a node with one column one level lower, or also another column one level
 //!    higher, is anonymous and loses less, go there.
 //! 3. Branch and bound as in `optimal`, with a descent from every better node found, until the
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::branch_and_bound::Search;
 use super::evaluate::Purpose;
-use super::{Effort, Lattice, Options, Row};
+use super::{Effort, Lattice, Options, Row, datafly};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::{Method, Outcome, Problem};
@@ -31,8 +31,9 @@ pub const ROW: Row = Row {
         example: "method = \"anytime\"",
         paper: Some(papers::SWEENEY_1998),
     },
+    parameters: &[],
     takes_effort: true,
-    make: |options| Box::new(Anytime { options }),
+    make: |_, options| Ok(Box::new(Anytime { options })),
 };
 
 /// The method that the [module](self) describes.
@@ -51,7 +52,7 @@ impl Method for Anytime {
         };
         let lattice = Lattice { problem, options: &self.options };
         let mut search = Search::new(lattice);
-        greedy(lattice, &mut search, &mut enough)?;
+        datafly::climb(lattice, &mut search, &mut enough)?;
         loop {
             descend(lattice, &mut search, &mut enough)?;
             let before = search.best.found.first().cloned();
@@ -60,24 +61,6 @@ impl Method for Anytime {
                 return Ok(search.outcome());
             }
         }
-    }
-}
-
-/// Goes up to the first anonymous node, always generalizing the column with the most labels.
-fn greedy(lattice: Lattice<'_>, search: &mut Search<'_>, enough: &mut dyn FnMut(u64) -> bool) -> Result<()> {
-    let mut levels: Vec<usize> = lattice.options.ranges.iter().map(|range| *range.start()).collect();
-    loop {
-        search.evaluate(std::slice::from_ref(&levels), Purpose::Verdict)?;
-        if search.is_anonymous(&levels) || enough(search.evaluated()) {
-            return Ok(());
-        }
-        let labels =
-            |column: usize| lattice.problem.table.columns()[column].level(levels[column]).leaves().len();
-        let below_top =
-            (0..levels.len()).filter(|column| levels[*column] < *lattice.options.ranges[*column].end());
-        // Takes the first of the widest columns: `max_by_key` returns the last maximum.
-        let Some(widest) = below_top.rev().max_by_key(|column| labels(*column)) else { return Ok(()) };
-        levels[widest] += 1;
     }
 }
 

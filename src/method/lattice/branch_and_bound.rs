@@ -20,10 +20,10 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::evaluate::{Evaluator, NodeFacts, Purpose};
-use super::{Best, Lattice, height, is_below};
+use super::{Best, Found, Lattice, height, is_below};
 use crate::error::Result;
 use crate::measure::Interval;
-use crate::method::{Outcome, Problem};
+use crate::method::{Candidate, Outcome, Problem};
 
 /// A search and the facts it has learnt.
 pub(super) struct Search<'a> {
@@ -298,9 +298,25 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns whether a node is known to be anonymous.
-    pub(super) fn is_anonymous(&self, levels: &[usize]) -> bool {
-        self.evaluator.known(levels).is_some_and(|facts| facts.anonymous.is_some())
+    /// Returns whether a node is anonymous; evaluates it if that is not known.
+    pub(super) fn holds(&mut self, levels: &[usize]) -> Result<bool> {
+        if self.is_refused(levels) {
+            return Ok(false);
+        }
+        self.evaluate(&[levels.to_vec()], Purpose::Verdict)?;
+        self.problem.progress.done(self.evaluated());
+        Ok(self.anonymous(levels).is_some())
+    }
+
+    /// Returns the result of a method that chose these of the evaluated nodes by a rule of its own.
+    pub(super) fn outcome_with(self, best: Vec<Candidate>) -> Outcome {
+        let of_all = self.outcome();
+        Outcome { proven: of_all.proven && of_all.best == best, best, ..of_all }
+    }
+
+    /// Returns a node's summary, if it is known to be anonymous.
+    pub(super) fn anonymous(&self, levels: &[usize]) -> Option<&Found> {
+        self.evaluator.known(levels)?.anonymous.as_ref()
     }
 
     /// Returns whether a node is known, without evaluating it, to be no better than the best.

@@ -27,8 +27,9 @@ pub const ROW: Row = Row {
         example: "method = \"exhaustive\"",
         paper: None,
     },
+    parameters: &[],
     takes_effort: false,
-    make: |options| Box::new(Exhaustive { options }),
+    make: |_, options| Ok(Box::new(Exhaustive { options })),
 };
 
 /// The method that the [module](self) describes.

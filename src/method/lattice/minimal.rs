@@ -7,9 +7,8 @@
 
 use super::evaluate::{Evaluator, Purpose};
 use super::exhaustive::for_every_node;
-use super::{Found, Lattice, is_below};
+use super::{Found, Lattice, is_below, lost_going_up};
 use crate::error::Result;
-use crate::model::Merge;
 
 /// Returns the minimal nodes in order of preference, and how many nodes were evaluated.
 ///
@@ -17,16 +16,9 @@ use crate::model::Merge;
 /// A data error when memory runs out, an interruption; a policy error when more than two million
 /// nodes would all have to be visited.
 pub fn minimal(lattice: Lattice<'_>) -> Result<(Vec<Found>, u64)> {
-    let problem = lattice.problem;
-    let counted = problem.table.counted();
-    let survive = |merge: Merge| match merge {
-        Merge::Any => true,
-        Merge::Both => problem.limit == 0,
-        Merge::None => false,
-    };
-    let (mut found, evaluated) = match problem.requirements.iter().all(|r| survive(r.model.merge(counted))) {
-        true => by_halves(lattice)?,
-        false => by_visiting(lattice)?,
+    let (mut found, evaluated) = match lost_going_up(lattice.problem) {
+        None => by_halves(lattice)?,
+        Some(_) => by_visiting(lattice)?,
     };
     found.sort_by(Found::compare);
     Ok((found, evaluated))

@@ -1,9 +1,13 @@
 //! Methods that choose one level per column: full-domain generalization.
 
 pub mod anytime;
+pub mod datafly;
 pub mod exhaustive;
+pub mod incognito;
 pub mod minimal;
 pub mod optimal;
+pub mod samarati;
+pub mod strategies;
 
 mod branch_and_bound;
 mod class_cache;
@@ -17,7 +21,8 @@ use crate::class::EvaluatedNode;
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::measure::LossMeasure;
-use crate::parameter::{Absent, Kind, Parameter, Setting};
+use crate::model::{Merge, Requirement};
+use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 
 /// The most nodes that are visited one by one.
 const MAX_NODES: u64 = 2_000_000;
@@ -47,13 +52,21 @@ impl Options {
     /// # Errors
     /// A policy error when there are too many.
     fn all_nodes(&self) -> Result<u64> {
-        match self.nodes() {
-            nodes @ ..=MAX_NODES => Ok(nodes),
-            _ => Err(Error::policy(format!(
-                "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
-                 max_level"
-            ))),
-        }
+        can_be_visited(self.nodes())
+    }
+}
+
+/// Returns a number of nodes if they can be visited one by one.
+///
+/// # Errors
+/// A policy error when there are too many.
+fn can_be_visited(nodes: u64) -> Result<u64> {
+    match nodes {
+        ..=MAX_NODES => Ok(nodes),
+        _ => Err(Error::policy(format!(
+            "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
+             max_level"
+        ))),
     }
 }
 
@@ -61,10 +74,22 @@ impl Options {
 pub struct Row {
     /// Name and documentation.
     pub doc: &'static Doc,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
     /// Whether a policy's effort bounds it; others run to completion.
     pub takes_effort: bool,
     /// Makes the method for a part of the lattice.
-    pub make: fn(Options) -> Box<dyn Method>,
+    pub make: fn(&Settings, Options) -> Result<Box<dyn Method>>,
+}
+
+impl Row {
+    /// Makes the method with parameters by their names, for a part of the lattice.
+    ///
+    /// # Errors
+    /// A policy error for a wrong, a missing or an unknown parameter.
+    pub fn with(&self, given: &[(String, Setting)], options: Options) -> Result<Box<dyn Method>> {
+        (self.make)(&Settings::by_name(self.doc, self.parameters, given)?, options)
+    }
 }
 
 /// The effort that a method which need not finish may spend.
@@ -178,6 +203,37 @@ fn height(levels: &[usize]) -> usize {
     levels.iter().sum()
 }
 
+/// Returns a requirement under which a node above an anonymous one need not be anonymous, if there
+/// is one.
+fn lost_going_up<'a>(problem: &Problem<'a>) -> Option<&'a Requirement> {
+    problem.requirements.iter().find(|requirement| match requirement.model.merge(problem.table.counted()) {
+        Merge::Any => false,
+        Merge::Both => problem.limit > 0,
+        Merge::None => true,
+    })
+}
+
+/// Checks that every node above an anonymous one is anonymous.
+///
+/// # Errors
+/// A policy error that names the requirement which does not promise this, and what to use instead of
+/// `method`.
+fn check_survives_going_up(method: &str, problem: &Problem<'_>) -> Result<()> {
+    let Some(requirement) = lost_going_up(problem) else { return Ok(()) };
+    let text = requirement.text();
+    Err(Error::policy(match requirement.model.merge(problem.table.counted()) {
+        Merge::Both => format!(
+            "`{method}` needs nodes above an anonymous one to be anonymous, and {text} promises that only if nothing is \
+             suppressed; use method = \"optimal\", or suppression_limit = 0"
+        ),
+        _ => format!(
+            "`{method}` needs nodes above an anonymous one to be anonymous, which {text} does not promise; use \
+             method = \"optimal\""
+        ),
+    })
+    .at("method"))
+}
+
 /// The best nodes so far, best first, at most as many as requested.
 #[derive(Debug, Default)]
 struct Best {
@@ -217,6 +273,9 @@ impl Best {
 }
 
 #[cfg(test)]
+mod classic_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::class::tests::samarati;
@@ -245,8 +304,9 @@ mod tests {
                     progress: &Silent,
                     stop: &CancelToken::default(),
                 };
-                let rows = [exhaustive::ROW, optimal::ROW, anytime::ROW];
-                let all = rows.iter().map(|row| (row.make)(options.clone()).search(&problem).unwrap());
+                let rows = [exhaustive::ROW, optimal::ROW, anytime::ROW, incognito::ROW];
+                let all =
+                    rows.iter().map(|row| row.with(&[], options.clone()).unwrap().search(&problem).unwrap());
                 (objective.doc().name, all.collect())
             })
             .collect()

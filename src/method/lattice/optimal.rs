@@ -28,8 +28,9 @@ pub const ROW: Row = Row {
         example: "method = \"optimal\"",
         paper: Some(papers::KOHLMAYER_2015),
     },
+    parameters: &[],
     takes_effort: false,
-    make: |options| Box::new(Optimal { options }),
+    make: |_, options| Ok(Box::new(Optimal { options })),
 };
 
 /// The method that the [module](self) describes.

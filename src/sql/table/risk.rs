@@ -54,7 +54,7 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
         let constants = row.parameters.iter().filter_map(|parameter| match parameter.default()? {
             Setting::Number(number) => Some(lit(number.to_f64())),
             Setting::Word(word) => Some(lit(word.as_ref())),
-            Setting::List(_) | Setting::Table(_) => None,
+            Setting::List(_) | Setting::Table(_) | Setting::Node(_) => None,
         });
         let constants = constants.collect();
         measure(row.doc.name, constants)

@@ -1,14 +1,14 @@
 //! Parameters of models, measures, generalizers and methods: each is described once, for policies,
 //! SQL, the command line, records and the reference.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
+mod setting;
+
+pub(crate) use setting::toml_key;
+pub use setting::{Setting, TextTable};
 
 use crate::decimal::Decimal;
 use crate::doc::Doc;
 use crate::error::{Error, Result, closest};
-use crate::plural::plural;
 
 /// A parameter of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub enum Kind {
     Levels(&'static Kind),
     /// A table of texts; a policy names its file.
     File,
+    /// A list of nodes of the lattice, and at least one: each a table with the level of each column.
+    Nodes,
 }
 
 /// What it means to leave a parameter out.
@@ -58,43 +60,6 @@ pub enum Absent {
     Unset,
     /// The same as this setting.
     Means(Setting),
-}
-
-/// What a parameter is set to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Setting {
-    /// A number.
-    Number(Decimal),
-    /// A word, or the name of a file.
-    Word(Cow<'static, str>),
-    /// Several settings.
-    List(Vec<Setting>),
-    /// The table that a file holds.
-    Table(TextTable),
-}
-
-/// The rows of a table of texts; clones share them. It shows no cells, because errors and logs show settings.
-#[derive(Clone, PartialEq, Eq)]
-pub struct TextTable(Arc<Vec<Vec<String>>>);
-
-impl TextTable {
-    /// Returns the rows.
-    pub fn rows(&self) -> &[Vec<String>] {
-        &self.0
-    }
-}
-
-impl From<Vec<Vec<String>>> for TextTable {
-    fn from(rows: Vec<Vec<String>>) -> Self {
-        Self(Arc::new(rows))
-    }
-}
-
-impl fmt::Debug for TextTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.0.first().map_or(0, Vec::len);
-        write!(f, "a table of {}", plural(columns as u64, "column", "columns"))
-    }
 }
 
 impl Kind {
@@ -112,6 +77,7 @@ impl Kind {
                 format!("a list with one entry per level, finest first, each {}", entry.range())
             }
             Kind::File => "the name of a file".into(),
+            Kind::Nodes => "a list of nodes such as [{ age = 1, zip = 2 }]".into(),
             Kind::Choice(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 match words.split_last() {
@@ -138,6 +104,7 @@ impl Kind {
             (Kind::Number, Setting::Number(_)) | (Kind::File, Setting::Table(_)) => true,
             (Kind::Numbers, Setting::List(all)) => all.iter().all(|one| Kind::Number.allows(one)),
             (Kind::Words, Setting::List(all)) => all.iter().all(|one| matches!(one, Setting::Word(_))),
+            (Kind::Nodes, Setting::List(all)) => all.iter().all(|one| matches!(one, Setting::Node(_))),
             (Kind::Choice(words), Setting::Word(word)) => words.contains(&&**word),
             (Kind::File, Setting::Word(name)) => !name.is_empty(),
             _ => false,
@@ -154,6 +121,9 @@ impl Kind {
             (Kind::Levels(_), Setting::List(all)) if all.is_empty() => {
                 Err(Error::policy("expected at least one level, found an empty list"))
             }
+            (Kind::Nodes, Setting::List(all)) if all.is_empty() => {
+                Err(Error::policy("expected at least one node, found an empty list"))
+            }
             (Kind::Levels(entry), Setting::List(all)) => (1..)
                 .zip(all)
                 .try_for_each(|(level, one)| entry.check(one).map_err(|error| error.at(of_level(level)))),
@@ -167,101 +137,14 @@ impl Kind {
     }
 }
 
+/// Returns the place of a node in a list for errors.
+pub(crate) fn of_node(number: usize) -> String {
+    format!("node {number}")
+}
+
 /// Returns the place of a level's entry for errors.
 pub(crate) fn of_level(level: usize) -> String {
     format!("level {level}")
-}
-
-impl Setting {
-    /// Reads the text form; where there is one entry per level, that of one level.
-    ///
-    /// # Errors
-    /// A policy error for a text that is no number where one is expected.
-    pub fn parse(text: &str, kind: Kind) -> Result<Self> {
-        match kind {
-            Kind::Choice(_) | Kind::File => Ok(Self::Word(text.to_owned().into())),
-            Kind::Levels(entry) => Self::parse(text, *entry).map(|one| Self::List(vec![one])),
-            Kind::Words => Ok(Self::List(vec![Self::Word(text.to_owned().into())])),
-            Kind::Numbers => text.split(',').map(Decimal::parse).collect::<Result<Vec<_>>>().map(Self::from),
-            Kind::Count | Kind::AtLeastOne | Kind::Positive | Kind::Share | Kind::Number => {
-                Decimal::parse(text).map(Self::Number)
-            }
-        }
-    }
-
-    /// Returns the number.
-    ///
-    /// # Errors
-    /// An internal error for any other setting.
-    pub fn number(&self) -> Result<Decimal> {
-        match self {
-            Self::Number(value) => Ok(*value),
-            _ => Err(self.is_no("number")),
-        }
-    }
-
-    /// Returns the word.
-    ///
-    /// # Errors
-    /// An internal error for any other setting.
-    pub fn word(&self) -> Result<&str> {
-        match self {
-            Self::Word(word) => Ok(word),
-            _ => Err(self.is_no("word")),
-        }
-    }
-
-    /// Returns the entries of a list.
-    ///
-    /// # Errors
-    /// An internal error for any other setting.
-    pub fn list(&self) -> Result<&[Setting]> {
-        match self {
-            Self::List(all) => Ok(all),
-            _ => Err(self.is_no("list")),
-        }
-    }
-
-    fn is_no(&self, what: &str) -> Error {
-        Error::internal(format!("parameter: {self} is no {what}"))
-    }
-}
-
-impl From<Decimal> for Setting {
-    fn from(value: Decimal) -> Self {
-        Self::Number(value)
-    }
-}
-
-impl From<&'static str> for Setting {
-    fn from(word: &'static str) -> Self {
-        Self::Word(word.into())
-    }
-}
-
-impl From<TextTable> for Setting {
-    fn from(table: TextTable) -> Self {
-        Self::Table(table)
-    }
-}
-
-impl<T: Into<Setting>> From<Vec<T>> for Setting {
-    fn from(all: Vec<T>) -> Self {
-        Self::List(all.into_iter().map(Into::into).collect())
-    }
-}
-
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(value) => write!(f, "{value}"),
-            Self::Word(word) => write!(f, "{word:?}"),
-            Self::List(all) => {
-                write!(f, "[{}]", all.iter().map(Self::to_string).collect::<Vec<_>>().join(", "))
-            }
-            Self::Table(table) => write!(f, "{table:?}"),
-        }
-    }
 }
 
 impl Parameter {
