@@ -1,9 +1,9 @@
-//! The search alone, beside the times that ARX 3.9.2 took for the same questions: `search`, without
-//! arguments.
+//! The search alone, beside the times that ARX 3.9.2 took for the same questions: `search [METHOD...]`,
+//! by default by the method `auto`.
 //!
 //! Every row of `$KANON_SHARED/truth/arx_adult.json` that asks for k-anonymity, distinct
-//! l-diversity or both is searched as a release would, by the method `auto` and one thread, and
-//! must lose what ARX's optimum loses. The table is profiled before, once for each set of
+//! l-diversity or both is searched as a release would, by one thread. What a method proves best must
+//! lose what ARX's optimum loses, and what others find no less. The table is profiled before, once for each set of
 //! quasi-identifiers (once more where sensitive values are counted). Prints a Markdown table of
 //! ARX's CPU time over our wall time.
 
@@ -32,6 +32,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Of so many searches the fastest counts.
 const TIMES: usize = 5;
+
+/// The methods that do not promise the best node.
+const MAY_LOSE_MORE: &[&str] = &["samarati", "datafly"];
 
 /// ARX's metrics and our measures.
 const MEASURES: &[(&str, &str)] = &[
@@ -108,6 +111,7 @@ struct Timed<'a> {
     entry: &'a Entry,
     ms: f64,
     evaluated: u64,
+    loses_more: bool,
 }
 
 impl Timed<'_> {
@@ -120,19 +124,41 @@ fn main() -> Result<()> {
     let shared = PathBuf::from(std::env::var_os("KANON_SHARED").ok_or("KANON_SHARED is not set")?);
     let text = std::fs::read_to_string(shared.join("truth/arx_adult.json"))?;
     let entries = serde_json::from_str::<Truth>(&text)?.entries;
+    let mut methods: Vec<String> = std::env::args().skip(1).collect();
+    if methods.is_empty() {
+        methods.push(method::AUTO.to_owned());
+    }
+    println!(
+        "ARX's times are not of this run: they are those in the truth file, CPU of the search in a warm JVM, \
+         given in steps of 10 ms.\nOurs: one thread, the fastest of {TIMES}. The ratio is ARX's time \
+         over ours; all columns but the lowest are medians."
+    );
     let mut profiled: BTreeMap<(&[String], bool), Profiled> = BTreeMap::new();
+    for method in methods {
+        search_all(&shared, &entries, &MethodSpec::named(&method), &mut profiled)?;
+    }
+    Ok(())
+}
+
+/// Searches for every row by a method, and prints the times.
+fn search_all<'a>(
+    shared: &Path,
+    entries: &'a [Entry],
+    method: &MethodSpec,
+    profiled: &mut BTreeMap<(&'a [String], bool), Profiled>,
+) -> Result<()> {
     let mut all: Vec<Timed<'_>> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.model == "none" || entry.l().is_some()) {
         let said = PolicySpec::parse(&entry.policy()?)?;
         let table = (entry.qi.as_slice(), entry.l().is_some());
         let Profiled { schema, classes } = match profiled.entry(table) {
             Slot::Occupied(known) => known.into_mut(),
-            Slot::Vacant(free) => free.insert(profile(&shared, &said)?),
+            Slot::Vacant(free) => free.insert(profile(shared, &said)?),
         };
         let policy = said.resolve(schema, &Folder(shared.join("data/adult")))?;
-        all.push(time(entry, &policy, classes)?);
+        all.push(time(entry, method, &policy, classes)?);
     }
-    print(&all)
+    print(method, &all)
 }
 
 fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
@@ -147,7 +173,12 @@ fn profile(shared: &Path, said: &PolicySpec) -> Result<Profiled> {
     })
 }
 
-fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<Timed<'a>> {
+fn time<'a>(
+    entry: &'a Entry,
+    method: &MethodSpec,
+    policy: &Policy,
+    classes: &ClassTable,
+) -> Result<Timed<'a>> {
     let problem = Problem {
         table: classes,
         requirements: &policy.requirements,
@@ -159,27 +190,27 @@ fn time<'a>(entry: &'a Entry, policy: &Policy, classes: &ClassTable) -> Result<T
         stop: &CancelToken::default(),
     };
     let options = Options { effort: None, ..policy.options(1) };
-    let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0 };
+    let mut timed = Timed { entry, ms: f64::INFINITY, evaluated: 0, loses_more: false };
     for _ in 0..TIMES {
         let begun = Instant::now();
-        let (_, outcome) = method::search(&MethodSpec::default(), &problem, &options)?;
+        let (_, outcome) = method::search(method, &problem, &options)?;
         timed.ms = timed.ms.min(begun.elapsed().as_secs_f64() * 1e3);
         timed.evaluated = outcome.evaluated;
         let loss = outcome.best.first().map_or(f64::NAN, |found| found.loss);
-        let close = (loss - entry.loss).abs() <= 1e-9 * loss.abs().max(entry.loss.abs());
-        if !(close && outcome.proven) {
-            return Err(format!("{loss}, proven: {}, is not {entry:?}", outcome.proven).into());
+        let tolerance = 1e-9 * loss.abs().max(entry.loss.abs());
+        let is_equal = (loss - entry.loss).abs() <= tolerance;
+        let may_lose_more = MAY_LOSE_MORE.contains(&method.name.as_str()) && loss >= entry.loss - tolerance;
+        if !(is_equal && outcome.proven || may_lose_more) {
+            return Err(format!("{method}: {loss}, proven: {}, is not {entry:?}", outcome.proven).into());
         }
+        timed.loses_more = !is_equal;
     }
     Ok(timed)
 }
 
-fn print(all: &[Timed<'_>]) -> Result<()> {
-    println!(
-        "ARX's times are not of this run: they are those in the truth file, CPU of the search in a warm JVM, \
-         given in steps of 10 ms.\nOurs: one thread, the fastest of {TIMES}. The ratio is ARX's time \
-         over ours; all columns but the lowest are medians.\n"
-    );
+fn print(method: &MethodSpec, all: &[Timed<'_>]) -> Result<()> {
+    let losing = all.iter().filter(|timed| timed.loses_more).count();
+    println!("\nmethod = {method}: loses more than ARX's optimum in {losing} of {} rows\n", all.len());
     println!("| model | metric | rows | ratio | lowest ratio | ARX ms | ms | ARX checks | evaluated nodes |");
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
     let mut groups: BTreeMap<(&str, &str), Vec<&Timed<'_>>> = BTreeMap::new();

@@ -599,3 +599,40 @@ fn every_node_of_the_arx_lattice() {
         assert_eq!(compared, [12_960; 10]);
     }
 }
+
+/// The searches from the literature on the larger lattice: what each promises, by the lattice that was
+/// walked once for all rows. `benches/search.rs` runs them for every row with k, l or both.
+#[test]
+fn classic_searches_keep_their_promises_on_adult() {
+    let Some(shared) = shared::folder("classic_searches_keep_their_promises_on_adult") else { return };
+    let all = entries(&shared);
+    for (model, k) in [("none", Some(5)), ("dl:3", None)] {
+        let is_it = |e: &&Entry| {
+            let asked = (e.model.as_str(), e.k, e.qi.len(), e.metric.as_str(), e.abs_suppression_limit);
+            asked == (model, k, 8, "loss", 301)
+        };
+        let entry = all.iter().find(is_it).unwrap();
+        let (adult, asked, objective) =
+            (Adult::open(&shared, &entry.qi), entry.asked().unwrap(), place_of("loss"));
+        let search = |method: &str| {
+            let policy = adult.policy(&shared, entry, asked, method);
+            let (name, outcome) = adult.opened(asked).search(&policy, TOP);
+            assert_eq!(name, method);
+            outcome
+        };
+        let anonymous = adult.exhaustive(asked, 301, objective, usize::MAX);
+
+        let incognito = search("incognito");
+        assert_eq!(found(&incognito), anonymous[..TOP]);
+        assert!(incognito.proven && incognito.evaluated < 4320, "{}", incognito.evaluated);
+
+        let samarati = search("samarati");
+        let height = |found: &Found| found.levels.iter().sum::<usize>();
+        let least = anonymous.iter().map(height).min().unwrap();
+        let of_least: Vec<Found> = anonymous.iter().filter(|node| height(node) == least).cloned().collect();
+        assert_eq!(found(&samarati), of_least[..TOP.min(of_least.len())]);
+
+        let datafly = found(&search("datafly"));
+        assert!(datafly.len() == 1 && anonymous.contains(&datafly[0]), "{datafly:?}");
+    }
+}
