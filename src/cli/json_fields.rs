@@ -147,7 +147,7 @@ const SEARCH: &[JsonField] = &[
     field(
         "evaluated",
         "number",
-        "The number of nodes whose classes were computed far enough to judge them; without a lattice, the number of steps.",
+        "The number of nodes whose classes were computed far enough to judge them; without a lattice, the number of steps. `incognito` also counts nodes of fewer columns, so it can be more than `nodes`.",
     ),
     field("optimal", "true or false", "Whether these recodings are proven best."),
     field(

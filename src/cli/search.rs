@@ -90,7 +90,11 @@ impl Search {
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
             let is_final = outcome.proven || outcome.nodes.is_none() || !takes_effort(method);
-            let nothing = if outcome.nodes.is_none() { NO_CLASSES } else { NOTHING };
+            let nothing = match outcome.nodes {
+                None => NO_CLASSES,
+                Some(_) if outcome.proven => NOTHING,
+                Some(_) => NOT_AMONG_THESE,
+            };
             text += if is_final { nothing } else { "found     nothing within the effort: raise effort\n" };
         }
         let mut best = Vec::new();
@@ -114,6 +118,9 @@ impl Search {
 
 const NOTHING: &str =
     "found     nothing: raise suppression_limit, add coarser levels or drop a quasi-identifier\n";
+
+const NOT_AMONG_THESE: &str =
+    "found     nothing, but did not look at all levels: use method = \"auto\", or raise suppression_limit\n";
 
 const NO_CLASSES: &str = "found     nothing: all rows together fail a requirement; require less, or try a method that can suppress rows\n";
 

@@ -132,7 +132,9 @@ impl std::fmt::Display for MethodSpec {
         let settings = self.settings.iter().map(|(name, setting)| format!("{name} = {setting}"));
         match self.settings.as_slice() {
             [] => write!(f, "{:?}", self.name),
-            [(_, nodes @ Setting::List(_))] => write!(f, "{{ {} = {nodes} }}", self.name),
+            [(_, nodes @ Setting::List(all))] if all.iter().all(|one| matches!(one, Setting::Node(_))) => {
+                write!(f, "{{ {} = {nodes} }}", self.name)
+            }
             _ => write!(f, "{{ {} = {{ {} }} }}", self.name, settings.collect::<Vec<_>>().join(", ")),
         }
     }

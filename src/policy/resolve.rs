@@ -11,8 +11,7 @@ use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
-use crate::method::lattice::strategies;
-use crate::method::shows_regions;
+use crate::method::{self, MethodRow, shows_regions};
 use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
@@ -58,7 +57,9 @@ impl PolicySpec {
             .collect::<Result<Vec<_>>>()?;
         self.check_written_names(&quasi)?;
         let levels: Vec<_> = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.levels)).collect();
-        strategies::check(&self.method, &levels)?;
+        if let Some(MethodRow::Lattice(row)) = method::row(&self.method.name) {
+            (row.check)(&self.method.settings, &levels)?;
+        }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,

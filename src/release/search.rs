@@ -8,8 +8,8 @@ use crate::error::{Code, Error, Result};
 use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
-use crate::method::lattice::{Found, Lattice, exhaustive, optimal};
-use crate::method::{self, AUTO, Outcome, Problem, shows_regions};
+use crate::method::lattice::{Found, Lattice};
+use crate::method::{self, AUTO, MethodRow, Outcome, Problem, shows_regions};
 use crate::model::{Class, Counted, Merge, Requirement};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
@@ -114,7 +114,9 @@ pub fn search(
     top: usize,
 ) -> Result<(&'static str, Outcome)> {
     let name = policy.method.name.as_str();
-    let advice = [AUTO, optimal::ROW.doc.name, exhaustive::ROW.doc.name].contains(&name).then_some(
+    let runs_to_the_end =
+        name == AUTO || matches!(method::row(name), Some(MethodRow::Lattice(row)) if !row.takes_effort);
+    let advice = runs_to_the_end.then_some(
         "For an answer within a minute, put `method = \"anytime\"` and `effort = { seconds = 60 }` in the \
          policy; it may not be proven best",
     );
@@ -203,6 +205,9 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
     };
     let row = method::row(&policy.method.name);
     let advice = match outcome.nodes {
+        Some(_) if !outcome.proven => {
+            "use method = \"auto\", which looks at all of them, or raise suppression_limit"
+        }
         None if policy.quasi.iter().any(|quasi| quasi.is_global) => {
             "raise suppression_limit, or allow coarser levels of the columns with recode = \"global\""
         }

@@ -101,33 +101,14 @@ impl ComparedClasses {
             *counts.get_mut(*group).ok_or_else(damaged)? += class.len();
             *of_group.get_mut(*group).ok_or_else(damaged)? += 1;
         }
-        let all = || classes.iter().flat_map(|(_, class)| *class);
-        let columns = [(&self.values, false), (&self.individuals, true)].into_iter();
-        let mut state = Vec::new();
-        for (interned, are_individuals) in columns.filter(|(interned, _)| interned.has_columns()) {
-            let number = |count: &Count| if are_individuals { count.individual } else { count.value };
-            let (mut tuples, mut of_counts, mut lengths) = (Vec::new(), Vec::new(), vec![0usize; groups]);
-            // The number of each tuple in its group, and the group for which it is.
-            let mut known: Vec<(usize, u32)> = vec![(usize::MAX, 0); interned.len()];
-            for (group, class) in &classes {
-                let length = lengths.get_mut(*group).ok_or_else(damaged)?;
-                for of in class.iter().map(number) {
-                    let Some(seen) = known.get_mut(of as usize) else {
-                        of_counts.push(NULL);
-                        continue;
-                    };
-                    if seen.0 != *group {
-                        *seen = (*group, u32::try_from(*length).map_err(|_| damaged())?);
-                        tuples.push(of);
-                        *length += 1;
-                    }
-                    of_counts.push(seen.1);
-                }
-            }
-            state.push(lists(interned.tuples(tuples.into_iter()), lengths.into_iter())?);
-            state.push(lists(Arc::new(UInt32Array::from(of_counts)), counts.iter().copied())?);
+        let mut state: Vec<ArrayRef> = Vec::new();
+        state.extend(tuples_of_groups(&self.values, |count| count.value, &classes, &counts)?);
+        if self.looks.individual {
+            let of_count = |count: &Count| count.individual;
+            state.extend(tuples_of_groups(&self.individuals, of_count, &classes, &counts)?);
         }
-        let rows = UInt64Array::from_iter_values(all().map(|count| count.rows));
+        let rows = classes.iter().flat_map(|(_, class)| class.iter().map(|count| count.rows));
+        let rows = UInt64Array::from_iter_values(rows);
         state.push(lists(Arc::new(rows), counts.iter().copied())?);
         let lengths = UInt64Array::from_iter_values(classes.iter().map(|(_, class)| class.len() as u64));
         state.push(lists(Arc::new(lengths), of_group.into_iter())?);
@@ -193,6 +174,36 @@ impl ComparedClasses {
     pub(super) fn bytes(&self) -> usize {
         self.listed.bytes() + self.values.bytes() + self.individuals.bytes()
     }
+}
+
+/// Returns, for each group, a list of its distinct tuples and one of the place of each count's tuple
+/// among them, [`NULL`] for NULL. `counts` has the number of counts of each group.
+fn tuples_of_groups(
+    interned: &Interned,
+    number: impl Fn(&Count) -> u32,
+    classes: &[(usize, &[Count])],
+    counts: &[usize],
+) -> Result<[ArrayRef; 2]> {
+    let (mut tuples, mut of_counts, mut lengths) = (Vec::new(), Vec::new(), vec![0usize; counts.len()]);
+    // The place of each tuple in its group, and the group for which it is.
+    let mut known: Vec<(usize, u32)> = vec![(usize::MAX, 0); interned.len()];
+    for (group, class) in classes {
+        let length = lengths.get_mut(*group).ok_or_else(damaged)?;
+        for tuple in class.iter().map(&number) {
+            let Some(place) = known.get_mut(tuple as usize) else {
+                of_counts.push(NULL);
+                continue;
+            };
+            if place.0 != *group {
+                *place = (*group, u32::try_from(*length).map_err(|_| damaged())?);
+                tuples.push(tuple);
+                *length += 1;
+            }
+            of_counts.push(place.1);
+        }
+    }
+    let tuples = lists(interned.tuples(tuples.into_iter()), lengths.into_iter())?;
+    Ok([tuples, lists(Arc::new(UInt32Array::from(of_counts)), counts.iter().copied())?])
 }
 
 /// The numbers of the tuples in a state, for each of its groups.

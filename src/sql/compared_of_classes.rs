@@ -1,19 +1,20 @@
-//! `compared_of_classes(name, constants..., name, constants..., counts)`: what models reach that read
-//! the values of their whole group, where the classes are counted already.
+//! `compared_of_classes(name, constants..., name, constants..., counts)`: what models that compare a
+//! class with its whole group reach in the group, from the counts of each class.
+//! `compared_counts_of_classes`: the same for models that reach a whole number.
 //!
 //! # Contract
 //! Takes the names of class models, each with its constants, and one list per class of structs: the
 //! individual, where it is counted, the sensitive value, and their rows (BIGINT). NULL is no class.
-//! Returns a list of DOUBLE with one number for each name, NULL where it has none. The values of a
-//! group are known only after its last class, so all counts are kept, once for all models. The
-//! optimizer rule puts this aggregate above the GROUP BY that lists the counts.
+//! Returns a list of DOUBLE or BIGINT with one number for each name, NULL where it has none. The
+//! values of a group are known only after its last class, so all counts are kept, once for all
+//! models. The optimizer rule puts this aggregate above the GROUP BY that lists the counts.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, ListArray, UInt64Array};
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{cast, concat, take};
+use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -26,25 +27,36 @@ use datafusion::logical_expr::{
 use super::compared_classes::ComparedClasses;
 use super::constants::{Constant, literals};
 use super::hierarchies::Hierarchies;
-use super::listed_classes::damaged;
+use super::listed_classes::{damaged, emitted};
 use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
 use crate::engine::into_engine;
 use crate::model::{MODELS, SensitiveColumn};
 
-/// The function's name.
-const NAME: &str = "compared_of_classes";
-
 /// The aggregate; see the [module](self).
 pub(super) struct ComparedOfClasses {
+    name: &'static str,
+    /// The type that all its models return.
+    returns: DataType,
     /// The hierarchies that a constant may name.
     hierarchies: Hierarchies,
     signature: Signature,
 }
 
 impl ComparedOfClasses {
-    pub(super) fn new(hierarchies: Hierarchies) -> Self {
-        Self { hierarchies, signature: Signature::user_defined(Volatility::Immutable) }
+    /// Creates the function for models that return this type.
+    pub(super) fn new(returns: &DataType, hierarchies: Hierarchies) -> Self {
+        let name = match returns {
+            DataType::Int64 => "compared_counts_of_classes",
+            _ => "compared_of_classes",
+        };
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Self { name, returns: returns.clone(), hierarchies, signature }
+    }
+
+    /// Returns both functions.
+    pub(super) fn all(hierarchies: &Hierarchies) -> [Self; 2] {
+        [DataType::Float64, DataType::Int64].map(|returns| Self::new(&returns, hierarchies.clone()))
     }
 
     /// Reads the models of a call from its arguments before the list; `None` stands for one that is
@@ -52,20 +64,17 @@ impl ComparedOfClasses {
     fn models(&self, literals: &[Option<&ScalarValue>]) -> Result<Vec<ComparedModel>> {
         let (mut models, mut rest) = (Vec::new(), literals);
         while let [name, after @ ..] = rest {
-            let place = Constant { function: NAME, position: literals.len() - rest.len() + 1, name: "model" };
+            let position = literals.len() - rest.len() + 1;
+            let place = Constant { function: self.name, position, name: "model" };
             let name = place.word(*name)?;
             let row = MODELS.iter().find(|row| row.doc.name == name);
             let row = Row::Model(row.ok_or_else(|| place.refused(&"there is no such model"))?);
             let (constants, after) = after.split_at_checked(row.constants().len()).ok_or_else(damaged)?;
             let needs = row.needs().map_err(into_engine)?;
+            let first = constants.first().copied().flatten();
             models.push(ComparedModel {
-                number: row.number(NAME, constants.iter().copied())?,
-                column: self.hierarchies.sensitive_column(
-                    NAME,
-                    needs,
-                    constants.first().copied().flatten(),
-                )?,
-                returns: row.returns().map_err(into_engine)?,
+                number: row.number(self.name, constants.iter().copied())?,
+                column: self.hierarchies.sensitive_column(self.name, needs, first)?,
             });
             rest = after;
         }
@@ -78,6 +87,7 @@ impl ComparedOfClasses {
         let list = arguments.expr_fields.last().ok_or_else(damaged)?;
         Ok(ComparedGroups {
             models: self.models(before)?,
+            returns: self.returns.clone(),
             classes: ComparedClasses::new(list.data_type())?,
             groups: 0,
         })
@@ -86,13 +96,13 @@ impl ComparedOfClasses {
 
 impl std::fmt::Debug for ComparedOfClasses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(NAME)
+        f.write_str(self.name)
     }
 }
 
 impl PartialEq for ComparedOfClasses {
-    fn eq(&self, _other: &Self) -> bool {
-        true
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 }
 
@@ -100,13 +110,13 @@ impl Eq for ComparedOfClasses {}
 
 impl Hash for ComparedOfClasses {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        NAME.hash(state);
+        self.name.hash(state);
     }
 }
 
 impl AggregateUDFImpl for ComparedOfClasses {
     fn name(&self) -> &str {
-        NAME
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -119,7 +129,7 @@ impl AggregateUDFImpl for ComparedOfClasses {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::List(reached()))
+        Ok(DataType::List(reached(&self.returns)))
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -149,38 +159,34 @@ impl AggregateUDFImpl for ComparedOfClasses {
 }
 
 /// Returns the field of the numbers in a result.
-fn reached() -> FieldRef {
-    Arc::new(Field::new_list_field(DataType::Float64, true))
+fn reached(returns: &DataType) -> FieldRef {
+    Arc::new(Field::new_list_field(returns.clone(), true))
 }
 
 /// A model of a call.
 struct ComparedModel {
     number: Number,
     column: SensitiveColumn,
-    returns: DataType,
 }
 
 /// The classes of every group, and what models reach in them.
 struct ComparedGroups {
     models: Vec<ComparedModel>,
+    returns: DataType,
     classes: ComparedClasses,
     groups: usize,
 }
 
 impl ComparedGroups {
-    fn emitted(&self, emit: EmitTo) -> usize {
-        if let EmitTo::First(first) = emit { first } else { self.groups }
-    }
-
     fn forget(&mut self, emit: EmitTo) -> Result<()> {
-        self.groups = self.groups.saturating_sub(self.emitted(emit));
+        self.groups -= emitted(emit, self.groups);
         self.classes.forget(emit)
     }
 }
 
 impl Groups for ComparedGroups {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
-        let groups = self.emitted(emit);
+        let groups = emitted(emit, self.groups);
         let mut answers: Vec<Vec<_>> =
             self.models.iter().map(|model| (0..groups).map(|_| model.number.begin()).collect()).collect();
         let columns: Vec<SensitiveColumn> = self.models.iter().map(|model| model.column.clone()).collect();
@@ -190,17 +196,16 @@ impl Groups for ComparedGroups {
                 model.number.add(answer, Some(individuals), class);
             }
         })?;
-        let columns = self.models.iter().zip(answers).map(|(model, answers)| {
-            Ok(cast(&model.number.answers(answers, &model.returns)?, &DataType::Float64)?)
-        });
+        let columns = self.models.iter().zip(answers);
+        let columns = columns.map(|(model, answers)| model.number.answers(answers, &self.returns));
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
-        // One model's numbers stand behind another's; those of one group become neighbours.
+        // `concat` orders the numbers by model; the lists need them by group.
         let places = (0..groups).flat_map(|group| (0..columns.len()).map(move |model| (group, model)));
         let places = places.map(|(group, model)| (model * groups + group) as u64);
         let numbers = take(&concat(&columns)?, &UInt64Array::from_iter_values(places), None)?;
         let ends = OffsetBuffer::from_lengths(std::iter::repeat_n(columns.len(), groups));
-        Ok(Arc::new(ListArray::try_new(reached(), ends, numbers, None)?))
+        Ok(Arc::new(ListArray::try_new(reached(&self.returns), ends, numbers, None)?))
     }
 }
 
@@ -223,7 +228,7 @@ impl GroupsAccumulator for ComparedGroups {
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        let state = self.classes.state(emit, self.emitted(emit))?;
+        let state = self.classes.state(emit, emitted(emit, self.groups))?;
         self.forget(emit)?;
         Ok(state)
     }

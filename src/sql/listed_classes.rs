@@ -5,7 +5,7 @@ use datafusion::logical_expr::EmitTo;
 
 use super::interned::{Interned, NULL};
 use crate::engine::into_engine;
-use crate::model::{Class, Distribution, ReadFacts, SensitiveColumn, ValueCount};
+use crate::model::{Class, Distribution, ReadFacts, SensitiveColumn, ValueCount, ValueFacts};
 
 /// The columns that are counted besides the quasi-identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,22 +41,23 @@ struct ClassEnd {
     end: usize,
 }
 
-/// Classes with their counts, each value and individual once in a class.
+/// Classes with their counts. Where individuals are counted, a class has each pair of an individual
+/// and a value once; where rows are, a value may come several times.
 #[derive(Default)]
 pub(super) struct ListedClasses {
     classes: Vec<ClassEnd>,
     counts: Vec<Count>,
 }
 
-/// What is done with each class: its group, the numbers of its individuals where they are counted,
-/// and the class as each column's model sees it, with the place of that column.
+/// A visitor of classes. Takes the group, the numbers of the individuals if they are counted, the
+/// place of the sensitive column among those asked for, and the class as its model sees it.
 pub(super) type See<'a> = dyn FnMut(usize, &[u32], usize, &Class<'_>) + 'a;
 
 impl ListedClasses {
     /// Adds a class of a group.
     ///
     /// # Errors
-    /// That of a count; the class is not added then.
+    /// That of a count; the classes must not be used any more then.
     pub(super) fn add(&mut self, group: usize, counts: impl Iterator<Item = Result<Count>>) -> Result<()> {
         for count in counts {
             self.counts.push(count?);
@@ -100,37 +101,24 @@ impl ListedClasses {
         columns: &[SensitiveColumn],
         see: &mut See<'_>,
     ) -> Result<()> {
-        let mut order = InOrder::default();
-        let read = |column: &SensitiveColumn| column.reads() != ReadFacts::default();
-        let mut facts = Vec::new();
-        if looks.compared && columns.iter().any(read) {
-            // Values are numbered as they came; facts are of values in their order.
-            order.ranks = Some(values.ranks());
-            let ordered = values.ordered_values()?;
-            for column in columns {
-                let ordered = ordered.as_ref().filter(|_| read(column));
-                facts.push(ordered.map(|values| column.facts(values)).transpose().map_err(into_engine)?);
-            }
-        }
+        let (ranks, facts) = if looks.compared { facts_of(values, columns)? } else { Default::default() };
         let (mut of_group, mut of_class) = (GroupCounts::new(looks, values.len()), SeenClass::default());
         for classes in self.emitted(emit).chunk_by(|(a, _), (b, _)| a == b) {
             let mut inputs = vec![Distribution::NONE.clone(); columns.len()];
             if looks.compared {
-                classes
-                    .iter()
-                    .flat_map(|(_, counts)| *counts)
-                    .for_each(|count| of_group.add(order.of(count)));
+                let counts = classes.iter().flat_map(|(_, counts)| *counts);
+                counts.for_each(|count| of_group.add(ranks.renumbered(count)));
                 let whole = of_group.take();
-                for (at, input) in inputs.iter_mut().enumerate() {
-                    let read = facts.get(at).and_then(Option::as_ref);
-                    *input = match read {
-                        Some(facts) => facts.add_to(whole.clone()).map_err(into_engine)?,
-                        None => whole.clone(),
+                for (input, facts) in inputs.iter_mut().zip(&facts) {
+                    let whole = whole.clone();
+                    *input = match facts {
+                        Some(facts) => facts.add_to(whole).map_err(into_engine)?,
+                        None => whole,
                     };
                 }
             }
             for (group, counts) in classes {
-                of_class.read(looks, counts.iter().map(|count| order.of(count)));
+                of_class.read(looks, counts.iter().map(|count| ranks.renumbered(count)));
                 for (at, input) in inputs.iter().enumerate() {
                     let SeenClass { size, sensitive, individuals, .. } = &of_class;
                     let class = Class { size: *size, sensitive, input, population: None };
@@ -142,16 +130,30 @@ impl ListedClasses {
     }
 }
 
-/// Numbers of values in the order of the values, where a model reads that.
-#[derive(Default)]
-struct InOrder {
-    ranks: Option<Vec<u32>>,
+/// Returns the ranks of the values, if a model reads facts of them, and what each of the `columns` reads.
+fn facts_of(values: &Interned, columns: &[SensitiveColumn]) -> Result<(ValueRanks, Vec<Option<ValueFacts>>)> {
+    let reads = |column: &SensitiveColumn| column.reads() != ReadFacts::default();
+    if !columns.iter().any(reads) {
+        return Ok((ValueRanks::default(), columns.iter().map(|_| None).collect()));
+    }
+    // Values are numbered as they came; facts are of values in their order.
+    let ordered = values.ordered_values()?;
+    let facts = columns.iter().map(|column| {
+        let ordered = ordered.as_ref().filter(|_| reads(column));
+        ordered.map(|values| column.facts(values)).transpose().map_err(into_engine)
+    });
+    Ok((ValueRanks(Some(values.ranks())), facts.collect::<Result<_>>()?))
 }
 
-impl InOrder {
-    fn of(&self, count: &Count) -> Count {
+/// The place of each value in the order of the values, where a model reads it.
+#[derive(Default)]
+struct ValueRanks(Option<Vec<u32>>);
+
+impl ValueRanks {
+    /// Returns a count with the rank of its value as its number.
+    fn renumbered(&self, count: &Count) -> Count {
         let rank = |ranks: &Vec<u32>| ranks.get(count.value as usize).copied().unwrap_or(NULL);
-        Count { value: self.ranks.as_ref().map_or(count.value, rank), ..*count }
+        Count { value: self.0.as_ref().map_or(count.value, rank), ..*count }
     }
 }
 
@@ -244,7 +246,7 @@ impl SeenClass {
             };
             sensitive.extend(same.first().map(|first| ValueCount { value: value_of(first.value), count }));
         }
-        // The number of NULL is the greatest, and its place the first.
+        // NULL has the greatest number, but models expect it first.
         if let [.., ValueCount { value: None, .. }] = sensitive.as_slice() {
             sensitive.rotate_right(1);
         }
@@ -262,6 +264,11 @@ pub(super) fn damaged() -> DataFusionError {
 
 pub(super) fn is_emitted(emit: EmitTo, group: usize) -> bool {
     if let EmitTo::First(first) = emit { group < first } else { true }
+}
+
+/// Returns how many of the `groups` are emitted.
+pub(super) fn emitted(emit: EmitTo, groups: usize) -> usize {
+    if let EmitTo::First(first) = emit { first.min(groups) } else { groups }
 }
 
 /// Returns the number of a group that is not emitted after the emitted ones are gone.

@@ -24,6 +24,7 @@ use hashbrown::HashMap;
 use super::class_counts::lists;
 use super::constants::literals;
 use super::interned::passes;
+use super::listed_classes::emitted;
 use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
 
@@ -155,21 +156,17 @@ impl Sizes {
         sizes.ok_or_else(damaged)
     }
 
-    fn emitted(&self, emit: EmitTo) -> usize {
-        if let EmitTo::First(first) = emit { first } else { self.groups }
-    }
-
     fn forget(&mut self, emit: EmitTo) {
-        let emitted = self.emitted(emit);
+        let emitted = emitted(emit, self.groups);
         let left = std::mem::take(&mut self.classes).into_iter().filter(|((group, _), _)| *group >= emitted);
         self.classes = left.map(|((group, size), classes)| ((group - emitted, size), classes)).collect();
-        self.groups = self.groups.saturating_sub(emitted);
+        self.groups -= emitted;
     }
 }
 
 impl Groups for Sizes {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
-        let mut answers: Vec<_> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
+        let mut answers: Vec<_> = (0..emitted(emit, self.groups)).map(|_| self.number.begin()).collect();
         for ((group, size), classes) in &self.classes {
             if let Some(answer) = answers.get_mut(*group) {
                 let size = u64::try_from(*size)
@@ -209,7 +206,7 @@ impl GroupsAccumulator for Sizes {
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        let groups = self.emitted(emit);
+        let groups = emitted(emit, self.groups);
         let emitted = self.classes.iter().filter(|((group, _), _)| *group < groups);
         let mut all: Vec<(usize, i64, u64)> =
             emitted.map(|((group, size), classes)| (*group, *size, *classes)).collect();

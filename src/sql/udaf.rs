@@ -35,7 +35,7 @@ use super::class_counts::ClassCounts;
 use super::compared_of_classes::ComparedOfClasses;
 use super::constants::literals;
 use super::hierarchies::Hierarchies;
-use super::listed_classes::CountedColumns;
+use super::listed_classes::{CountedColumns, emitted};
 use super::measure_state::{Answer, Number, Row};
 use super::one_group::{Groups, OneGroup};
 use super::size_aggregate::OfSizes;
@@ -159,7 +159,7 @@ impl ClassAggregate {
     /// Returns the function that computes the measure from lists of counts, if it reads the values of
     /// its whole group.
     pub(super) fn of_classes(&self) -> Option<ComparedOfClasses> {
-        self.looks.compared.then(|| ComparedOfClasses::new(self.hierarchies.clone()))
+        self.looks.compared.then(|| ComparedOfClasses::new(&self.returns, self.hierarchies.clone()))
     }
 
     pub(super) fn over(&self) -> AggregateInput {
@@ -411,19 +411,15 @@ impl ClassGroups {
         Ok((columns, Some(rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?)))
     }
 
-    fn emitted(&self, emit: EmitTo) -> usize {
-        if let EmitTo::First(first) = emit { first } else { self.groups }
-    }
-
     fn forget(&mut self, emit: EmitTo) -> Result<()> {
-        self.groups = self.groups.saturating_sub(self.emitted(emit));
+        self.groups -= emitted(emit, self.groups);
         self.classes.forget(emit)
     }
 }
 
 impl Groups for ClassGroups {
     fn answers(&self, emit: EmitTo) -> Result<ArrayRef> {
-        let mut answers: Vec<Answer> = (0..self.emitted(emit)).map(|_| self.number.begin()).collect();
+        let mut answers: Vec<Answer> = (0..emitted(emit, self.groups)).map(|_| self.number.begin()).collect();
         self.classes.for_each_class(emit, &self.column, &mut |group, individuals, _, class| {
             if let Some(answer) = answers.get_mut(group) {
                 self.number.add(answer, self.looks.individual.then_some(individuals), class);

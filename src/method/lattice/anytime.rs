@@ -33,6 +33,7 @@ pub const ROW: Row = Row {
     },
     parameters: &[],
     takes_effort: true,
+    check: |_, _| Ok(()),
     make: |_, options| Ok(Box::new(Anytime { options })),
 };
 

@@ -32,6 +32,7 @@ pub const ROW: Row = Row {
     },
     parameters: &[],
     takes_effort: false,
+    check: |_, _| Ok(()),
     make: |_, options| Ok(Box::new(Datafly { options })),
 };
 

@@ -3,7 +3,7 @@
 //! Incognito (LeFevre, DeWitt & Ramakrishnan 2005) looks at the nodes of every subset of the columns,
 //! small subsets first. Two properties save it most evaluations:
 //!
-//! - *Subset*: a node can only be anonymous if it is without any one of its columns.
+//! - *Subset*: a node is anonymous only if it stays anonymous when any one column is left out.
 //! - *Generalization*: a node above an anonymous one of the same columns is anonymous.
 //!
 //! Classes without a column are those in which it is at its top, where all values share one label. So
@@ -13,8 +13,8 @@
 //! ```text
 //! 0 the top, 1 the lowest allowed level, 2 the next, ...
 //! ```
-//! and a node by these digits, the first column first. What a node is decided by has a smaller
-//! number: without a column (digit 0), and one level lower (digit less 1). So one pass in the order
+//! and a node by these digits, the first column first. The nodes that decide a node have smaller
+//! numbers: without a column (digit 0), and one level lower (digit less 1). So one pass in the order
 //! of the numbers decides every node.
 //!
 //! Deviations from the paper: it joins the candidates of i columns from those of i - 1; the order of
@@ -33,9 +33,9 @@
 use std::ops::RangeInclusive;
 
 use super::evaluate::{Evaluator, NodeFacts, Purpose};
-use super::{Best, Options, Row, can_be_visited, check_survives_going_up};
+use super::{Best, MAX_NODES, Options, Row, check_survives_going_up};
 use crate::doc::Doc;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::method::{Method, Outcome, Problem};
 use crate::papers;
 
@@ -50,6 +50,7 @@ pub const ROW: Row = Row {
     },
     parameters: &[],
     takes_effort: false,
+    check: |_, _| Ok(()),
     make: |_, options| Ok(Box::new(Incognito { options })),
 };
 
@@ -183,7 +184,13 @@ impl Numbers {
             column.stride = count;
             count = count.saturating_mul(column.count);
         }
-        can_be_visited(count as u64)?;
+        if count as u64 > MAX_NODES {
+            return Err(Error::policy(format!(
+                "`{}` would visit more than {MAX_NODES} nodes, because it looks at each column at its top as well: \
+                 raise min_level, or use method = \"optimal\"",
+                ROW.doc.name
+            )));
+        }
         Ok(Self { columns, count })
     }
 

@@ -52,21 +52,13 @@ impl Options {
     /// # Errors
     /// A policy error when there are too many.
     fn all_nodes(&self) -> Result<u64> {
-        can_be_visited(self.nodes())
-    }
-}
-
-/// Returns a number of nodes if they can be visited one by one.
-///
-/// # Errors
-/// A policy error when there are too many.
-fn can_be_visited(nodes: u64) -> Result<u64> {
-    match nodes {
-        ..=MAX_NODES => Ok(nodes),
-        _ => Err(Error::policy(format!(
-            "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
-             max_level"
-        ))),
+        match self.nodes() {
+            nodes @ ..=MAX_NODES => Ok(nodes),
+            _ => Err(Error::policy(format!(
+                "the lattice has more than {MAX_NODES} nodes, too many to visit: narrow it with min_level and \
+                 max_level"
+            ))),
+        }
     }
 }
 
@@ -78,9 +70,17 @@ pub struct Row {
     pub parameters: &'static [Parameter],
     /// Whether a policy's effort bounds it; others run to completion.
     pub takes_effort: bool,
+    /// Checks parameters that name quasi-identifiers or levels, when a policy is resolved.
+    pub check: Check,
     /// Makes the method for a part of the lattice.
     pub make: fn(&Settings, Options) -> Result<Box<dyn Method>>,
 }
+
+/// Checks the settings of a method against the quasi-identifiers.
+pub type Check = fn(&[(String, Setting)], &[Allowed<'_>]) -> Result<()>;
+
+/// The name of a quasi-identifier, and its allowed levels.
+pub type Allowed<'a> = (&'a str, &'a RangeInclusive<usize>);
 
 impl Row {
     /// Makes the method with parameters by their names, for a part of the lattice.

@@ -12,8 +12,9 @@
 //!
 //! # Contract
 //! The best anonymous nodes of the least height, in order of preference; nothing is found only if no
-//! node is anonymous. A higher node may lose less, so only the objective `height` is proven best. The
-//! same for any number of threads. Refused where a node above an anonymous one need not be anonymous:
+//! node is anonymous. A higher node may lose less, so only under the objective
+//! `height` these nodes are proven best, and only if there are as many as asked for. At most two million
+//! nodes. The same for any number of threads. Refused where a node above an anonymous one need not be anonymous:
 //! with a suppression limit under models where only two classes that hold merge into one that holds
 //! (`t_closeness`), and under models that promise nothing of merged classes (most, where individuals
 //! are counted).
@@ -39,6 +40,7 @@ pub const ROW: Row = Row {
     },
     parameters: &[],
     takes_effort: false,
+    check: |_, _| Ok(()),
     make: |_, options| Ok(Box::new(Samarati { options })),
 };
 

@@ -10,14 +10,12 @@
 //! does not matter, and nothing about nodes that are not listed. Refused are an empty list, a column
 //! that is no quasi-identifier, and a level that is not allowed. The same for any number of threads.
 
-use std::ops::RangeInclusive;
-
 use super::branch_and_bound::Search;
-use super::{Lattice, Options, Row};
+use super::{Allowed, Lattice, Options, Row};
 use crate::class::EncodedColumn;
 use crate::doc::Doc;
 use crate::error::{Error, Result, nearest};
-use crate::method::{Candidate, Method, MethodSpec, Outcome, Problem};
+use crate::method::{Candidate, Method, Outcome, Problem};
 use crate::parameter::{Absent, Kind, Parameter, Setting, of_node, toml_key};
 
 /// The row of [`METHODS`](crate::method::METHODS) for this method.
@@ -36,6 +34,10 @@ pub const ROW: Row = Row {
         summary: "the levels to try, the preferred ones first; a column left out is as fine as allowed",
     }],
     takes_effort: false,
+    check: |settings, columns| match settings {
+        [(_, Setting::List(nodes))] => levels(nodes, columns).map(drop),
+        _ => Ok(()),
+    },
     make: |settings, options| Ok(Box::new(Strategies { nodes: settings.list("nodes")?.to_vec(), options })),
 };
 
@@ -65,20 +67,8 @@ impl Method for Strategies {
     }
 }
 
-/// Checks the nodes of a policy's method, if it is this one, against the allowed levels of the
-/// quasi-identifiers.
-///
-/// # Errors
-/// A policy error for an unknown column and for a level that is not allowed.
-pub(crate) fn check(method: &MethodSpec, columns: &[(&str, &RangeInclusive<usize>)]) -> Result<()> {
-    match method.settings.as_slice() {
-        [(_, Setting::List(nodes))] if method.name == ROW.doc.name => levels(nodes, columns).map(drop),
-        _ => Ok(()),
-    }
-}
-
 /// Returns the levels of each listed node.
-fn levels(nodes: &[Setting], columns: &[(&str, &RangeInclusive<usize>)]) -> Result<Vec<Vec<usize>>> {
+fn levels(nodes: &[Setting], columns: &[Allowed<'_>]) -> Result<Vec<Vec<usize>>> {
     let of_one = |node: &Setting| {
         let mut levels: Vec<usize> = columns.iter().map(|(_, allowed)| *allowed.start()).collect();
         for (name, level) in node.node()? {

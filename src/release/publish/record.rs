@@ -352,7 +352,8 @@ pub struct SearchRecord {
     /// The number of nodes in the lattice; `None` if the method searches none.
     pub nodes: Option<u64>,
     /// The number of nodes whose classes were computed far enough to decide whether they are
-    /// anonymous; without a lattice, the number of sets of classes that were tried.
+    /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` also
+    /// counts nodes of fewer columns, so it can be more than `nodes`.
     pub evaluated: u64,
     /// Whether the best node is proven best.
     pub proven: bool,

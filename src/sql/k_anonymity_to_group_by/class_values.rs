@@ -34,12 +34,23 @@ pub(super) struct ClassValues {
 
 /// Measures that read the same list of counts.
 struct Compared {
-    counts: Expr,
     function: Arc<AggregateUDF>,
-    /// The name of each measure and its constants.
-    arguments: Vec<Expr>,
-    /// Which calls these are.
-    calls: Vec<usize>,
+    counts: Expr,
+    /// The name and the constants of each different measure.
+    measures: Vec<Vec<Expr>>,
+    /// The index of each call in the `Aggregate`'s list, and the place of its measure.
+    calls: Vec<(usize, usize)>,
+}
+
+impl Compared {
+    fn add(&mut self, call: usize, measure: Vec<Expr>) {
+        let known = self.measures.iter().position(|other| *other == measure);
+        let place = known.unwrap_or(self.measures.len());
+        if known.is_none() {
+            self.measures.push(measure);
+        }
+        self.calls.push((call, place));
+    }
 }
 
 impl ClassValues {
@@ -86,17 +97,15 @@ impl ClassValues {
             let counts = call(&array_agg_udaf(), vec![named_struct().call(fields)], are_counted);
             let counts = classes.value(counts);
             arguments.insert(0, lit(measure.row.doc().name));
-            match self.compared.iter_mut().find(|compared| compared.counts == counts) {
-                Some(compared) => {
-                    compared.arguments.append(&mut arguments);
-                    compared.calls.push(measure.at);
+            let is_it = |other: &&mut Compared| other.function == *of_classes && other.counts == counts;
+            match self.compared.iter_mut().find(is_it) {
+                Some(compared) => compared.add(measure.at, arguments),
+                None => {
+                    let function = Arc::clone(of_classes);
+                    let mut compared = Compared { function, counts, measures: Vec::new(), calls: Vec::new() };
+                    compared.add(measure.at, arguments);
+                    self.compared.push(compared);
                 }
-                None => self.compared.push(Compared {
-                    counts,
-                    function: Arc::clone(of_classes),
-                    arguments,
-                    calls: vec![measure.at],
-                }),
             }
             return Ok(None);
         }
@@ -128,11 +137,12 @@ impl ClassValues {
     /// each call with its value.
     pub(super) fn compared(self, answers: &mut Layer) -> Vec<(usize, Expr)> {
         let mut values = Vec::new();
-        for Compared { counts, function, mut arguments, calls } in self.compared {
-            arguments.push(counts);
+        for Compared { function, counts, measures, calls } in self.compared {
+            let arguments = measures.into_iter().flatten().chain([counts]).collect();
             let all = answers.value(call(&function, arguments, None));
-            let places = calls.into_iter().zip(1i64..);
-            values.extend(places.map(|(at, place)| (at, array_element(all.clone(), lit(place)))));
+            // Elements are counted from 1.
+            let element = |place: usize| array_element(all.clone(), lit(place as u64 + 1));
+            values.extend(calls.into_iter().map(|(at, place)| (at, element(place))));
         }
         values
     }

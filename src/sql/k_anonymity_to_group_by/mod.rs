@@ -29,7 +29,7 @@
 //!   is not a stream and would not search twice (`anonymize`), and G holds neither floats nor
 //!   nested types nor dictionaries of numbers.
 //! - A measure that reads the values of its whole group (`t_closeness`) looks in L3 at the counts of
-//!   all classes (`compared_classes.rs`), which are kept in memory, within the engine's limit.
+//!   all classes (`compared_of_classes.rs`), which are kept in memory, within the engine's limit.
 //! - Two physical rules belong to it: [`classes_in_place`] moves rows between partitions once for L1
 //!   and L2, and `read_dictionaries` reads the dictionaries of Parquet files.
 //! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share
