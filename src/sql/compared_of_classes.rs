@@ -179,7 +179,7 @@ struct ComparedGroups {
 
 impl ComparedGroups {
     fn forget(&mut self, emit: EmitTo) -> Result<()> {
-        self.groups -= emitted(emit, self.groups);
+        self.groups = self.groups.saturating_sub(emitted(emit, self.groups));
         self.classes.forget(emit)
     }
 }

@@ -266,9 +266,10 @@ pub(super) fn is_emitted(emit: EmitTo, group: usize) -> bool {
     if let EmitTo::First(first) = emit { group < first } else { true }
 }
 
-/// Returns how many of the `groups` are emitted.
+/// Returns how many groups are emitted where there are `groups`. The group of a query without GROUP BY
+/// is emitted even if no row came.
 pub(super) fn emitted(emit: EmitTo, groups: usize) -> usize {
-    if let EmitTo::First(first) = emit { first.min(groups) } else { groups }
+    if let EmitTo::First(first) = emit { first } else { groups }
 }
 
 /// Returns the number of a group that is not emitted after the emitted ones are gone.

@@ -160,7 +160,7 @@ impl Sizes {
         let emitted = emitted(emit, self.groups);
         let left = std::mem::take(&mut self.classes).into_iter().filter(|((group, _), _)| *group >= emitted);
         self.classes = left.map(|((group, size), classes)| ((group - emitted, size), classes)).collect();
-        self.groups -= emitted;
+        self.groups = self.groups.saturating_sub(emitted);
     }
 }
 

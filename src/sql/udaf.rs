@@ -412,7 +412,7 @@ impl ClassGroups {
     }
 
     fn forget(&mut self, emit: EmitTo) -> Result<()> {
-        self.groups -= emitted(emit, self.groups);
+        self.groups = self.groups.saturating_sub(emitted(emit, self.groups));
         self.classes.forget(emit)
     }
 }

@@ -97,7 +97,7 @@ fn no_command_takes_much_more_memory_than_its_limit() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A measure gives the same answer under little memory, or says that it needs more: under 16 MB, or 2
+/// A measure gives the same answer under little memory, or says that it needs more: under 16 MiB, or 2
 /// bytes a row, a twentieth of what ten million visits take. `KANON_SPILL_ROWS` sets the rows; few of
 /// them fit into memory.
 #[test]
@@ -105,7 +105,7 @@ fn measures_answer_the_same_under_little_memory() {
     let place = Place::new();
     let rows = numbers("KANON_SPILL_ROWS", "100000")[0];
     place.run(&format!("generate --rows {rows} --to v.parquet")).exit(0);
-    let little = (rows * 2).max(16_000_000);
+    let little = (rows * 2).max(16 * MIB);
     for quasi in [
         "dob, zip, sex, race, education, marital_status",
         "generalize_date(dob, 'decade'), generalize_prefix(zip, 3), sex, race, education, marital_status",

@@ -138,11 +138,13 @@ impl ClassValues {
     pub(super) fn compared(self, answers: &mut Layer) -> Vec<(usize, Expr)> {
         let mut values = Vec::new();
         for Compared { function, counts, measures, calls } in self.compared {
+            // Elements are counted from 1.
+            let places = (1i64..).take(measures.len());
             let arguments = measures.into_iter().flatten().chain([counts]).collect();
             let all = answers.value(call(&function, arguments, None));
-            // Elements are counted from 1.
-            let element = |place: usize| array_element(all.clone(), lit(place as u64 + 1));
-            values.extend(calls.into_iter().map(|(at, place)| (at, element(place))));
+            let elements: Vec<Expr> = places.map(|place| array_element(all.clone(), lit(place))).collect();
+            let element = |(at, place): (usize, usize)| Some((at, elements.get(place)?.clone()));
+            values.extend(calls.into_iter().filter_map(element));
         }
         values
     }
