@@ -144,7 +144,7 @@ impl Task for Lattice {
                     };
                     nodes.push(Node {
                         levels: node.levels().to_vec(),
-                        anonymous: node.suppressed_individuals() <= lattice.problem.limit,
+                        anonymous: node.is_anonymous(lattice.problem.limit),
                         suppressed_rows: node.suppressed_rows(),
                         suppressed_individuals: node.suppressed_individuals(),
                         classes: node.kept_classes(),
