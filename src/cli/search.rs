@@ -89,13 +89,12 @@ impl Search {
         let warning = policy.promises_nothing();
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
-            let is_final = outcome.proven || outcome.nodes.is_none() || !takes_effort(method);
-            let nothing = match outcome.nodes {
+            text += match outcome.nodes {
                 None => NO_CLASSES,
                 Some(_) if outcome.proven => NOTHING,
+                Some(_) if takes_effort(method) => "found     nothing within the effort: raise effort\n",
                 Some(_) => NOT_AMONG_THESE,
             };
-            text += if is_final { nothing } else { "found     nothing within the effort: raise effort\n" };
         }
         let mut best = Vec::new();
         for found in &outcome.best {

@@ -89,8 +89,8 @@ pub struct Outcome {
     /// searches no lattice.
     pub nodes: Option<u64>,
     /// The number of them whose classes were computed far enough to decide whether they are
-    /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` counts
-    /// nodes of subsets of the columns, too, of which some are not within the allowed levels.
+    /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` also
+    /// counts nodes of subsets of the columns, some of which are outside the allowed levels.
     pub evaluated: u64,
     /// Whether these recodings are proven best.
     pub proven: bool,

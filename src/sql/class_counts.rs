@@ -122,7 +122,6 @@ impl ClassCounts {
     /// Returns the counts of each of the `groups` emitted groups, for [`merge`](Self::merge) in
     /// another state.
     pub(super) fn state(&self, emit: EmitTo, groups: usize) -> Result<Vec<ArrayRef>> {
-        let groups = if let EmitTo::First(first) = emit { first } else { groups };
         let entries = self.sorted(emit);
         let mut lengths = vec![0usize; groups];
         for (entry, _) in &entries {

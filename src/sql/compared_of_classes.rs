@@ -9,7 +9,6 @@
 //! values of a group are known only after its last class, so all counts are kept, once for all
 //! models. The optimizer rule puts this aggregate above the GROUP BY that lists the counts.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, ListArray, UInt64Array};
@@ -24,6 +23,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 
+use super::by_name::told_apart_by_name;
 use super::compared_classes::ComparedClasses;
 use super::constants::{Constant, literals};
 use super::hierarchies::Hierarchies;
@@ -31,7 +31,7 @@ use super::listed_classes::{damaged, emitted};
 use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
 use crate::engine::into_engine;
-use crate::model::{MODELS, SensitiveColumn};
+use crate::model::{HIERARCHY, MODELS, SensitiveColumn};
 
 /// The aggregate; see the [module](self).
 pub(super) struct ComparedOfClasses {
@@ -72,9 +72,10 @@ impl ComparedOfClasses {
             let (constants, after) = after.split_at_checked(row.constants().len()).ok_or_else(damaged)?;
             let needs = row.needs().map_err(into_engine)?;
             let first = constants.first().copied().flatten();
+            let hierarchy = Constant { position: position + 1, name: HIERARCHY.name, ..place };
             models.push(ComparedModel {
                 number: row.number(self.name, constants.iter().copied())?,
-                column: self.hierarchies.sensitive_column(self.name, needs, first)?,
+                column: self.hierarchies.sensitive_column(needs, hierarchy, first)?,
             });
             rest = after;
         }
@@ -94,25 +95,7 @@ impl ComparedOfClasses {
     }
 }
 
-impl std::fmt::Debug for ComparedOfClasses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for ComparedOfClasses {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ComparedOfClasses {}
-
-impl Hash for ComparedOfClasses {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+told_apart_by_name!(ComparedOfClasses);
 
 impl AggregateUDFImpl for ComparedOfClasses {
     fn name(&self) -> &str {

@@ -12,7 +12,7 @@ use super::constants::Constant;
 use crate::error::{Error, nearest};
 use crate::generalize::Hierarchy;
 use crate::generalize::hierarchy::{self, csv_of_rows};
-use crate::model::{HIERARCHY, Needs, SensitiveColumn};
+use crate::model::{Needs, SensitiveColumn};
 use crate::parameter::TextTable;
 use crate::release::publish::digest;
 
@@ -86,22 +86,21 @@ impl Hierarchies {
         })
     }
 
-    /// Returns the sensitive column of a measure with what it reads of the values; `constant` is the first
-    /// argument of a call of `function` and names a hierarchy if the measure reads levels.
+    /// Returns the sensitive column of a measure with what it reads of the values; the `constant` at
+    /// `place` names a hierarchy if the measure reads levels.
     ///
     /// # Errors
     /// A plan error if there is no such hierarchy.
     pub(super) fn sensitive_column(
         &self,
-        function: &str,
         needs: Needs,
+        place: Constant<'_>,
         constant: Option<&ScalarValue>,
     ) -> datafusion::error::Result<SensitiveColumn> {
         let column = SensitiveColumn::from("sensitive").reading(needs.facts());
         if needs != Needs::Hierarchy {
             return Ok(column);
         }
-        let place = Constant { function, position: 1, name: HIERARCHY.name };
         let loaded = self.get(&place.word(constant)?).map_err(|error| place.refused(&error))?;
         Ok(column.with_hierarchy(Some(loaded.hierarchy.clone())))
     }

@@ -17,6 +17,7 @@
 //! Constants are literals: a wrong constant is a plan error, raised before a row is read.
 
 mod aggregate_documentation;
+mod by_name;
 mod class_counts;
 pub(crate) mod codes;
 mod compared_classes;

@@ -11,13 +11,12 @@
 //!
 //! [`reads_extremes_only`]: crate::model::ClassModel::reads_extremes_only
 
-use std::hash::{Hash, Hasher};
-
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
+use super::by_name::told_apart_by_name;
 use super::measure_state::Row;
 use crate::engine::into_engine;
 use crate::model::{Class, MODELS, Needs, ValueCount};
@@ -46,25 +45,7 @@ pub(super) fn functions_of_counts() -> Result<Vec<OfCounts>> {
     Ok(all)
 }
 
-impl std::fmt::Debug for OfCounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-impl PartialEq for OfCounts {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for OfCounts {}
-
-impl Hash for OfCounts {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+told_apart_by_name!(OfCounts);
 
 /// The counts of the values of each class, without NULL.
 enum ValueCounts<'a> {

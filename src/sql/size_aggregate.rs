@@ -8,7 +8,6 @@
 //! GROUP BY that counts; only measures that look at nothing but sizes have one. The state is one
 //! number per distinct size.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
@@ -21,6 +20,7 @@ use datafusion::logical_expr::{
 };
 use hashbrown::HashMap;
 
+use super::by_name::told_apart_by_name;
 use super::class_counts::lists;
 use super::constants::literals;
 use super::interned::passes;
@@ -66,25 +66,7 @@ impl OfSizes {
     }
 }
 
-impl std::fmt::Debug for OfSizes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-impl PartialEq for OfSizes {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for OfSizes {}
-
-impl Hash for OfSizes {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+told_apart_by_name!(OfSizes);
 
 impl AggregateUDFImpl for OfSizes {
     fn name(&self) -> &str {

@@ -15,7 +15,6 @@
 //! ([`k_anonymity_to_group_by`](super::k_anonymity_to_group_by)). Where it does not, all classes of
 //! a group are held in memory, within the engine's limit.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array};
@@ -31,9 +30,10 @@ use datafusion::logical_expr::{
 };
 
 use super::aggregate_documentation::documented;
+use super::by_name::told_apart_by_name;
 use super::class_counts::ClassCounts;
 use super::compared_of_classes::ComparedOfClasses;
-use super::constants::literals;
+use super::constants::{Constant, literals};
 use super::hierarchies::Hierarchies;
 use super::listed_classes::{CountedColumns, emitted};
 use super::measure_state::{Answer, Number, Row};
@@ -42,7 +42,7 @@ use super::size_aggregate::OfSizes;
 use crate::engine::functions::canonical_float;
 use crate::engine::into_engine;
 use crate::measure::RISKS;
-use crate::model::{Counted, MODELS, Needs, ReadFacts, SensitiveColumn};
+use crate::model::{Counted, HIERARCHY, MODELS, Needs, ReadFacts, SensitiveColumn};
 
 /// A row of [`MODELS`] or [`RISKS`] as a SQL aggregate.
 pub struct ClassAggregate {
@@ -220,7 +220,8 @@ impl ClassAggregate {
 
     /// Returns the sensitive column with what the measure reads of it.
     fn column(&self, constant: Option<&ScalarValue>) -> Result<SensitiveColumn> {
-        self.hierarchies.sensitive_column(&self.name, self.needs, constant)
+        let place = Constant { function: &self.name, position: 1, name: HIERARCHY.name };
+        self.hierarchies.sensitive_column(self.needs, place, constant)
     }
 
     fn groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<ClassGroups> {
@@ -273,25 +274,7 @@ pub(super) fn compared_column(column: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(if plain.is_floating() { canonical_float(column) } else { column })
 }
 
-impl std::fmt::Debug for ClassAggregate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-impl PartialEq for ClassAggregate {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ClassAggregate {}
-
-impl Hash for ClassAggregate {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+told_apart_by_name!(ClassAggregate);
 
 impl AggregateUDFImpl for ClassAggregate {
     fn name(&self) -> &str {
@@ -449,7 +432,7 @@ impl GroupsAccumulator for ClassGroups {
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        let state = self.classes.state(emit, self.groups)?;
+        let state = self.classes.state(emit, emitted(emit, self.groups))?;
         self.forget(emit)?;
         Ok(state)
     }

@@ -18,7 +18,6 @@
 //! the types that a release has, unpacked, and are tested by `tests/it/sql_laws.rs`. No bounds are
 //! claimed: nothing is pruned by them.
 
-use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -36,6 +35,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::by_name::told_apart_by_name;
 use super::codes::{KnownCodes, codes_of, name_of_codes, type_of_codes};
 use super::constants::Constant;
 use super::documentation;
@@ -252,25 +252,7 @@ pub(super) fn labels_of(
 /// The types that an untyped NULL may take.
 const OF_UNTYPED: [DataType; 4] = [DataType::Utf8View, DataType::Int64, DataType::Float64, DataType::Date32];
 
-impl std::fmt::Debug for GeneralizeFunction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-impl PartialEq for GeneralizeFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for GeneralizeFunction {}
-
-impl Hash for GeneralizeFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
+told_apart_by_name!(GeneralizeFunction);
 
 impl ScalarUDFImpl for GeneralizeFunction {
     fn name(&self) -> &str {

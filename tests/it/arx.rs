@@ -510,6 +510,15 @@ fn every_optimum_of_arx() {
     assert_eq!(compared.into_inner().unwrap(), expected);
 }
 
+/// Returns the row of the larger lattice for this model and k, with the loss metric and a limit of 301 rows.
+fn entry_of_eight<'a>(all: &'a [Entry], model: &str, k: Option<u64>) -> &'a Entry {
+    let is_it = |e: &&Entry| {
+        let asked = (e.model.as_str(), e.k, e.qi.len(), e.metric.as_str(), e.abs_suppression_limit);
+        asked == (model, k, 8, "loss", 301)
+    };
+    all.iter().find(is_it).unwrap()
+}
+
 /// The method `exhaustive` itself, once for each kind of model: above, its answers are taken from
 /// lattices that were walked once for all rows.
 #[test]
@@ -517,11 +526,7 @@ fn exhaustive_finds_what_the_walked_lattice_says() {
     let Some(shared) = shared::folder("exhaustive_finds_what_the_walked_lattice_says") else { return };
     let all = entries(&shared);
     for (model, k) in [("none", Some(5)), ("dl:3", None)] {
-        let is_it = |e: &&Entry| {
-            let asked = (e.model.as_str(), e.k, e.qi.len(), e.metric.as_str(), e.abs_suppression_limit);
-            asked == (model, k, 8, "loss", 301)
-        };
-        let entry = all.iter().find(is_it).unwrap();
+        let entry = entry_of_eight(&all, model, k);
         let (adult, asked) = (Adult::open(&shared, &entry.qi), entry.asked().unwrap());
         let policy = adult.policy(&shared, entry, asked, "exhaustive");
         let (method, outcome) = adult.opened(asked).search(&policy, TOP);
@@ -607,11 +612,7 @@ fn classic_searches_keep_their_promises_on_adult() {
     let Some(shared) = shared::folder("classic_searches_keep_their_promises_on_adult") else { return };
     let all = entries(&shared);
     for (model, k) in [("none", Some(5)), ("dl:3", None)] {
-        let is_it = |e: &&Entry| {
-            let asked = (e.model.as_str(), e.k, e.qi.len(), e.metric.as_str(), e.abs_suppression_limit);
-            asked == (model, k, 8, "loss", 301)
-        };
-        let entry = all.iter().find(is_it).unwrap();
+        let entry = entry_of_eight(&all, model, k);
         let (adult, asked, objective) =
             (Adult::open(&shared, &entry.qi), entry.asked().unwrap(), place_of("loss"));
         let search = |method: &str| {

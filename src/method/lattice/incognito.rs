@@ -232,7 +232,7 @@ mod tests {
     use crate::class::tests::samarati;
     use crate::method::lattice::classic_tests::{choice, samarati_2001};
 
-    /// All anonymous nodes, of which the minimal ones are printed.
+    /// The papers print only the minimal nodes; the others are those above them.
     #[test]
     fn samarati_1998_and_2001() {
         let sorted = |table: &crate::class::ClassTable, k: u64, limit: u64| {
@@ -247,8 +247,9 @@ mod tests {
         assert!(sorted(&samarati(), 13, 0).is_empty());
     }
 
-    /// Without the zip code the races fail, so no node with races is looked at: evaluated are all
-    /// rows, and the zip codes at three levels of which the last follows from the one before.
+    /// Race alone fails because of one white person, so no node of both columns is evaluated. Five nodes
+    /// are: all rows together, race alone, and the ZIP code alone at three levels. The last of these holds
+    /// because the level below it does, and is evaluated only for its loss.
     #[test]
     fn a_node_is_not_evaluated_if_it_fails_without_a_column() {
         let (nodes, evaluated) = choice(&ROW, &samarati_2001(), 2, 0);
