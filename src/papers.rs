@@ -69,3 +69,12 @@ pub const NERGIZ_2007: &str = "Nergiz et al. 2007";
 pub const GEDIK_LIU_2008: &str = "Gedik & Liu 2008";
 /// J. Cao, P. Karras: "Publishing microdata with a robust privacy guarantee", PVLDB 5(11), 2012.
 pub const CAO_KARRAS_2012: &str = "Cao & Karras 2012";
+/// J. Domingo-Ferrer, V. Torra: "Ordinal, continuous and heterogeneous k-anonymity through
+/// microaggregation", Data Mining and Knowledge Discovery 11(2), 2005 (MDAV).
+pub const DOMINGO_FERRER_TORRA_2005: &str = "Domingo-Ferrer & Torra 2005";
+/// J. Soria-Comas, J. Domingo-Ferrer, R. Mulero: "Efficient near-optimal variable-size
+/// microaggregation", MDAI 2019 (ONA).
+pub const SORIA_COMAS_2019: &str = "Soria-Comas et al. 2019";
+/// F. Thaeter, R. Reischuk: "Scalable k-anonymous microaggregation: exploiting the tradeoff between
+/// computational complexity and information loss", SECRYPT 2021 (MONA).
+pub const THAETER_REISCHUK_2021: &str = "Thaeter & Reischuk 2021";

@@ -9,7 +9,7 @@ use super::encoder::Encoder;
 use super::{Budget, Held, QuasiColumn};
 use crate::decimal::ratio;
 use crate::error::{Error, Result};
-use crate::generalize::{Hierarchy, apply};
+use crate::generalize::{Hierarchy, Value, apply};
 
 /// A column's distinct values and labels as codes, both in the order of the values: that of a
 /// hierarchy file's leaves, else that of the type (numbers as numbers, dates as dates), NULL first.
@@ -262,6 +262,19 @@ impl EncodedColumn {
             leaves: self.leaves,
             places: self.places.clone(),
         }
+    }
+
+    /// Returns the value of each level-0 code as a number of the clip, if there is one: of the values
+    /// that have the same code any one, because they are clipped to the same bound.
+    ///
+    /// # Errors
+    /// An internal error if the values cannot be read.
+    pub(crate) fn clipped_values(&self) -> Result<Vec<Value>> {
+        let mut values = vec![Value::Null; self.distinct()];
+        for (at, code) in self.levels[0].of_value.iter().enumerate() {
+            values[*code as usize] = self.hierarchy.clipped_value(&Value::read(&self.values, at)?)?;
+        }
+        Ok(values)
     }
 
     /// Returns the level-0 codes below each label of a level, in order, by the label's code.

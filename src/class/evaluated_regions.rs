@@ -35,16 +35,19 @@ impl<'a> EvaluatedRegions<'a> {
         requirements: &[Requirement],
     ) -> Result<Self> {
         let regions = released.regions();
-        // A class shows the label of an earlier release if there is one, else that of its region.
-        let label = |class: usize, column: usize| {
-            let label = released.label(class, column)?;
-            Some(label.write(table.columns()[column].hierarchy().input_type()))
-        };
         // The class of the suppressed base classes shows nothing.
-        type Shown<'s> = (&'s Region, Option<Option<String>>);
+        type Shown<'s> = (Option<&'s Region>, Option<Option<String>>);
+        let shown_in = |class: usize, column: usize| -> Shown<'_> {
+            if let Some(centroid) = released.centroid(class, column) {
+                return (None, Some(centroid.map(str::to_owned)));
+            }
+            let data_type = table.columns()[column].hierarchy().input_type();
+            let earlier = released.label(class, column).map(|label| label.write(data_type));
+            (Some(&regions[class][column]), earlier)
+        };
         let shown = |class: usize, columns: &[usize]| -> Option<Vec<Shown<'_>>> {
-            let shown = regions.get(class)?;
-            Some(columns.iter().map(|column| (&shown[*column], label(class, *column))).collect())
+            regions.get(class)?;
+            Some(columns.iter().map(|column| shown_in(class, *column)).collect())
         };
         let join_by = |columns: &[usize]| numbered((0..merged.0.len()).map(|class| shown(class, columns)));
         let evaluated = EvaluatedClasses::new(table, &merged.0, regions.len(), requirements, None, &join_by)?;

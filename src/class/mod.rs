@@ -41,6 +41,7 @@ pub use evaluated_classes::{EvaluatedClasses, EvaluatedRecoding};
 pub use evaluated_node::EvaluatedNode;
 pub use evaluated_regions::EvaluatedRegions;
 pub use growing_region::GrowingRegion;
+pub use places::NumberLine;
 pub use population::Population;
 pub use region::Region;
 pub use released_classes::ReleasedClasses;
@@ -308,6 +309,21 @@ impl ClassTable {
             }
         }
         roll_up(classes, &keep, &steps, at_most, scratch)
+    }
+
+    /// Returns the finest regions around the values of base classes, one per column.
+    ///
+    /// # Errors
+    /// An internal error without base classes.
+    pub(crate) fn regions_around(&self, classes: &[u32]) -> Result<Box<[Region]>> {
+        let shown = self.columns.iter().enumerate().map(|(at, column)| {
+            let mut codes: Vec<u32> =
+                classes.iter().map(|class| self.code(&self.base, *class as usize, at)).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            Region::around(column, codes)
+        });
+        shown.collect()
     }
 
     /// Merges the base classes into released ones, in their order.

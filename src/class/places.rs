@@ -4,32 +4,63 @@ use super::EncodedColumn;
 use crate::error::Result;
 use crate::generalize::Value;
 
+/// The line from the least to the greatest value of a column of numbers, dates or timestamps.
+pub struct NumberLine {
+    least: f64,
+    span: f64,
+    places: Vec<Option<f64>>,
+}
+
+impl std::fmt::Debug for NumberLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NumberLine({} places)", self.places.len())
+    }
+}
+
+impl NumberLine {
+    /// Returns the place of each level-0 value, by code: 0 for the least, 1 for the greatest, `None`
+    /// for NULL.
+    pub fn places(&self) -> &[Option<f64>] {
+        &self.places
+    }
+
+    /// Returns the place of any value; `None` for NULL.
+    pub fn place(&self, value: &Value) -> Option<f64> {
+        number(value).map(|number| self.place_of(number))
+    }
+
+    fn place_of(&self, number: f64) -> f64 {
+        if self.span > 0.0 { (number - self.least) / self.span } else { 0.0 }
+    }
+}
+
+/// Returns a value as a number; `None` for NULL, and NaN for what is no number.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Null => None,
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        Value::Decimal(..) => Some(value.text_form().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)),
+        Value::Date(days) => Some(f64::from(*days)),
+        Value::Timestamp(ticks, ..) => Some(*ticks as f64),
+        Value::Bool(_) | Value::Text(_) => Some(f64::NAN),
+    }
+}
+
 impl EncodedColumn {
-    /// Returns the place of each level-0 value of a column of numbers, dates or timestamps, by
-    /// code: 0 for the least, 1 for the greatest, `None` for NULL. `None` for other columns and
+    /// Returns the line of a column of numbers, dates or timestamps. `None` for other columns and
     /// those with an infinity or NaN.
     ///
     /// # Errors
     /// An internal error if the values cannot be read.
-    pub fn places(&self) -> Result<Option<Vec<Option<f64>>>> {
+    pub fn number_line(&self) -> Result<Option<NumberLine>> {
         if !self.has_intervals() {
             return Ok(None);
         }
-        let number = |value: &Value| match value {
-            Value::Int(value) => Some(*value as f64),
-            Value::Float(value) => Some(*value),
-            Value::Decimal(digits, _) => digits.to_string().parse().ok(),
-            Value::Date(days) => Some(f64::from(*days)),
-            Value::Timestamp(ticks, ..) => Some(*ticks as f64),
-            _ => None,
-        };
         let mut numbers = vec![None; self.distinct()];
         // Level 0 may merge values; the greatest stands for them.
         for (value, code) in self.level(0).of_value().iter().enumerate() {
-            numbers[*code as usize] = match Value::read(self.values(), value)? {
-                Value::Null => None,
-                other => Some(number(&other).unwrap_or(f64::NAN)),
-            };
+            numbers[*code as usize] = number(&Value::read(self.values(), value)?);
         }
         let least = numbers.iter().flatten().copied().reduce(f64::min).unwrap_or(0.0);
         let greatest = numbers.iter().flatten().copied().reduce(f64::max).unwrap_or(0.0);
@@ -37,7 +68,8 @@ impl EncodedColumn {
         if !span.is_finite() || numbers.iter().flatten().any(|number| !number.is_finite()) {
             return Ok(None);
         }
-        let place = |number: f64| if span > 0.0 { (number - least) / span } else { 0.0 };
-        Ok(Some(numbers.into_iter().map(|number| number.map(place)).collect()))
+        let mut line = NumberLine { least, span, places: Vec::new() };
+        line.places = numbers.into_iter().map(|number| number.map(|number| line.place_of(number))).collect();
+        Ok(Some(line))
     }
 }

@@ -1,30 +1,43 @@
 //! Released classes: the recoding of methods that need not give all values of a column one level.
 
+use std::collections::BTreeMap;
+
 use super::region::{LabelTexts, Region};
-use super::{ClassTable, Held};
+use super::{ClassTable, EncodedColumn, Held};
 use crate::error::{Error, Result};
-use crate::generalize::RegionLabel;
+use crate::generalize::{Centroid, RegionLabel, Value};
 
 /// Maps each base class to a released class or to none, and holds for each released class one region
 /// per column.
 ///
 /// # Contract
-/// Every released class has a base class, and shows in each column a region that holds the values
-/// of all its base classes. Classes that show the same are one: regions with the same text are one
-/// region. Its memory comes out of the table's budget. `Debug` shows no cell.
+/// Every released class has a base class, and in each column a region that holds the values of all
+/// its base classes. A class shows the text of these regions, or the centroids of its rows. Classes
+/// that show the same are one: regions with the same text are one region. Its memory comes out of
+/// the table's budget. `Debug` shows no cell.
 pub struct ReleasedClasses {
     class_of_base: Vec<Option<u32>>,
     regions: Vec<Box<[Region]>>,
-    /// What each class shows, where that is not the label of its regions among the values of this table.
-    labels: Option<Vec<Box<[RegionLabel]>>>,
+    shows: Shows,
     _held: Held,
+}
+
+/// What the classes show in each column.
+#[derive(PartialEq)]
+enum Shows {
+    /// The labels of their regions among the values of the table.
+    Regions,
+    /// Labels made for another table.
+    Labels(Vec<Box<[RegionLabel]>>),
+    /// The texts of the centroids of their rows; columns of numbers have this one.
+    Centroids(Centroid, Vec<Box<[Option<String>]>>),
 }
 
 impl PartialEq for ReleasedClasses {
     fn eq(&self, other: &Self) -> bool {
         self.class_of_base == other.class_of_base
             && self.regions == other.regions
-            && self.labels == other.labels
+            && self.shows == other.shows
     }
 }
 
@@ -89,7 +102,7 @@ impl ReleasedClasses {
             return broken("a class without a base class");
         }
         let (class_of_base, regions) = without_repeats(class_of_base, regions)?;
-        Ok(Self { class_of_base, regions, labels: None, _held: held })
+        Ok(Self { class_of_base, regions, shows: Shows::Regions, _held: held })
     }
 
     /// Checks classes that show labels made for another table. Each label must cover the values of
@@ -115,14 +128,104 @@ impl ReleasedClasses {
         }
         let label = |number: Option<u32>| number.and_then(|number| labels.get(number as usize)).cloned();
         let labels: Option<Vec<_>> = number_of.into_iter().map(label).collect();
-        released.labels =
-            Some(labels.ok_or_else(|| Error::internal("released classes: a class without labels"))?);
+        let labels = labels.ok_or_else(|| Error::internal("released classes: a class without labels"))?;
+        released.shows = Shows::Labels(labels);
         Ok(released)
+    }
+
+    /// Makes the classes of microaggregation, which show the centroids of their rows: `class_of_base`
+    /// has the class of each base class, `None` for a suppressed one, and `centroid` is that of
+    /// columns of numbers. The regions are the finest around the values of a class: they are not
+    /// shown, and say how far its rows are from one another.
+    ///
+    /// # Errors
+    /// An internal error if the contract does not hold, a data error when memory runs out or a sum is
+    /// too large.
+    pub fn with_centroids(
+        table: &ClassTable,
+        mut class_of_base: Vec<Option<u32>>,
+        centroid: Centroid,
+    ) -> Result<Self> {
+        let (columns, base) = (&table.columns, &table.base);
+        if class_of_base.len() != base.len() {
+            return Err(Error::internal("released classes: not one entry per base class"));
+        }
+        let mut held = Held::new(base.held.budget());
+        held.at_least(class_of_base.len() * (size_of::<Option<u32>>() + size_of::<u32>()))?;
+        let numbers = columns.iter().map(EncodedColumn::clipped_values).collect::<Result<Vec<_>>>()?;
+        let shown = |members: &[u32]| -> Result<Box<[Option<String>]>> {
+            let text = |(at, (column, numbers)): (usize, (&EncodedColumn, &Vec<Value>))| {
+                let value = |class: &u32| {
+                    let code = table.code(base, *class as usize, at) as usize;
+                    (numbers[code].clone(), base.rows_of(*class as usize))
+                };
+                let values: Vec<(Value, u64)> = members.iter().map(value).collect();
+                let centroid = centroid.for_type(column.hierarchy().input_type());
+                Ok(centroid.of(&values)?.text_form())
+            };
+            columns.iter().zip(&numbers).enumerate().map(text).collect()
+        };
+        let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (number, class) in (0u32..).zip(&class_of_base) {
+            if let Some(class) = class {
+                members.entry(*class).or_default().push(number);
+            }
+        }
+        // Classes with the same centroids are one, whose centroids are these again.
+        let mut by_text: BTreeMap<Box<[Option<String>]>, Vec<u32>> = BTreeMap::new();
+        for members in members.into_values() {
+            by_text.entry(shown(&members)?).or_default().extend(members);
+        }
+        let (mut regions, mut centroids) = (Vec::with_capacity(by_text.len()), Vec::new());
+        for ((texts, members), class) in by_text.into_iter().zip(0u32..) {
+            members.iter().for_each(|base| class_of_base[*base as usize] = Some(class));
+            regions.push(table.regions_around(&members)?);
+            centroids.push(texts);
+        }
+        let texts = centroids.iter().flatten().flatten().map(String::len).sum::<usize>();
+        let of_texts = texts + centroids.len() * columns.len() * size_of::<Option<String>>();
+        held.at_least(class_of_base.len() * size_of::<Option<u32>>() + bytes(&regions) + of_texts)?;
+        Ok(Self { class_of_base, regions, shows: Shows::Centroids(centroid, centroids), _held: held })
     }
 
     /// Returns what a class shows in a column in place of the label of its region, if that is given.
     pub fn label(&self, class: usize, column: usize) -> Option<&RegionLabel> {
-        self.labels.as_ref()?.get(class)?.get(column)
+        match &self.shows {
+            Shows::Labels(labels) => labels.get(class)?.get(column),
+            Shows::Regions | Shows::Centroids(..) => None,
+        }
+    }
+
+    /// Returns the text of the centroid that a class shows in a column, `None` within for NULL, if
+    /// classes show centroids.
+    pub fn centroid(&self, class: usize, column: usize) -> Option<Option<&str>> {
+        match &self.shows {
+            Shows::Centroids(_, centroids) => Some(centroids.get(class)?.get(column)?.as_deref()),
+            Shows::Regions | Shows::Labels(_) => None,
+        }
+    }
+
+    /// Returns whether the classes show centroids.
+    pub fn shows_centroids(&self) -> bool {
+        matches!(self.shows, Shows::Centroids(..))
+    }
+
+    /// Returns the centroid that a class shows in a column of the table, if classes show centroids.
+    pub(crate) fn centroid_value(&self, table: &ClassTable, class: usize, column: usize) -> Option<Value> {
+        let Shows::Centroids(centroid, _) = &self.shows else { return None };
+        let data_type = table.columns.get(column)?.hierarchy().input_type();
+        let output_type = centroid.for_type(data_type).output_type(data_type);
+        Centroid::parse(self.centroid(class, column)?, &output_type)
+    }
+
+    /// Returns whether the classes show labels made for another table.
+    pub fn shows_earlier_labels(&self) -> bool {
+        matches!(self.shows, Shows::Labels(_))
+    }
+
+    /// Returns whether the classes show the labels of their regions among the values of the table.
+    pub(crate) fn shows_regions(&self) -> bool {
+        matches!(self.shows, Shows::Regions)
     }
 
     /// Returns the released class of each base class; `None` for a suppressed one.

@@ -91,8 +91,8 @@ impl ReleasedClasses {
     /// # Errors
     /// An internal error if labels cannot be made, a data error when memory runs out.
     pub(crate) fn as_shown(&self, table: &ClassTable, is_kept: &[bool], ends: Ends) -> Result<Option<Self>> {
-        // They show what those of an earlier release did, or it is not known yet which rows are kept besides.
-        if self.label(0, 0).is_some() || table.is_part {
+        // They show something else, or it is not known yet which rows are kept besides.
+        if !self.shows_regions() || table.is_part {
             return Ok(None);
         }
         let mut held = Held::new(table.budget());

@@ -9,6 +9,7 @@ use super::numbers::{grouped, percent, plural, reached, recorded_text, rows};
 use super::release::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
+use crate::generalize::Centroid;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence};
 use crate::release::publish::record::{
@@ -233,6 +234,13 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
             None => "unknown".to_owned(),
         },
         RecodingRecord::Regions(regions) => of_region(&column.name, regions),
+        RecodingRecord::Centroids(_) => match recoding.centroid(&column.name).map(|shown| shown.centroid) {
+            Some(Centroid::Mean) => "in each group the mean of its values, which need not be any of them",
+            Some(Centroid::Median) => "in each group its lower median, one of its values",
+            Some(Centroid::Mode) => "in each group its most frequent value",
+            None => "unknown",
+        }
+        .to_owned(),
     };
     since + &shows
 }

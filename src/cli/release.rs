@@ -21,7 +21,8 @@ use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
 use crate::release::publish::record::{
-    ColumnRecord, FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord, RegionsRecord,
+    CentroidColumn, ColumnRecord, FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
+    RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
@@ -130,6 +131,9 @@ impl Release {
                 levels.iter().map(text).collect::<Vec<_>>().join(" | ")
             }
             RecodingRecord::Regions(regions) => regions_text(regions),
+            RecodingRecord::Centroids(columns) => {
+                format!("each class shows centroids: {}", centroids_text(columns))
+            }
         };
         let models: Vec<String> = public
             .models
@@ -356,6 +360,12 @@ pub(super) fn risk(sizes: &ClassSizes, name: &str) -> Result<f64> {
 pub(super) fn regions_text(regions: &RegionsRecord) -> String {
     let columns: Vec<&str> = regions.columns.iter().map(|column| column.column.as_str()).collect();
     format!("each class shows its own {}", columns.join(", "))
+}
+
+/// Lists what stands for the values of each column: `mean of age, mode of zip`.
+pub(super) fn centroids_text(columns: &[CentroidColumn]) -> String {
+    let text = |shown: &CentroidColumn| format!("{} of {}", shown.centroid.name(), shown.column);
+    columns.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats a column's level: `dob decade`, `sex as is`, `race suppressed`, `zip first 3`, `age

@@ -16,7 +16,7 @@ use crate::input::{Input, open};
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, ratio};
 use crate::method::best::{Attempt, Tried};
-use crate::method::{Candidate, Outcome, Recoding, shows_regions, takes_effort};
+use crate::method::{Candidate, Outcome, Recoding, Shows, takes_effort};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
 use crate::policy::Policy;
@@ -61,7 +61,7 @@ impl Search {
         let classes = load(run, &loaded).await?;
         let policy = &loaded.policy;
         if self.minimal {
-            if policy.method.name == "anytime" || shows_regions(&policy.method.name) {
+            if policy.method.name == "anytime" || policy.shows != Shows::Levels {
                 return Err(Error::policy(format!(
                     "--minimal finds all minimal nodes or none: remove `method = {}`",
                     policy.method
@@ -227,6 +227,10 @@ fn utility_text(utility: &Utility) -> String {
         let of_pairs = mean(utility.pairs.iter().map(|pair| pair.information_kept).collect());
         text += &format!(", {} in two", percent(of_pairs));
     }
+    let errors: Vec<f64> = utility.columns.iter().filter_map(|column| column.squared_error).collect();
+    if !errors.is_empty() {
+        text += &format!("; squared error of numbers {} of their variance", percent(mean(errors)));
+    }
     if let Some(queries) = &utility.queries {
         text += &format!("; half of random counts within {}", percent(queries.median_relative_error));
     }
@@ -250,8 +254,9 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
         grouped(found.classes),
         match &found.recoding {
             Recoding::Levels(levels) => levels_text(policy, levels),
-            Recoding::Classes(_) => match &found.by {
+            Recoding::Classes(released) => match &found.by {
                 Some(method) => format!("by {method}"),
+                None if released.shows_centroids() => "each class shows centroids".to_owned(),
                 None => "each class shows regions of its own".to_owned(),
             },
         },

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{homogeneous_lines, model_text, plural, rows, unique_lines};
-use super::release::{level_text, regions_text, risk};
+use super::release::{centroids_text, level_text, regions_text, risk};
 use super::source::{PolicyFile, rows_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -193,6 +193,7 @@ fn levels_text(public: &PublicRecord) -> String {
     let levels = match &public.recoding {
         RecodingRecord::Levels(levels) => levels,
         RecodingRecord::Regions(regions) => return format!("regions   {}\n", regions_text(regions)),
+        RecodingRecord::Centroids(columns) => return format!("centroids {}\n", centroids_text(columns)),
     };
     let mut all: Vec<_> = levels.iter().filter(|level| level.by != Descriptor::as_is()).collect();
     // In thousandths, which is as fine as hierarchies get.

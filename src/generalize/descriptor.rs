@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Centroid;
 use crate::decimal::Decimal;
 
 /// The name of the generalizer that clips, alone or before another one.
@@ -66,6 +67,11 @@ impl Descriptor {
     /// Describes a column whose classes each show a region of their own.
     pub fn region() -> Self {
         Self::new("region")
+    }
+
+    /// Describes a column whose classes each show a centroid.
+    pub fn centroid(centroid: Centroid) -> Self {
+        Self::new("centroid").with(centroid.name())
     }
 
     /// Describes a level of a hierarchy file.

@@ -1,5 +1,6 @@
 //! A column's hierarchy: its levels from "as is" to the top, checked to nest.
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -112,6 +113,19 @@ impl Hierarchy {
     pub(super) fn merged_label(&self, value: &Value) -> Result<Option<Value>> {
         let level_0 = self.levels.first().filter(|_| self.is_merged());
         level_0.map(|level| level.generalize_value(value)).transpose()
+    }
+
+    /// Returns the number as which the clip of level 0 counts a value; the value itself without one.
+    ///
+    /// # Errors
+    /// The errors of [`Clip`].
+    pub(crate) fn clipped_value(&self, value: &Value) -> Result<Value> {
+        let level_0 = self.levels.first().map(|level| &**level as &dyn Any);
+        let clip = level_0.and_then(|level| match level.downcast_ref::<ClippedText>() {
+            Some(ClippedText(clip)) => Some(clip),
+            None => level.downcast_ref::<Clip>(),
+        });
+        clip.map_or_else(|| Ok(value.clone()), |clip| clip.generalize_value(value))
     }
 
     /// Returns the type of every level's labels.

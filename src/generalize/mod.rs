@@ -14,6 +14,7 @@
 //! - the type of the result depends on the input type, never on the parameter.
 
 mod bounds;
+pub mod centroid;
 mod civil;
 mod decimal_steps;
 mod descriptor;
@@ -53,6 +54,7 @@ use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 
+pub use centroid::Centroid;
 use clip::Clip;
 pub use descriptor::{Descriptor, DescriptorError};
 pub use hierarchy_of_levels::{AsIs, Hierarchy};

@@ -420,7 +420,7 @@ fn is_nan(value: &Value) -> bool {
 const LONGEST: usize = 400;
 
 /// Reads a value from its text form; `None` for any other text.
-fn value_of(text: &str, data_type: &DataType) -> Option<Value> {
+pub(super) fn value_of(text: &str, data_type: &DataType) -> Option<Value> {
     let value = match data_type {
         other if other.is_string() => return Some(Value::Text(text.to_owned())),
         _ if text.len() > LONGEST => return None,

@@ -12,7 +12,7 @@ use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::generalize::{Ends, Hierarchy, Value};
 use crate::release::publish::record::{PrivateRecord, RecodingRecord};
-use crate::verify::assignment::Assignment;
+use crate::verify::assignment::{Assignment, LinesShow};
 
 /// The classes of a release by the values that its private record assigns to them, in some of the
 /// quasi-identifiers.
@@ -59,7 +59,8 @@ impl Assigned {
         let place = |name: &String| regions.columns.iter().position(|region| region.column == *name);
         let places = on.iter().map(place).collect::<Option<Vec<usize>>>().ok_or_else(other)?;
         let bytes = STANDARD.decode(recorded).map_err(|_| other())?;
-        let assignment = Assignment::read(bytes.into(), hierarchies, Ends::default(), budget)?;
+        let assignment =
+            Assignment::read(bytes.into(), hierarchies, LinesShow::Regions(Ends::default()), budget)?;
 
         let shown = |class: usize| {
             let text = |at: &usize| {

@@ -16,6 +16,7 @@
 
 mod assigned;
 mod linked_columns;
+mod nearest;
 mod recode;
 mod regions;
 mod text_reading;
@@ -36,13 +37,12 @@ use futures::StreamExt;
 use crate::engine::functions::{random_keys, row_hash};
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
-use crate::generalize::Descriptor;
 use crate::input::{Format, Input};
 use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
-use crate::release::interval_columns::{as_texts, schema_as_texts};
-use crate::release::publish::record::{PrivateRecord, PublicRecord, RegionColumn};
+use crate::release::publish::record::{PrivateRecord, PublicRecord};
+use crate::release::written_columns::{as_texts, schema_as_texts};
 
 /// The attacker's data and goals.
 pub struct Attack<'a> {
@@ -161,7 +161,7 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
 
     let csv = &attack.csv;
     let intervals =
-        public.as_ref().map(|public| public.recoding.interval_columns()).transpose()?.unwrap_or_default();
+        public.as_ref().map(|public| public.recoding.written_columns()).transpose()?.unwrap_or_default();
     let of_table = Arc::new(schema_as_texts(&*attack.table.file_schema(csv)?, &intervals));
     let schemas = (attack.list.file_schema(csv)?, of_table);
     let recoding = AttackerRecoding { public: public.as_ref(), policy };
@@ -172,7 +172,7 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     for name in &on {
         let other = if attack.list.format == Format::Csv { &schemas.1 } else { &schemas.0 };
         let other = other.field_with_name(name).map_err(Error::internal)?.data_type();
-        let of_region = recoding.region(name).map(RegionColumn::type_of_values).transpose()?;
+        let of_region = recoding.value_type(name)?;
         types.insert(name, csv_type(&recoding, name, of_region.as_ref().unwrap_or(other))?);
     }
     let csv_type = |name: &str| types.get(name).copied().unwrap_or(CsvType::Text);
@@ -187,9 +187,11 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let sensitive = sensitive(attack, &on, public.as_ref());
     let (mut recoded, mut are_assigned, mut read_alone) = (Vec::new(), false, Vec::new());
-    let joined = if on.iter().any(|name| recoding.region(name).is_some()) {
+    let has_value_type = |name: &String| Ok(recoding.value_type(name)?.is_some());
+    let joined = if on.iter().map(has_value_type).collect::<Result<Vec<_>>>()?.contains(&true) {
         let columns = regions::columns(&on, &recoding, &list, names.0)?;
-        recoded.extend(on.iter().map(|name| (name.clone(), Some(Descriptor::region().to_string()))));
+        let by = |name| public.as_ref().and_then(|public| public.recoding.descriptor(name));
+        recoded.extend(on.iter().map(|name| (name.clone(), by(name).map(|by| by.to_string()))));
         let groups = hashed_groups(table, on.iter().map(column).collect(), attack, &sensitive)?;
         let classes =
             regions::Classes::read(&session, groups, columns, sensitive.len(), private.as_ref(), &recoding)

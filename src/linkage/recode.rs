@@ -113,6 +113,19 @@ impl AttackerRecoding<'_> {
         self.policy.is_none() && self.level(name).is_some_and(is_listed)
     }
 
+    /// Returns the type of the values behind what the table's column shows, if its classes show
+    /// regions or centroids.
+    ///
+    /// # Errors
+    /// An unmet error if the record names none.
+    pub(super) fn value_type(&self, name: &str) -> Result<Option<DataType>> {
+        let Some(public) = self.public else { return Ok(None) };
+        if let Some(centroid) = public.recoding.centroid(name) {
+            return centroid.type_of_values().map(Some);
+        }
+        self.region(name).map(RegionColumn::type_of_values).transpose()
+    }
+
     /// Returns what the table's column shows, if that is regions.
     pub(super) fn region(&self, name: &str) -> Option<&RegionColumn> {
         self.public?.recoding.region(name)

@@ -1,5 +1,6 @@
 //! The attack on a release whose classes show regions: a row of A matches the classes whose regions
-//! cover its values.
+//! cover its values. Where classes show centroids, it matches the classes whose centroids are nearest
+//! to it ([`nearest`](super::nearest)).
 //!
 //! Regions may overlap, so a row can match several classes; it matches all of their rows. Where the
 //! private record is there, a row matches only the classes that it assigns to the row's values, as
@@ -24,6 +25,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use super::assigned::Assigned;
+use super::nearest::Nearest;
 use super::recode::AttackerRecoding;
 use super::text_reading::TextReading;
 use super::{COVERED, DOING, MATCHES, PERSON, ROWS, all, numbered};
@@ -42,6 +44,8 @@ pub(super) struct Column {
     is_read_alone: bool,
     /// The type of the values behind the released texts.
     value_type: DataType,
+    /// The type of the centroids, if the classes show those.
+    centroid_type: Option<DataType>,
 }
 
 /// Returns the linked columns with the hierarchies of their values.
@@ -55,12 +59,13 @@ pub(super) fn columns(
     name_of_list: &str,
 ) -> Result<Vec<Column>> {
     let column = |name: &String| {
-        let region = recoding.region(name).ok_or_else(|| {
+        let of_values = recoding.value_type(name)?.ok_or_else(|| {
             Error::policy(format!(
                 "--on: `{name}` is released as values and other columns as regions; link on one kind only"
             ))
         })?;
-        let (of_list, of_values) = (super::recode::type_of(list, name)?, region.type_of_values()?);
+        let of_list = super::recode::type_of(list, name)?;
+        let shows = recoding.region(name).map(|region| region.shows);
         let is_comparable = canonical_type(&of_list) == canonical_type(&of_values)
             || (of_list.is_integer() && of_values.is_integer());
         if !is_comparable {
@@ -69,17 +74,19 @@ pub(super) fn columns(
                  compared; cast the column"
             )));
         }
-        let hierarchy = match (recoding.policy, region.shows) {
-            (Some((spec, files)), _) => {
+        let hierarchy = match recoding.policy {
+            Some((spec, files)) => {
                 let column = spec.column(name).ok_or_else(|| {
                     Error::policy(format!("column `{name}`: the policy is not that of the release"))
                 })?;
                 column.levels(&of_list, files)?
             }
-            (None, _) => Hierarchy::new(&of_list, Vec::new())?,
+            None => Hierarchy::new(&of_list, Vec::new())?,
         };
-        let is_read_alone = recoding.policy.is_none() && region.shows == Regions::Labels;
-        Ok(Column { name: name.clone(), hierarchy, is_read_alone, value_type: of_values })
+        let is_read_alone = recoding.policy.is_none() && shows == Some(Regions::Labels);
+        let centroid = recoding.public.and_then(|public| public.recoding.centroid(name));
+        let centroid_type = centroid.map(|shown| shown.centroid.output_type(&of_values));
+        Ok(Column { name: name.clone(), hierarchy, is_read_alone, value_type: of_values, centroid_type })
     };
     on.iter().map(column).collect()
 }
@@ -93,6 +100,8 @@ pub(super) struct Classes {
     shared: Vec<Vec<Option<u64>>>,
     covering: Mutex<Covering>,
     assigned: Option<Assigned>,
+    /// Finds the nearest centroids, if the classes show those and no assignment is there.
+    nearest: Option<Nearest>,
     _held: Held,
 }
 
@@ -119,6 +128,8 @@ struct Covered {
     classes: usize,
     /// The number of the value's label in the assignment; `None` without one, and for a value that it lacks.
     assigned: Option<u32>,
+    /// The value itself, where the nearest centroid decides.
+    value: Option<Value>,
 }
 
 /// For each column the regions that cover each value that A has; `None` for a value that a
@@ -190,7 +201,14 @@ impl Classes {
         };
         let on: Vec<String> = columns.iter().map(|column| column.of.name.clone()).collect();
         let assigned = Assigned::read(private, recoding, &on, class_of, &budget)?;
-        Ok(Self { columns, rows, shared, covering, assigned, _held: held })
+        let shows_centroids = columns.iter().any(|column| column.of.centroid_type.is_some());
+        let nearest = (shows_centroids && assigned.is_none()).then(|| {
+            let shown = |column: &ReleasedColumn| {
+                column.region_of_class.iter().map(|region| column.regions[*region as usize].clone()).collect()
+            };
+            Nearest::new(columns.iter().map(shown).collect(), &rows)
+        });
+        Ok(Self { columns, rows, shared, covering, assigned, nearest, _held: held })
     }
 
     /// Returns whether rows match by what the private record assigns to their values.
@@ -263,9 +281,12 @@ impl Classes {
                 })
                 .collect();
             covered.push(of_row.is_some());
-            let classes = of_row.map_or(Vec::new(), |of_row| match &self.assigned {
-                None => self.in_all(&of_row),
-                Some(assigned) => {
+            let classes = of_row.map_or(Vec::new(), |of_row| match (&self.assigned, &self.nearest) {
+                (None, Some(nearest)) => {
+                    nearest.classes(of_row.iter().map(|covered| covered.value.as_ref()).collect())
+                }
+                (None, None) => self.in_all(&of_row),
+                (Some(assigned), _) => {
                     let labels: Option<Vec<u32>> = of_row.iter().map(|covered| covered.assigned).collect();
                     labels.map_or(Vec::new(), |labels| assigned.classes(&labels).to_vec())
                 }
@@ -300,6 +321,10 @@ impl Classes {
                 None => {
                     let covered = match &self.assigned {
                         _ if column.lacks(&value) => None,
+                        None if self.nearest.is_some() => {
+                            let value = Some(column.of.hierarchy.clipped_value(&value)?);
+                            Some(Covered { value, ..Covered::default() })
+                        }
                         None => Some(column.covering(&value)?),
                         Some(assigned) => Some(Covered {
                             assigned: assigned.number_of(at, &column.of.hierarchy, &value)?,
@@ -361,8 +386,10 @@ impl ReleasedColumn {
             Some(region) => *region,
             None => {
                 let has_intervals = !self.of.is_read_alone && self.of.hierarchy.has_intervals();
-                let parsed =
-                    RegionLabel::parse_canonical(text.as_deref(), &self.of.value_type, has_intervals);
+                let parsed = match &self.of.centroid_type {
+                    Some(data_type) => RegionLabel::of_centroid(text.as_deref(), data_type),
+                    None => RegionLabel::parse_canonical(text.as_deref(), &self.of.value_type, has_intervals),
+                };
                 self.regions.push(parsed.ok_or_else(|| {
                     Error::unmet(format!(
                         "column `{}`: the release holds a text that kanon would not write for a region; run `kanon verify`",

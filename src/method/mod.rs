@@ -6,6 +6,7 @@
 
 pub mod best;
 pub mod lattice;
+pub mod microaggregation;
 pub mod partition;
 
 use std::ops::RangeInclusive;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use crate::class::{ClassTable, EncodedColumn, ReleasedClasses};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
-use crate::generalize::Ends;
+use crate::generalize::{Centroid, Ends};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
 use crate::parameter::{Kind, Parameter, Setting};
@@ -47,7 +48,7 @@ pub enum Recoding {
     /// Full-domain generalization: one level per quasi-identifier, in policy order. A class shows
     /// its labels at these levels.
     Levels(Vec<usize>),
-    /// Classes of the method's own, each with the regions that it shows.
+    /// Classes of the method's own, each with the regions or centroids that it shows.
     Classes(Arc<ReleasedClasses>),
 }
 
@@ -150,8 +151,10 @@ impl Default for MethodSpec {
 pub enum MethodRow {
     /// A method that chooses [`Recoding::Levels`].
     Lattice(lattice::Row),
-    /// A method that makes [`Recoding::Classes`].
+    /// A method that makes [`Recoding::Classes`], which show regions.
     Partition(partition::Row),
+    /// A method that makes [`Recoding::Classes`], which show centroids.
+    Microaggregation(partition::Row),
     /// The method that tries the others; it makes [`Recoding::Classes`].
     Best(&'static Doc),
 }
@@ -161,7 +164,7 @@ impl MethodRow {
     pub fn doc(&self) -> &'static Doc {
         match self {
             Self::Lattice(row) => row.doc,
-            Self::Partition(row) => row.doc,
+            Self::Partition(row) | Self::Microaggregation(row) => row.doc,
             Self::Best(doc) => doc,
         }
     }
@@ -170,7 +173,7 @@ impl MethodRow {
     pub(crate) fn keeps_max_level(&self) -> bool {
         match self {
             Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) => row.keeps_max_level,
+            Self::Partition(row) | Self::Microaggregation(row) => row.keeps_max_level,
         }
     }
 
@@ -178,7 +181,7 @@ impl MethodRow {
     pub(crate) fn shows_cuts(&self) -> bool {
         match self {
             Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) => row.shows_cuts,
+            Self::Partition(row) | Self::Microaggregation(row) => row.shows_cuts,
         }
     }
 
@@ -186,7 +189,7 @@ impl MethodRow {
     fn takes_effort(&self) -> bool {
         match self {
             Self::Lattice(row) => row.takes_effort,
-            Self::Partition(_) => false,
+            Self::Partition(_) | Self::Microaggregation(_) => false,
             Self::Best(_) => true,
         }
     }
@@ -195,7 +198,7 @@ impl MethodRow {
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
             Self::Lattice(row) => row.parameters,
-            Self::Partition(row) => row.parameters,
+            Self::Partition(row) | Self::Microaggregation(row) => row.parameters,
             Self::Best(_) => &[],
         }
     }
@@ -215,11 +218,14 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Partition(partition::cells::ROW),
     MethodRow::Partition(partition::mondrian::ROW),
     MethodRow::Partition(partition::clusters::ROW),
+    MethodRow::Microaggregation(microaggregation::mdav::ROW),
+    MethodRow::Microaggregation(microaggregation::ona::ROW),
+    MethodRow::Microaggregation(microaggregation::mona::ROW),
     MethodRow::Best(best::DOC),
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
-/// other method with each choice that its parameters allow.
+/// other method with each choice that its parameters allow, but for those of what centroids are.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
     for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
@@ -236,6 +242,8 @@ pub fn variants() -> Vec<MethodSpec> {
         }
         all.extend(variants);
     }
+    let shows_centroids = |row: &&MethodRow| matches!(row, MethodRow::Microaggregation(_));
+    all.extend(METHODS.iter().filter(shows_centroids).map(|row| MethodSpec::named(row.doc().name)));
     all
 }
 
@@ -249,17 +257,64 @@ pub(crate) fn takes_effort(name: &str) -> bool {
     row(name).is_some_and(MethodRow::takes_effort)
 }
 
-/// Returns whether the classes of the method with this name show regions of their own, rather than
-/// labels of one level.
-pub(crate) fn shows_regions(name: &str) -> bool {
-    row(name).is_some_and(|row| !matches!(row, MethodRow::Lattice(_)))
+/// What the classes of a method show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    /// The labels of one level per column.
+    Levels,
+    /// Regions of their own.
+    Regions,
+    /// Centroids, of columns of numbers this one.
+    Centroids(Centroid),
 }
 
-/// Returns why a method whose classes show regions of their own refuses a limit of levels.
+impl MethodSpec {
+    /// Returns what the classes of the method show; [`AUTO`] and unknown methods show levels.
+    ///
+    /// # Errors
+    /// A policy error for a wrong or an unknown parameter.
+    pub fn shows(&self) -> Result<Shows> {
+        Ok(match row(&self.name) {
+            None | Some(MethodRow::Lattice(_)) => Shows::Levels,
+            Some(MethodRow::Partition(_) | MethodRow::Best(_)) => Shows::Regions,
+            Some(MethodRow::Microaggregation(row)) => {
+                Shows::Centroids(microaggregation::centroid_of(row, &self.settings)?)
+            }
+        })
+    }
+}
+
+/// Returns whether the method with this name chooses levels.
+pub(crate) fn chooses_levels(name: &str) -> bool {
+    row(name).is_none_or(|row| matches!(row, MethodRow::Lattice(_)))
+}
+
+/// Returns whether the classes of the method with this name show centroids.
+pub(crate) fn shows_centroids(name: &str) -> bool {
+    row(name).is_some_and(|row| matches!(row, MethodRow::Microaggregation(_)))
+}
+
+/// Returns whether the classes of the method with this name show regions of their own.
+pub(crate) fn shows_regions(name: &str) -> bool {
+    !chooses_levels(name) && !shows_centroids(name)
+}
+
+/// Returns why a method whose classes show regions or centroids refuses a limit of levels.
 pub(crate) fn chooses_no_levels(method: &str) -> String {
+    if shows_centroids(method) {
+        return shows_values(method);
+    }
     format!(
         "the classes of `{method}` show no levels, so it cannot honour this limit; remove it, use another method, or hold the column to \
          one level with recode = \"global\""
+    )
+}
+
+/// Returns why a method whose classes show centroids refuses labels, of one level or of merged values.
+pub(crate) fn shows_values(method: &str) -> String {
+    format!(
+        "`{method}` shows a centroid of the values themselves in every column, so it cannot honour this; remove it, or use a method \
+         whose classes show regions, such as \"best\""
     )
 }
 
@@ -315,6 +370,20 @@ pub fn search(
                 [] => make(options)?.search(problem),
                 _ => partition::global::search(make, problem, options),
             }
+        }
+        MethodRow::Microaggregation(of_classes) => {
+            refuse_limits(row, problem, options)?;
+            let is_merged = |column: &&EncodedColumn| column.hierarchy().is_merged();
+            let global = options.global.first().and_then(|at| problem.table.columns().get(*at));
+            for (column, key) in
+                [(global, "recode"), (problem.table.columns().iter().find(is_merged), "hierarchy")]
+            {
+                if let Some(column) = column {
+                    let place = format!("columns.{}.{key}", column.name());
+                    return Err(Error::policy(shows_values(row.doc().name)).at(place));
+                }
+            }
+            of_classes.with(&method.settings, options)?.search(problem)
         }
         MethodRow::Best(_) => {
             refuse_limits(row, problem, options)?;

@@ -11,7 +11,7 @@ use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
     ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
-    shows_regions, takes_effort,
+    shows_centroids, shows_regions, shows_values, takes_effort,
 };
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::role::Role;
@@ -142,6 +142,11 @@ impl PolicySpec {
             return Err(Error::policy(why).at("effort"));
         }
         if !shows_regions(method) {
+            let makes = if shows_centroids(method) {
+                "shows centroids, which have no ends"
+            } else {
+                "releases labels whose ends are fixed"
+            };
             let given =
                 [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
             return match given.into_iter().find(|(_, is_given)| *is_given) {
@@ -149,15 +154,21 @@ impl PolicySpec {
                     let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
                     let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
                     let why = format!(
-                        "`{method}` releases labels whose ends are fixed; only methods that make intervals of their \
+                        "`{method}` {makes}; only methods that make intervals of their \
                          own accept this key: {}",
                         names.join(", ")
                     );
                     Err(Error::policy(why).at(join("output", key)))
                 }
+                None if shows_centroids(method) => self.check_for_regions(method),
                 None => Ok(()),
             };
         }
+        self.check_for_regions(method)
+    }
+
+    /// Checks a policy whose method makes classes of its own.
+    fn check_for_regions(&self, method: &str) -> Result<()> {
         if self.objective.for_any_recoding().is_none() {
             let others = LOSSES.iter().filter(|loss| loss.for_any_recoding().is_some());
             let others = others.map(|loss| loss.doc().name).collect::<Vec<_>>().join(", ");
@@ -168,6 +179,9 @@ impl PolicySpec {
         let row = row(method);
         if self.output.ends() == Ends::Cuts && !row.is_none_or(MethodRow::shows_cuts) {
             return Err(Error::policy(makes_no_cuts(method)).at("output.ends"));
+        }
+        if shows_centroids(method) {
+            self.check_for_centroids(method)?;
         }
         let mut quasi = self.columns.iter().filter(|column| column.role == Role::Quasi).peekable();
         if let Some(first) = quasi.peek().map(|column| join(&column.path(), "recode"))
@@ -183,6 +197,19 @@ impl PolicySpec {
             ];
             if let Some((key, _)) = limits.into_iter().find(|(_, is_broken)| *is_broken) {
                 return Err(Error::policy(chooses_no_levels(method)).at(join(&column.path(), key)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a policy whose method shows centroids.
+    fn check_for_centroids(&self, method: &str) -> Result<()> {
+        for column in self.columns.iter().filter(|column| column.role == Role::Quasi) {
+            let is_merged = column.hierarchy.as_ref().is_some_and(|hierarchy| hierarchy.merge().is_some());
+            for (key, is_given) in [("recode", column.is_global), ("hierarchy", is_merged)] {
+                if is_given {
+                    return Err(Error::policy(shows_values(method)).at(join(&column.path(), key)));
+                }
             }
         }
         Ok(())
@@ -227,11 +254,13 @@ mod tests {
         };
         let global = "zip = { role = \"quasi\", recode = \"global\", min_level = 1, max_level = 1 }";
         for method in METHODS.iter().map(|row| row.doc().name).chain([AUTO]) {
-            assert_eq!(
-                policy(method, &format!("{global}\nage = {{ role = \"quasi\" }}")),
-                Ok(true),
-                "{method}"
-            );
+            let beside_another = policy(method, &format!("{global}\nage = {{ role = \"quasi\" }}"));
+            if shows_centroids(method) {
+                let why = format!("columns.zip.recode: {}", shows_values(method));
+                assert_eq!(beside_another, Err(why), "{method}");
+                continue;
+            }
+            assert_eq!(beside_another, Ok(true), "{method}");
             let alone = policy(method, &format!("{global}\nnotes = {{ role = \"text\" }}"));
             let why = format!("columns.zip.recode: {ALL_ARE_GLOBAL}");
             assert_eq!(alone, if shows_regions(method) { Err(why) } else { Ok(true) }, "{method}");

@@ -42,8 +42,8 @@ use crate::decimal::Decimal;
 use crate::error::{Code, Error, Result, nearest, of_file};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
-use crate::method::MethodSpec;
 use crate::method::lattice::{Effort, Options};
+use crate::method::{MethodSpec, Shows};
 use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
 use crate::parameter::TextTable;
 use crate::plural::plural;
@@ -69,6 +69,8 @@ pub struct Policy {
     pub method: MethodSpec,
     /// The effort that a method which need not finish may spend, if the policy gives one.
     pub effort: Option<Effort>,
+    /// What the classes of the method show.
+    pub shows: Shows,
     /// What the ends of intervals show, where the method makes its own.
     pub ends: Ends,
     /// Whether the ends of intervals are written as columns of their own, rather than as text.

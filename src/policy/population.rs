@@ -5,7 +5,7 @@ use super::spec::{ColumnSpec, PolicySpec};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::granularity::Granularity;
-use crate::method::shows_regions;
+use crate::method::chooses_levels;
 use crate::model::Needs;
 use crate::role::Role;
 
@@ -43,10 +43,10 @@ impl PolicySpec {
                 Err(Error::policy(why).at("population"))
             }
             (Some(required), Some(_)) => {
-                if shows_regions(&self.method.name) {
+                if !chooses_levels(&self.method.name) {
                     let why = format!(
-                        "`{}` needs labels that do not overlap, and the classes of this method show regions that may; use a method \
-                         that chooses levels, such as \"auto\"",
+                        "`{}` needs labels that do not overlap, and this method makes none; use one that chooses levels, such as \
+                         \"auto\"",
                         required.model
                     );
                     return Err(Error::policy(why).at("method"));

@@ -76,6 +76,7 @@ impl PolicySpec {
             objective: self.objective,
             method: self.method.clone(),
             effort: self.effort,
+            shows: self.method.shows()?,
             ends: self.output.ends(),
             writes_ends: self.output.writes_ends(),
             released_on: self.output.released_on.clone(),

@@ -24,7 +24,7 @@ use crate::measure::{
 use crate::model::{Counted, Requirement, Worst};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
-    ColumnRecord, LevelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
+    CentroidColumn, ColumnRecord, LevelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
 };
 use crate::release::publish::write;
 use crate::release::released_labels::released_labels;
@@ -79,6 +79,7 @@ pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
     let levels = match &public.recoding {
         RecodingRecord::Levels(levels) => levels,
         RecodingRecord::Regions(regions) => return check_regions(&quasi, &regions.columns),
+        RecodingRecord::Centroids(columns) => return check_centroids(&quasi, columns),
     };
     for (column, level) in quasi.iter().zip(levels) {
         if !is_level(level, column.data_type == DataType::Utf8.to_string()) {
@@ -96,6 +97,17 @@ fn check_regions(quasi: &[&ColumnRecord], regions: &[RegionColumn]) -> Result<()
             None => region.type_of_values().map(|_| DataType::Utf8)?,
         };
         if column.data_type != written.to_string() {
+            return Err(refused(format!("the record contradicts itself on what `{}` shows", column.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that columns with centroids have their type.
+fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Result<()> {
+    for (column, centroid) in quasi.iter().zip(centroids) {
+        let written = centroid.written_columns()?.columns();
+        if !written.iter().any(|(_, data_type)| column.data_type == data_type.to_string()) {
             return Err(refused(format!("the record contradicts itself on what `{}` shows", column.name)));
         }
     }
@@ -132,6 +144,11 @@ pub(super) async fn generalizers(
     output: &DataFrame,
 ) -> Result<Vec<Option<Arc<dyn Generalizer>>>> {
     let mut all: Vec<Option<Arc<dyn Generalizer>>> = Vec::new();
+    if let RecodingRecord::Centroids(_) = &public.recoding {
+        let is_shown = |column: &ColumnRecord| public.recoding.centroid(&column.name).is_some();
+        let text = |column| is_shown(column).then(|| Arc::new(AsIs { text: true }) as Arc<dyn Generalizer>);
+        return Ok(public.columns().map(text).collect());
+    }
     if let RecodingRecord::Regions(_) = &public.recoding {
         for column in public.columns() {
             let region = public.recoding.region(&column.name);

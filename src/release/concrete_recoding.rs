@@ -10,12 +10,12 @@ use crate::error::{Error, Result};
 use crate::generalize::AsIs;
 use crate::measure::granularity;
 use crate::measure::utility::Utility;
-use crate::method::Recoding;
+use crate::method::{Recoding, Shows};
 use crate::policy::Policy;
 use crate::release::released_recoding::{Chosen, KeptClasses, Shown, choose};
 use crate::release::released_regions;
 use crate::verify::as_is::Finer;
-use crate::verify::assignment::Assignment;
+use crate::verify::assignment::{Assignment, LinesShow};
 use crate::verify::expected::Expected;
 
 /// A recoding as the rest of a release needs it.
@@ -111,7 +111,11 @@ pub(super) fn expected<'a>(
         Shown::Regions { assignment, is_of_earlier } => {
             let quasi = policy.released().filter_map(|(name, _)| naive.quasi_index(name));
             let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();
-            let mut assignment = Assignment::read(assignment.clone(), hierarchies, policy.ends, budget)?;
+            let lines_show = match policy.shows {
+                Shows::Centroids(centroid) => LinesShow::Centroids(centroid),
+                Shows::Levels | Shows::Regions => LinesShow::Regions(policy.ends),
+            };
+            let mut assignment = Assignment::read(assignment.clone(), hierarchies, lines_show, budget)?;
             assignment.is_of_earlier = *is_of_earlier;
             Some(Arc::new(assignment))
         }

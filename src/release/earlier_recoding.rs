@@ -30,13 +30,13 @@ use crate::generalize::{RegionLabel, Value, text_forms};
 use crate::input::Loaded;
 use crate::method::lattice::Found;
 use crate::method::partition::candidate;
-use crate::method::{Candidate, Outcome};
+use crate::method::{Candidate, Outcome, Shows};
 use crate::plural::{grouped, plural};
 use crate::policy::Policy;
 use crate::progress::CancelToken;
 use crate::release::publish::record::{FoundRecoding, PrivateRecord};
 use crate::release::search::{limit, problem};
-use crate::verify::assignment::Assignment;
+use crate::verify::assignment::{Assignment, LinesShow};
 
 /// Applies the recoding of the release that a private record belongs to.
 ///
@@ -50,6 +50,14 @@ pub(super) fn apply_again(
     record: &PrivateRecord,
 ) -> Result<Outcome> {
     let policy = &loaded.policy;
+    if let Shows::Centroids(_) = policy.shows {
+        return Err(Error::policy(format!(
+            "`{}` shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \
+             release with --policy, which computes them anew",
+            policy.method.name
+        ))
+        .at("--recoding"));
+    }
     let recoding = record.search.best.first().map(|best| &best.recoding);
     let found = match (recoding, &record.assignment) {
         (Some(FoundRecoding::Levels(levels)), None) => apply_levels(policy, classes, levels)?,
@@ -265,7 +273,7 @@ fn apply_classes(
     let quasi: Vec<usize> = policy.released().filter_map(|(name, _)| policy.quasi_index(name)).collect();
     let bytes = STANDARD.decode(assignment).map_err(|_| no_recoding())?;
     let hierarchies = quasi.iter().map(|at| policy.quasi[*at].hierarchy.clone()).collect();
-    let earlier = Assignment::read(bytes.into(), hierarchies, policy.ends, budget)?;
+    let earlier = Assignment::read(bytes.into(), hierarchies, LinesShow::Regions(policy.ends), budget)?;
     let mut held: Vec<Held> = quasi.iter().map(|_| Held::new(budget)).collect();
     let columns = quasi.iter().zip(&mut held).enumerate().map(|(place, (at, held))| {
         let (labels, by_class) = earlier.shown(place);

@@ -19,14 +19,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, StringArray};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
+use arrow::datatypes::DataType;
 use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::prelude::DataFrame;
 
-use crate::engine::{Context, column, into_engine};
+use crate::engine::{column, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::region_label::{End, Values};
 use crate::generalize::{RegionLabel, Value, compare};
@@ -76,25 +75,21 @@ impl IntervalColumns {
     }
 }
 
+impl IntervalColumns {
+    /// Returns the expression for the text of a row.
+    pub(crate) fn text(&self) -> Expr {
+        let signature = Signature::any(3, Volatility::Immutable);
+        let text = ScalarUDF::new_from_impl(RegionText { of: self.clone(), signature });
+        text.call(self.names().iter().map(column).collect()).alias(&self.name)
+    }
+}
+
 impl Quasi {
-    /// Returns the columns that the policy writes this one as; `None` for one column.
+    /// Returns the columns that the policy writes its intervals as; `None` for one column.
     pub(crate) fn interval_columns(&self, policy: &Policy) -> Option<IntervalColumns> {
         let hierarchy = &self.hierarchy;
         (policy.writes_ends && hierarchy.has_intervals())
             .then(|| IntervalColumns { name: self.name.clone(), value_type: hierarchy.input_type().clone() })
-    }
-
-    /// Returns the names of the columns that the policy writes this one as.
-    pub(crate) fn written_names(&self, policy: &Policy) -> Vec<String> {
-        self.interval_columns(policy)
-            .map_or_else(|| vec![self.name.clone()], |columns| columns.names().into())
-    }
-}
-
-impl Policy {
-    /// Returns the quasi-identifiers that it writes as the ends of intervals.
-    pub(crate) fn interval_columns(&self) -> Vec<IntervalColumns> {
-        self.quasi.iter().filter_map(|quasi| quasi.interval_columns(self)).collect()
     }
 }
 
@@ -167,48 +162,6 @@ fn region(from: Value, to: Value, missing: Value) -> Option<RegionLabel> {
         false => Values::Interval(end(&from), end(&to)),
     };
     Some(RegionLabel::Values { values, or_missing })
-}
-
-/// Puts the text in place of each of these triples of columns.
-///
-/// # Errors
-/// A data error when the plan cannot be built.
-pub(crate) fn as_texts(table: DataFrame, columns: &[IntervalColumns]) -> Result<DataFrame> {
-    if columns.is_empty() {
-        return Ok(table);
-    }
-    let text = |triple: &IntervalColumns| {
-        let signature = Signature::any(3, Volatility::Immutable);
-        let text = ScalarUDF::new_from_impl(RegionText { of: triple.clone(), signature });
-        text.call(triple.names().iter().map(column).collect()).alias(&triple.name)
-    };
-    let selected: Vec<Expr> =
-        fields_as_texts(table.schema().fields(), columns, |field| column(field.name()), text);
-    table.select(selected).context("reading the intervals of the release")
-}
-
-/// Returns the schema of a table with [`as_texts`].
-pub(crate) fn schema_as_texts(schema: &Schema, columns: &[IntervalColumns]) -> Schema {
-    let text = |triple: &IntervalColumns| Arc::new(Field::new(&triple.name, DataType::Utf8, true));
-    let fields: Vec<FieldRef> = fields_as_texts(schema.fields(), columns, Arc::clone, text);
-    Schema::new(fields)
-}
-
-/// Maps each triple of columns to one item, by `text` at its first column, and every other field by `other`.
-fn fields_as_texts<T>(
-    fields: &Fields,
-    columns: &[IntervalColumns],
-    other: impl Fn(&FieldRef) -> T,
-    text: impl Fn(&IntervalColumns) -> T,
-) -> Vec<T> {
-    let item = |field: &FieldRef| {
-        let is_part = |triple: &&IntervalColumns| triple.names().contains(field.name());
-        match columns.iter().find(is_part) {
-            None => Some(other(field)),
-            Some(triple) => (triple.names()[0] == *field.name()).then(|| text(triple)),
-        }
-    };
-    fields.iter().filter_map(item).collect()
 }
 
 #[derive(PartialEq, Eq)]

@@ -24,6 +24,7 @@ mod search_progress;
 pub mod sink;
 pub(crate) mod verified_rows;
 mod verify_folder;
+pub(crate) mod written_columns;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -13,12 +13,12 @@ use crate::method::Outcome;
 use crate::progress::Phase;
 use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{Concrete, concrete, expected, finer};
-use crate::release::interval_columns::as_texts;
 use crate::release::merged_trees;
 use crate::release::released_recoding::Chosen;
 use crate::release::role_checks;
 use crate::release::search::{limit, nothing_found};
 use crate::release::sink::{RecodedRows, Sink};
+use crate::release::written_columns::as_texts;
 use crate::verify::as_is::{self, AsIsColumn, ReleasedRows, UniqueTogether};
 use crate::verify::{Verified, same_types, verify};
 
@@ -77,7 +77,7 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     let mut expected = expected(policy, &again.policy, &chosen.shown, &budget)?;
     expected.population = again.population.as_ref().map(PopulationTable::for_verification);
     let (session, input) = (&again.session, || again.table.clone());
-    let output = as_texts(sink.taken(session, &chosen)?, &policy.interval_columns())?;
+    let output = as_texts(sink.taken(session, &chosen)?, &policy.written_columns())?;
     let mut verified = verify(session, output.clone(), Some(input()), &expected, run.stop).await?;
     let rows =
         ReleasedRows::new(session, output.clone(), Some(input()), &expected, &verified, run.stop).await?;

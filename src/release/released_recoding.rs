@@ -34,7 +34,7 @@ pub enum Shown {
         /// The generalizer of each of these levels.
         generalizers: Vec<Arc<dyn Generalizer>>,
     },
-    /// A region for each class.
+    /// A region for each class, or a centroid.
     Regions {
         /// What each combination of values shows, as the private record keeps it.
         assignment: Bytes,
@@ -221,10 +221,13 @@ pub fn released_schema(policy: &Policy, input: &Schema, quasi: &[(DataType, Desc
         };
         let label = field_label(policy.days_since.get(name).map(String::as_str), by);
         let quasi = policy.quasi_index(name).map(|index| &policy.quasi[index]);
-        match quasi.and_then(|quasi| quasi.interval_columns(policy)) {
+        match quasi.and_then(|quasi| quasi.written_columns(policy)) {
             None => fields.push(labelled_field(name, released_type(data_type), label)),
             Some(written) => fields.extend(
-                written.columns().map(|(name, data_type)| labelled_field(&name, data_type, label.clone())),
+                written
+                    .columns()
+                    .into_iter()
+                    .map(|(name, data_type)| labelled_field(&name, data_type, label.clone())),
             ),
         }
     }

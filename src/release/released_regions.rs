@@ -1,4 +1,4 @@
-//! The released regions: what each kept class shows, in the order of the release, and the
+//! The released regions or centroids: what each kept class shows, in the order of the release, and the
 //! assignment for the private record.
 
 use std::sync::Arc;
@@ -12,16 +12,21 @@ use crate::class::{ClassTable, EvaluatedRegions, ReleasedClasses, ShownColumn};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, text_forms};
-use crate::policy::Policy;
+use crate::method::Shows;
+use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::with_ends_included;
 use crate::release::publish::write_assignment::{self, Texts};
 use crate::release::released_recoding::{Chosen, ClassKeys, KeptClasses, Shown, in_order, released_schema};
 
 const DOING: &str = "labelling the kept classes";
 
-/// Returns the type and the descriptor of each quasi-identifier that shows regions.
+/// Returns the type and the descriptor of each quasi-identifier that shows regions or centroids.
 pub(super) fn fields(policy: &Policy) -> Vec<(DataType, Descriptor)> {
-    policy.quasi.iter().map(|_| (DataType::Utf8, Descriptor::region())).collect()
+    let by = |quasi: &Quasi| match policy.shows {
+        Shows::Centroids(centroid) => Descriptor::centroid(centroid.for_type(quasi.hierarchy.input_type())),
+        Shows::Levels | Shows::Regions => Descriptor::region(),
+    };
+    policy.quasi.iter().map(|quasi| (DataType::Utf8, by(quasi))).collect()
 }
 
 /// Builds the recoding of evaluated regions. Kept classes that show the same text are one.
@@ -70,7 +75,7 @@ pub(super) fn choose(
     let levels = vec![0; table.columns().len()];
     let keys = ClassKeys { levels, classes: keys.collect(), is_complete: true };
     let schema = Arc::new(released_schema(policy, input, &fields(policy))?);
-    let shown = Shown::Regions { assignment, is_of_earlier: released.label(0, 0).is_some() };
+    let shown = Shown::Regions { assignment, is_of_earlier: released.shows_earlier_labels() };
     Ok((Chosen { shown, schema }, KeptClasses { labels, keys, rows }))
 }
 
@@ -80,8 +85,8 @@ pub(super) fn choose(
 /// An internal error for a label that cannot be written so.
 pub(super) fn written(policy: &Policy, labels: &[ArrayRef]) -> Result<Vec<Vec<ArrayRef>>> {
     let columns =
-        policy.quasi.iter().zip(labels).map(|(quasi, labels)| match quasi.interval_columns(policy) {
-            Some(columns) => Ok(columns.arrays(labels)?.into()),
+        policy.quasi.iter().zip(labels).map(|(quasi, labels)| match quasi.written_columns(policy) {
+            Some(columns) => columns.arrays(labels),
             None => Ok(vec![Arc::clone(labels)]),
         });
     columns.collect()
@@ -103,6 +108,9 @@ fn labels(
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
         let shown = ShownColumn::new(table, released, &is_kept, at, policy.ends)?;
         let labels = kept.iter().map(|(class, _)| {
+            if let Some(centroid) = released.centroid(*class, at) {
+                return Ok(centroid.map(str::to_owned));
+            }
             let label = match released.label(*class, at) {
                 Some(label) => label.clone(),
                 None => shown.label(&released.regions()[*class][at])?,

@@ -9,7 +9,7 @@ use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
-use crate::method::{self, AUTO, MethodRow, Outcome, Problem, shows_regions};
+use crate::method::{self, AUTO, MethodRow, Outcome, Problem, Shows};
 use crate::model::{Class, Counted, Merge, Requirement};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
@@ -130,8 +130,7 @@ pub fn search(
 /// # Errors
 /// A data error when memory runs out, an interruption.
 pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
-    let chooses_levels = !shows_regions(&policy.method.name);
-    let lattice = (chooses_levels && policy.method.name != AUTO).then_some(&policy.method);
+    let lattice = (policy.shows == Shows::Levels && policy.method.name != AUTO).then_some(&policy.method);
     let options = policy.options(1);
     best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
 }

@@ -16,7 +16,7 @@ use crate::engine::spilled_rows::SpilledRows;
 use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
-use crate::method::shows_regions;
+use crate::method::Shows;
 use crate::policy::Policy;
 use crate::progress::Silent;
 use crate::release::pipeline::recode_and_verify;
@@ -32,9 +32,9 @@ use crate::release::{released_regions, role_checks};
 /// # Errors
 /// An internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
-    let shown = match shows_regions(&policy.method.name) {
-        true => released_regions::fields(policy),
-        false => {
+    let shown = match policy.shows {
+        Shows::Regions | Shows::Centroids(_) => released_regions::fields(policy),
+        Shows::Levels => {
             let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
             released_recoding::fields(policy, &as_is.collect::<Vec<_>>())
         }

@@ -19,13 +19,12 @@ use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::{Format, Input, PinnedFile, open_typed};
-use crate::method::shows_regions;
+use crate::method::Shows;
 use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
-use crate::release::interval_columns::as_texts;
 use crate::release::publish::make_record::{column_records, recoding_record};
 use crate::release::publish::record::{
     FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, are_same_models, compared_with,
@@ -37,6 +36,7 @@ use crate::release::released_labels::released_labels;
 use crate::release::released_recoding::{
     self, GENERALIZED, Shown, field_label, labelled_field, released_schema,
 };
+use crate::release::written_columns::as_texts;
 use crate::release::{merged_trees, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
@@ -154,7 +154,7 @@ async fn alone(
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, public, schema.clone(), &footer)?;
     let session = run.resources.session()?;
-    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.interval_columns()?)?;
+    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.written_columns()?)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
@@ -223,7 +223,7 @@ async fn against(
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;
-    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.interval_columns()?)?;
+    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.written_columns()?)?;
     let shown = recorded_shown(policy, public, &output, private).await?;
     let fields = match &shown {
         Shown::Levels { generalizers, .. } => released_recoding::fields(policy, generalizers),
@@ -268,17 +268,17 @@ async fn recorded_shown(
     output: &DataFrame,
     private: Option<&PrivateRecord>,
 ) -> Result<Shown> {
-    let has_regions = matches!(public.recoding, RecodingRecord::Regions(_));
-    if has_regions != shows_regions(&policy.method.name) {
+    let has_levels = matches!(public.recoding, RecodingRecord::Levels(_));
+    if has_levels != (policy.shows == Shows::Levels) {
         let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }
-    if has_regions {
+    if !has_levels {
         let recorded = private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
         let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
             Error::policy(
-                "this release shows regions: to compare it with the input, its private record is needed, which says what \
-                 each combination of values shows; it is missing, damaged or belongs to another release",
+                "the classes of this release show values of their own: to compare it with the input, its private record is needed, \
+                 which says what each combination of values shows; it is missing, damaged or belongs to another release",
             )
         })?;
         let assignment = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;

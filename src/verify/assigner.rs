@@ -11,9 +11,10 @@ use datafusion::error::Result as EngineResult;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
-use super::assignment::{Assignment, SUPPRESSED};
+use super::assignment::{Assignment, LinesShow, SUPPRESSED};
+use super::centroids::check_centroids;
 use super::labels::Labels;
 use crate::class::{Budget, Held};
 use crate::engine::into_engine;
@@ -38,6 +39,8 @@ struct Seen {
     label_of_value: Vec<Vec<Option<u32>>>,
     /// The pairs of a value and a shown text that go together, per quasi-identifier.
     covered: Vec<HashSet<(u32, u32)>>,
+    /// Where classes show centroids, the rows of each class with each value, per quasi-identifier.
+    counts: Vec<HashMap<(u32, u32), u64>>,
     held: Held,
 }
 
@@ -53,13 +56,15 @@ impl Assigner {
         let lines = assignment.class_of_line.iter().map(|_| AtomicBool::new(false)).collect();
         let label_of_value = vec![Vec::new(); values.len()];
         let covered = vec![HashSet::new(); values.len()];
-        let seen = RwLock::new(Seen { label_of_value, covered, held });
+        let counts = vec![HashMap::new(); values.len()];
+        let seen = RwLock::new(Seen { label_of_value, covered, counts, held });
         Ok(Arc::new(Self { assignment: Arc::clone(assignment), values, seen, lines }))
     }
 
     /// Refuses an assignment with a line that no row of the input has, with a set that names a
-    /// value of suppressed rows alone, or with an interval that ends at the least or the greatest
-    /// kept value where such ends must be open. All rows must have been assigned.
+    /// value of suppressed rows alone, with an interval that ends at the least or the greatest kept
+    /// value where such ends must be open, or with a centroid that is not that of its class. All rows
+    /// must have been assigned.
     ///
     /// # Errors
     /// An unmet error.
@@ -70,10 +75,16 @@ impl Assigner {
             ));
         }
         let seen = self.seen()?;
+        let ends = match self.assignment.lines_show {
+            LinesShow::Regions(ends) => ends,
+            LinesShow::Centroids(centroid) => {
+                return check_centroids(&self.assignment, centroid, &self.values, &seen.counts);
+            }
+        };
         if !self.assignment.is_of_earlier {
             self.check_sets(&seen)?;
         }
-        if self.assignment.ends == Ends::Closed {
+        if ends == Ends::Closed {
             return Ok(());
         }
         for (column, of_column) in self.assignment.columns.iter().enumerate() {
@@ -155,6 +166,7 @@ impl Assigner {
         self.label_values(&numbers)?;
         let rows = numbers.first().map_or(0, |numbers| numbers.len());
         let (mut classes, mut unknown) = (Vec::with_capacity(rows), Vec::new());
+        let are_regions = matches!(self.assignment.lines_show, LinesShow::Regions(_));
         {
             let seen = self.seen()?;
             let mut key = vec![0u32; numbers.len()];
@@ -166,7 +178,7 @@ impl Assigner {
                 self.lines[line].store(true, Ordering::Relaxed);
                 let class = self.assignment.class_of_line[line];
                 classes.push(class);
-                if class == SUPPRESSED {
+                if class == SUPPRESSED || !are_regions {
                     continue;
                 }
                 for (column, of_column) in self.assignment.columns.iter().enumerate() {
@@ -177,8 +189,22 @@ impl Assigner {
                 }
             }
         }
-        self.check_covered(unknown)?;
+        match are_regions {
+            true => self.check_covered(unknown)?,
+            false => self.count(&classes, &numbers)?,
+        }
         Ok(classes.into())
+    }
+
+    /// Counts the rows of each class with each value.
+    fn count(&self, classes: &[u32], numbers: &[&[u32]]) -> Result<()> {
+        let mut seen = self.seen.write().map_err(|_| panicked())?;
+        for (numbers, counts) in numbers.iter().zip(&mut seen.counts) {
+            for (class, number) in classes.iter().zip(*numbers).filter(|(class, _)| **class != SUPPRESSED) {
+                *counts.entry((*class, *number)).or_default() += 1;
+            }
+        }
+        seen.account(self.lines.len())
     }
 
     /// Labels the values that were not seen before. A value whose label the assignment lacks has no line.
@@ -238,7 +264,10 @@ impl Seen {
     fn account(&mut self, lines: usize) -> Result<()> {
         let covered: usize = self.covered.iter().map(HashSet::capacity).sum();
         let labels: usize = self.label_of_value.iter().map(Vec::capacity).sum();
-        let bytes = labels * size_of::<Option<u32>>() + covered * (size_of::<(u32, u32)>() + 1);
+        let counts: usize = self.counts.iter().map(HashMap::capacity).sum();
+        let bytes = labels * size_of::<Option<u32>>()
+            + covered * (size_of::<(u32, u32)>() + 1)
+            + counts * (size_of::<((u32, u32), u64)>() + 1);
         self.held.at_least(lines + bytes)
     }
 }

@@ -1,5 +1,5 @@
-//! The assignment of a recoding into regions, as the private record keeps it: what each combination
-//! of the input's quasi-identifiers shows in the release, or that its rows are suppressed.
+//! The assignment of a recoding into regions or centroids, as the private record keeps it: what each
+//! combination of the input's quasi-identifiers shows in the release, or that its rows are suppressed.
 //!
 //! It is a Parquet file with one line per combination and two texts per quasi-identifier, in the
 //! order of the release:
@@ -10,7 +10,8 @@
 //! ```
 //! The values are the level-0 labels as text, NULL for a missing one. Nothing here is believed: a
 //! line that occurs twice, a text that is not the canonical one of a region, a region that does not
-//! hold the row's value, a row without a line and a line without a row are refused.
+//! hold the row's value, a centroid that is not that of the class's rows, a row without a line and a
+//! line without a row are refused.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use super::labels::Labels;
 use crate::class::{Budget, Held};
 use crate::engine::damaged::unless_it_panics;
 use crate::error::{Error, Result};
-use crate::generalize::{Ends, Hierarchy, RegionLabel, Value};
+use crate::generalize::{Centroid, Ends, Hierarchy, RegionLabel, Value};
 
 /// The class number of suppressed rows, and the number of their labels.
 pub(crate) const SUPPRESSED: u32 = u32::MAX;
@@ -32,11 +33,20 @@ pub(crate) const SUPPRESSED: u32 = u32::MAX;
 /// The lines that are read at a time.
 const BATCH_LINES: usize = 1_024;
 
+/// What the lines of an assignment show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinesShow {
+    /// Regions, whose intervals end so.
+    Regions(Ends),
+    /// Centroids, of columns of numbers this one.
+    Centroids(Centroid),
+}
+
 /// An assignment that was read. Its `Debug` shows no cell.
 pub struct Assignment {
     pub(super) columns: Vec<Column>,
-    /// What the ends of intervals must show.
-    pub(super) ends: Ends,
+    /// What they show.
+    pub(super) lines_show: LinesShow,
     /// Whether sets may name values that no released row has: those of an earlier release.
     pub(crate) is_of_earlier: bool,
     /// The number of each line, by the numbers of its values.
@@ -72,14 +82,14 @@ impl Assignment {
     pub(crate) fn read(
         bytes: Bytes,
         hierarchies: Vec<Hierarchy>,
-        ends: Ends,
+        lines_show: LinesShow,
         budget: &Arc<dyn Budget>,
     ) -> Result<Self> {
         let mut held = Held::new(budget);
-        let read = unless_it_panics(|| Reader::new(hierarchies).read(bytes, &mut held));
+        let read = unless_it_panics(|| Reader::new(hierarchies, lines_show).read(bytes, &mut held));
         let reader = read.unwrap_or_else(|| Err(not_an_assignment()))?;
         let Reader { columns, lines, class_of_line, .. } = reader;
-        Ok(Self { columns, ends, is_of_earlier: false, lines, class_of_line, _held: held })
+        Ok(Self { columns, lines_show, is_of_earlier: false, lines, class_of_line, _held: held })
     }
 
     /// Returns the number of classes.
@@ -130,6 +140,7 @@ fn not_an_assignment() -> Error {
 }
 
 struct Reader {
+    lines_show: LinesShow,
     columns: Vec<Column>,
     lines: HashMap<Box<[u32]>, u32>,
     class_of_line: Vec<u32>,
@@ -140,7 +151,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(hierarchies: Vec<Hierarchy>) -> Self {
+    fn new(hierarchies: Vec<Hierarchy>, lines_show: LinesShow) -> Self {
         let shown = hierarchies.iter().map(|_| Texts::default()).collect();
         let column = |hierarchy| Column {
             hierarchy,
@@ -149,7 +160,8 @@ impl Reader {
             shown_by_class: Vec::new(),
         };
         let columns = hierarchies.into_iter().map(column).collect();
-        Self { columns, lines: HashMap::new(), class_of_line: Vec::new(), shown, classes: HashMap::new() }
+        let (lines, classes) = (HashMap::new(), HashMap::new());
+        Self { lines_show, columns, lines, class_of_line: Vec::new(), shown, classes }
     }
 
     fn read(mut self, bytes: Bytes, held: &mut Held) -> Result<Self> {
@@ -215,7 +227,8 @@ impl Reader {
         for ((column, texts), array) in self.columns.iter_mut().zip(&mut self.shown).zip(shown) {
             let number = texts.number(text(array, row))?;
             if number as usize == column.shown.len() {
-                column.shown.push((text(array, row).map(str::to_owned), column.region(text(array, row))?));
+                let region = column.region(text(array, row), self.lines_show)?;
+                column.shown.push((text(array, row).map(str::to_owned), region));
             }
             class.push(number);
         }
@@ -283,11 +296,18 @@ impl Texts {
 }
 
 impl Column {
-    /// Returns the region of a text, which must be its canonical one.
-    fn region(&self, text: Option<&str>) -> Result<RegionLabel> {
-        let hierarchy = &self.hierarchy;
-        RegionLabel::parse_canonical(text, hierarchy.input_type(), hierarchy.has_intervals()).ok_or_else(
-            || Error::unmet("verification refused: a label is not the canonical text of its region"),
-        )
+    /// Returns the region of a text, which must be its canonical one. That of a centroid is the value alone.
+    fn region(&self, text: Option<&str>, lines_show: LinesShow) -> Result<RegionLabel> {
+        let (data_type, hierarchy) = (self.hierarchy.input_type(), &self.hierarchy);
+        let region = match lines_show {
+            LinesShow::Regions(_) => RegionLabel::parse_canonical(text, data_type, hierarchy.has_intervals()),
+            LinesShow::Centroids(centroid) => {
+                let shown_type = centroid.for_type(data_type).output_type(data_type);
+                RegionLabel::of_centroid(text, &shown_type)
+            }
+        };
+        region.ok_or_else(|| {
+            Error::unmet("verification refused: a label is not the canonical text of what it shows")
+        })
     }
 }

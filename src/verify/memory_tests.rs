@@ -11,7 +11,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use crate::class::Budget;
 use crate::error::Result;
 use crate::generalize::{Ends, Hierarchy, RegionLabel, Value};
-use crate::verify::assignment::Assignment;
+use crate::verify::assignment::{Assignment, LinesShow};
 use crate::verify::labels::Labels;
 use crate::verify::per_class::PerClass;
 
@@ -87,7 +87,8 @@ fn an_assignment() {
     let bytes = writer.into_inner().unwrap().into();
     let (taken, budget) = budget();
     let hierarchy = Hierarchy::new(&DataType::Int64, vec![]).unwrap();
-    let assignment = Assignment::read(bytes, vec![hierarchy], Ends::Closed, &budget).unwrap();
+    let assignment =
+        Assignment::read(bytes, vec![hierarchy], LinesShow::Regions(Ends::Closed), &budget).unwrap();
     // The keys of the lines and of the classes, the class of each line, what each class shows, and the texts.
     let key = size_of::<(Box<[u32]>, u32)>() + size_of::<u32>();
     let shown = size_of::<(Option<String>, RegionLabel)>() + size_of::<u32>();

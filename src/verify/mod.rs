@@ -23,6 +23,7 @@
 pub mod as_is;
 mod assigner;
 pub(crate) mod assignment;
+mod centroids;
 mod counting;
 mod distributions;
 pub(crate) mod each_class;

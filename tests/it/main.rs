@@ -17,6 +17,7 @@
 mod arx;
 mod arx_risk;
 mod canary;
+mod centroids;
 mod cli;
 mod command;
 mod damaged;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion_kanon::method::{MethodSpec, variants};
+use datafusion_kanon::method::{MethodSpec, Shows, variants};
 use serde_json::Value;
 
 use crate::command::{self, Place, Ran, read};
@@ -85,8 +85,10 @@ fn json(place: &Place, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
 }
 
+/// Every method but those of centroids, which refuse merged values.
 fn all_methods() -> impl Iterator<Item = MethodSpec> {
-    variants().into_iter().chain(["auto", "best"].map(MethodSpec::named))
+    let shows_labels = |method: &MethodSpec| !matches!(method.shows(), Ok(Shows::Centroids(_)));
+    variants().into_iter().chain(["auto", "best"].map(MethodSpec::named)).filter(shows_labels)
 }
 
 /// The values of the records that are no policy, no key and no number.

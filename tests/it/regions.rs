@@ -553,7 +553,7 @@ pub(crate) fn regions(
 ) -> &mut datafusion_kanon::release::publish::record::RegionsRecord {
     match &mut record.recoding {
         RecodingRecord::Regions(regions) => regions,
-        RecodingRecord::Levels(_) => panic!("the release has levels"),
+        _ => panic!("the release has no regions"),
     }
 }
 

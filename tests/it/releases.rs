@@ -362,7 +362,7 @@ pub(crate) fn forge(lab: &Lab, rows: &RecordBatch) {
 pub(crate) fn levels(record: &mut PublicRecord) -> &mut Vec<LevelRecord> {
     match &mut record.recoding {
         RecodingRecord::Levels(levels) => levels,
-        RecodingRecord::Regions(_) => panic!("the release has no levels"),
+        _ => panic!("the release has no levels"),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A released row shows a region in each column. It is read as if its value were any of the input's
 //! values in that region with equal probability, independently of the other columns; NULL is a
-//! value. Suppressed rows are left out. The release is compared with the input by:
+//! value. A centroid is read as itself, and where only values of the input count, as the nearest of
+//! these. Suppressed rows are left out. The release is compared with the input by:
 //!
 //! - `information_kept`, per column and per pair of columns: `I(X; R) / H(X)`, the mutual
 //!   information of the value X of a row and what it shows R (suppressed rows show one thing),
@@ -13,6 +14,9 @@
 //!   functions, as a share of the column's span; NULL aside.
 //! - `mean_change`, per column of numbers or dates: the mean of the release less that of the input,
 //!   in standard deviations of the input.
+//! - `squared_error`, per column of numbers or dates: the mean squared difference between the value
+//!   of a row and what it is read as, in variances of the input; rows without either are left out.
+//!   Where classes show means this is SSE / SST, the information loss of microaggregation.
 //! - `correlation_change`, per pair of such columns: Pearson's correlation in the release less that
 //!   in the input.
 //! - `queries`: counts such as `age BETWEEN 30 AND 41 AND sex = 'f'`, of one to three columns, a
@@ -37,7 +41,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use self::shown::{NOTHING, Shown, Shows};
-use self::spread::Spread;
+use self::spread::{CodesByValue, Spread};
 use crate::class::{EvaluatedNode, EvaluatedRegions, Region};
 use crate::error::Result;
 
@@ -70,6 +74,10 @@ pub struct ColumnUtility {
     /// For numbers and dates, the change of the mean in standard deviations of the input.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mean_change: Option<f64>,
+    /// For numbers and dates, the mean squared difference between a value and what it is read as, in
+    /// variances of the input.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub squared_error: Option<f64>,
 }
 
 /// What a recoding keeps of two columns together.
@@ -143,11 +151,18 @@ impl Utility {
             evaluated.kept().map(|(_, rows)| (Vec::new(), rows)).collect();
         let mut shown = Vec::new();
         for (at, column) in table.columns().iter().enumerate() {
-            let mut number_of: BTreeMap<&Region, u32> = BTreeMap::new();
+            let mut number_of: BTreeMap<(Option<&Region>, Option<Option<&str>>), u32> = BTreeMap::new();
             let (mut spreads, mut numbers, mut next) = (Vec::new(), Vec::with_capacity(is_kept.len()), 0u32);
-            for class in released.regions() {
-                let number = *number_of.entry(&class[at]).or_insert_with(|| {
-                    spreads.push(Spread::of(&class[at], column));
+            let codes = released.shows_centroids().then(|| CodesByValue::of(column)).transpose()?;
+            for (class, regions) in released.regions().iter().enumerate() {
+                let centroid = released.centroid(class, at);
+                let region = centroid.is_none().then_some(&regions[at]);
+                let number = *number_of.entry((region, centroid)).or_insert_with(|| {
+                    let value = released.centroid_value(table, class, at);
+                    let spread =
+                        value.zip(codes.as_ref()).and_then(|(value, codes)| Spread::at(&value, codes));
+                    // A column with an infinity or NaN has no line for a mean.
+                    spreads.push(spread.unwrap_or_else(|| Spread::of(&regions[at], column)));
                     next += 1;
                     next - 1
                 });

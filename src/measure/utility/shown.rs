@@ -79,7 +79,7 @@ impl<'a> Shown<'a> {
         let columns =
             table.columns().iter().zip(shown).enumerate().map(|(at, (column, (regions, shows)))| {
                 let code_of = (0..base.len()).map(|class| table.code(base, class, at)).collect();
-                let line = column.places()?.map(|places| Line::new(places, &regions));
+                let line = column.number_line()?.map(|line| Line::new(line.places().to_vec(), &regions));
                 Ok(ShownColumn { column, code_of, regions, shows, line })
             });
         let columns = columns.collect::<Result<_>>()?;
@@ -100,7 +100,8 @@ impl<'a> Shown<'a> {
                 information_kept: rounded(self.information_kept(&[column])),
                 total_variation: rounded(self.total_variation(&p, &q)),
                 wasserstein: on_line.as_ref().map(|(p, q)| rounded(wasserstein(p, q))),
-                mean_change: on_line.as_ref().and_then(|(p, q)| mean_change(p, q)).map(rounded),
+                mean_change: self.mean_change(at).map(rounded),
+                squared_error: self.squared_error(at).map(rounded),
             }
         });
         let columns: Vec<ColumnUtility> = columns.collect();
@@ -118,6 +119,59 @@ impl<'a> Shown<'a> {
             }
         }
         (columns, pairs)
+    }
+
+    /// Returns the mean and the variance of a column of numbers or dates over the rows of the input;
+    /// `None` without values and for a constant.
+    fn moments(&self, column: &ShownColumn<'_>) -> Option<(f64, f64)> {
+        let line = column.line.as_ref()?;
+        let rows = || {
+            let places = column.code_of.iter().map(|code| line.places[*code as usize]);
+            places.zip(&self.rows).filter_map(|(place, rows)| Some((place?, ratio((*rows).into(), 1))))
+        };
+        let all: f64 = rows().map(|(_, rows)| rows).sum();
+        let mean = rows().map(|(place, rows)| place * rows).sum::<f64>() / all;
+        let variance = rows().map(|(place, rows)| (place - mean).powi(2) * rows).sum::<f64>() / all;
+        (all > 0.0 && variance > 1e-12).then_some((mean, variance))
+    }
+
+    /// Returns the change of the mean in standard deviations of the input.
+    fn mean_change(&self, at: usize) -> Option<f64> {
+        let column = &self.columns[at];
+        let (mean, variance) = self.moments(column)?;
+        let line = column.line.as_ref()?;
+        let (mut rows, mut sum) = (0.0, 0.0);
+        for (regions, n) in &self.classes {
+            let [present, place, _] = line.moments[regions[at] as usize];
+            (rows, sum) = (rows + ratio((*n).into(), 1) * present, sum + ratio((*n).into(), 1) * place);
+        }
+        (rows > 1e-12).then(|| (sum / rows - mean) / variance.sqrt())
+    }
+
+    /// Returns the mean squared difference between the value of a kept row and what it is read as, in
+    /// variances of the input; rows without either are left out.
+    fn squared_error(&self, at: usize) -> Option<f64> {
+        let column = &self.columns[at];
+        let (_, variance) = self.moments(column)?;
+        let line = column.line.as_ref()?;
+        let (mut rows, mut sum) = (0.0, 0.0);
+        for (class, n) in self.rows.iter().enumerate().filter(|(class, _)| self.is_kept[*class]) {
+            let code = column.code_of[class] as usize;
+            let region = match &column.shows {
+                Shows::OfValue(labels) => labels[code],
+                Shows::OfClass(regions) => regions[class],
+            };
+            let (Some(place), [present, mean, square]) = (line.places[code], line.moments[region as usize])
+            else {
+                continue;
+            };
+            if present > 0.0 {
+                let n = ratio((*n).into(), 1);
+                rows += n;
+                sum += n * (place * place - 2.0 * place * mean / present + square / present);
+            }
+        }
+        (rows > 0.0).then(|| (sum / rows / variance).max(0.0))
     }
 
     /// Returns the distance of two distributions; 1 if no row is kept.
@@ -149,6 +203,10 @@ impl<'a> Shown<'a> {
                 Spread::Between(first, last) => {
                     steps[*first as usize] += each;
                     steps[*last as usize + 1] -= each;
+                }
+                Spread::At(code, _) => {
+                    steps[*code as usize] += each;
+                    steps[*code as usize + 1] -= each;
                 }
                 Spread::Each(codes) => codes.iter().for_each(|code| {
                     steps[*code as usize] += each;
@@ -272,6 +330,7 @@ impl Sums {
             [up_to[0] - below[0], up_to[1] - below[1], up_to[2] - below[2]]
         };
         let sum = match spread {
+            Spread::At(_, place) => place.map_or([0.0; 3], |place| [1.0, place, place * place]),
             Spread::Between(first, last) => between(*first, *last),
             Spread::Each(codes) => codes.iter().fold([0.0; 3], |sum, code| {
                 let one = between(*code, *code);
@@ -356,12 +415,4 @@ fn wasserstein(p: &[(f64, f64)], q: &[(f64, f64)]) -> f64 {
         area += f64::abs(below) * (next.0 - one.0);
     }
     area
-}
-
-/// Returns the change of the mean in standard deviations of the first distribution; `None` for a constant.
-fn mean_change(p: &[(f64, f64)], q: &[(f64, f64)]) -> Option<f64> {
-    let mean = |of: &[(f64, f64)]| of.iter().map(|(place, share)| place * share).sum::<f64>();
-    let (before, after) = (mean(p), mean(q));
-    let variance = p.iter().map(|(place, share)| (place - before).powi(2) * share).sum::<f64>();
-    (variance > 1e-12).then(|| (after - before) / variance.sqrt())
 }

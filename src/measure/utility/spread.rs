@@ -1,7 +1,24 @@
 //! How the rows that show a region are spread over its values.
 
-use crate::class::{EncodedColumn, Region};
+use std::collections::HashMap;
+
+use crate::class::{EncodedColumn, NumberLine, Region};
 use crate::decimal::ratio;
+use crate::error::Result;
+use crate::generalize::Value;
+
+/// The codes of a column by the texts of their values, and its line.
+pub(super) struct CodesByValue {
+    of_text: HashMap<Option<String>, u32>,
+    line: Option<NumberLine>,
+}
+
+impl CodesByValue {
+    pub(super) fn of(column: &EncodedColumn) -> Result<Self> {
+        let texts = column.clipped_values()?.into_iter().map(|value| value.text_form());
+        Ok(Self { of_text: texts.zip(0u32..).collect(), line: column.number_line()? })
+    }
+}
 
 /// Values between which the rows that show a region are spread evenly.
 #[derive(Debug)]
@@ -10,6 +27,8 @@ pub(super) enum Spread {
     Between(u32, u32),
     /// These codes, in order.
     Each(Vec<u32>),
+    /// One value at this place, which need not be one of the column's; this code is the nearest.
+    At(u32, Option<f64>),
 }
 
 impl Spread {
@@ -36,8 +55,25 @@ impl Spread {
         }
     }
 
+    /// Returns the spread of a centroid.
+    pub(super) fn at(centroid: &Value, column: &CodesByValue) -> Option<Self> {
+        if let Some(code) = column.of_text.get(&centroid.text_form()) {
+            let place = column.line.as_ref().and_then(|line| line.place(centroid));
+            return Some(Self::At(*code, place));
+        }
+        let line = column.line.as_ref()?;
+        let place = line.place(centroid)?;
+        // Codes are in the order of the places, that of NULL, which has none, first.
+        let above = line.places().partition_point(|at| at.is_none_or(|at| at < place));
+        let apart = |at: &usize| (*line.places().get(*at)?).map(|at| (at - place).abs());
+        let nearest = [above.checked_sub(1), Some(above)].into_iter().flatten();
+        let nearest = nearest.filter_map(|at| Some((apart(&at)?, at))).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(Self::At(u32::try_from(nearest.1).ok()?, Some(place)))
+    }
+
     pub(super) fn count(&self) -> usize {
         match self {
+            Self::At(..) => 1,
             Self::Between(first, last) => (last - first) as usize + 1,
             Self::Each(codes) => codes.len(),
         }
@@ -49,6 +85,7 @@ impl Spread {
             Self::Between(low, high) => {
                 (u64::from(last.min(*high)) + 1).saturating_sub(first.max(*low).into())
             }
+            Self::At(code, _) => u64::from((first..=last).contains(code)),
             Self::Each(codes) => {
                 let from = codes.partition_point(|code| *code < first);
                 (codes.partition_point(|code| *code <= last) - from) as u64

@@ -135,6 +135,19 @@ fn agrees(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Utility {
             (variance > 1e-9).then(|| (after - before) / variance.sqrt())
         });
         assert!(close(column.mean_change, change), "{column:?} {change:?}");
+        let errors = rows.iter().filter_map(|(codes, shown)| {
+            let value = numbers[codes[at] as usize]?;
+            let read: Vec<f64> =
+                shown.as_ref()?[at].iter().filter_map(|code| numbers[*code as usize]).collect();
+            let errors = read.iter().map(|read| (value - read).powi(2)).sum::<f64>();
+            (!read.is_empty()).then(|| errors / read.len() as f64)
+        });
+        let errors: Vec<f64> = errors.collect();
+        let error = moments(&before).and_then(|(_, variance)| {
+            let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+            (variance > 1e-9 && !errors.is_empty()).then(|| mean / variance)
+        });
+        assert!(close(column.squared_error, error), "{column:?} {error:?}");
         // The area between the distribution functions, value by value.
         let mut values: Vec<f64> = before.iter().map(|(value, _)| *value).collect();
         values.sort_by(f64::total_cmp);
@@ -177,6 +190,40 @@ fn agrees(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) -> Utility {
     utility
 }
 
+/// The figures of numbers, where each row of a class shows the mean of those that have a value.
+fn centroids_agree(table: &ClassTable, evaluated: &EvaluatedRegions<'_>) {
+    let utility = Utility::of_regions(evaluated).unwrap();
+    let released = evaluated.released();
+    for (at, column) in utility.columns.iter().enumerate() {
+        let Some(numbers) = numbers(table, at) else {
+            assert!(column.mean_change.is_none() && column.squared_error.is_none());
+            continue;
+        };
+        let (mut before, mut after, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for base in 0..table.base().len() {
+            let value = numbers[table.code(table.base(), base, at) as usize];
+            let rows = table.base().rows_of(base) as f64;
+            before.extend(value.map(|value| (value, rows)));
+            let Some(class) = released.class_of_base()[base] else { continue };
+            if !evaluated.kept().any(|(kept, _)| kept == class as usize) {
+                continue;
+            }
+            let shown: Option<f64> =
+                released.centroid(class as usize, at).unwrap().map(|text| text.parse().unwrap());
+            after.extend(shown.map(|shown| (shown, rows)));
+            errors.extend(value.zip(shown).map(|(value, shown)| ((value - shown).powi(2), rows)));
+        }
+        let Some((mean, variance)) = moments(&before).filter(|(_, variance)| *variance > 1e-9) else {
+            assert!(column.mean_change.is_none() && column.squared_error.is_none());
+            continue;
+        };
+        let change = moments(&after).map(|(after, _)| (after - mean) / variance.sqrt());
+        assert!(close(column.mean_change, change), "{column:?} {change:?}");
+        let error = moments(&errors).map(|(error, _)| error / variance);
+        assert!(close(column.squared_error, error), "{column:?} {error:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -195,6 +242,10 @@ proptest! {
         for tried in best::compare(&problem, &options, None).unwrap() {
             let best::Attempt::Found { best, .. } = tried.result else { continue };
             match &best.recoding {
+                Recoding::Classes(released) if released.shows_centroids() => {
+                    let merged = table.merge(released).unwrap();
+                    centroids_agree(&table, &EvaluatedRegions::new(&table, released, &merged, &requirements).unwrap());
+                }
                 Recoding::Classes(released) => {
                     let merged = table.merge(released).unwrap();
                     agrees(&table, &EvaluatedRegions::new(&table, released, &merged, &requirements).unwrap());

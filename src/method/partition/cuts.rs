@@ -8,7 +8,7 @@ use crate::method::Problem;
 use crate::progress::CancelToken;
 
 /// A way to choose where parts are cut. A part is a set of base classes.
-pub(super) trait Cuts: Sync {
+pub(in crate::method) trait Cuts: Sync {
     /// A part, in the form in which it is cut.
     type Part: Send;
     /// The memory that one thread reuses.
@@ -45,7 +45,7 @@ pub(super) trait Cuts: Sync {
 }
 
 /// The result of cutting a part.
-pub(super) enum Cut<P> {
+pub(in crate::method) enum Cut<P> {
     /// It was cut.
     Into(Vec<P>),
     /// It cannot be cut.
@@ -53,18 +53,27 @@ pub(super) enum Cut<P> {
 }
 
 /// Judges cuts, and counts them.
-pub(super) struct Judge<'a> {
+pub(in crate::method) struct Judge<'a> {
     union: Union<'a>,
     stop: &'a CancelToken,
     tried: u64,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    /// A judge of one thread.
+    ///
+    /// # Errors
+    /// A data error when memory runs out.
+    pub(in crate::method) fn new(problem: &Problem<'a>) -> Result<Self> {
+        let union = Union::new(problem.table, problem.requirements)?;
+        Ok(Self { union, stop: problem.stop, tried: 0 })
+    }
+
     /// Ends a search that was stopped.
     ///
     /// # Errors
     /// An interruption.
-    pub(super) fn go_on(&self) -> Result<()> {
+    pub(in crate::method) fn go_on(&self) -> Result<()> {
         self.stop.check()
     }
 
@@ -72,7 +81,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// An interruption.
-    pub(super) fn both_hold(&mut self, left: &[u32], right: &[u32]) -> Result<bool> {
+    pub(in crate::method) fn both_hold(&mut self, left: &[u32], right: &[u32]) -> Result<bool> {
         Ok(self.holds(left)? && self.union.holds(right))
     }
 
@@ -80,7 +89,7 @@ impl Judge<'_> {
     ///
     /// # Errors
     /// An interruption.
-    pub(super) fn holds(&mut self, classes: &[u32]) -> Result<bool> {
+    pub(in crate::method) fn holds(&mut self, classes: &[u32]) -> Result<bool> {
         self.go_on()?;
         self.tried += 1;
         Ok(self.union.holds(classes))
@@ -112,17 +121,15 @@ struct Waiting<P> {
 ///
 /// # Errors
 /// A data error when memory runs out, an interruption.
-pub(super) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<Finished>, u64)> {
-    let union = || Union::new(problem.table, problem.requirements);
+pub(in crate::method) fn cut_all<C: Cuts>(problem: &Problem<'_>, cuts: &C) -> Result<(Vec<Finished>, u64)> {
     let whole = cuts.whole();
-    if C::classes(&whole).is_empty() || !union()?.holds(C::classes(&whole)) {
+    if C::classes(&whole).is_empty() || !Judge::new(problem)?.holds(C::classes(&whole))? {
         return Ok((Vec::new(), 0));
     }
     let waiting = Mutex::new(Waiting { parts: vec![whole], busy: 0, finished: 0, has_failed: false });
     let changed = Condvar::new();
     let cut_parts = || -> Result<(Vec<Finished>, u64, Held)> {
-        let (mut judge, mut scratch) =
-            (Judge { union: union()?, stop: problem.stop, tried: 0 }, cuts.scratch()?);
+        let (mut judge, mut scratch) = (Judge::new(problem)?, cuts.scratch()?);
         let (mut finished, mut held, mut shown_bytes) = (Vec::new(), Held::new(problem.table.budget()), 0);
         while let Some((part, _busy)) = next(&waiting, &changed) {
             problem.stop.check()?;

@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 
 use super::cuts::Finished;
 use super::nodes::{Node, regions};
-use super::{around, candidate, released};
+use super::{candidate, released};
 use crate::class::{ClassTable, EncodedColumn, Held, Region, Union};
 use crate::error::{Error, Result};
 use crate::generalize::Ends;
@@ -209,7 +209,7 @@ pub(in crate::method) fn at_levels(
     ends: Ends,
 ) -> Result<()> {
     for part in parts.iter_mut().filter(|part| part.shown.is_none()) {
-        part.shown = Some(around(table, &part.classes)?);
+        part.shown = Some(table.regions_around(&part.classes)?);
     }
     for (at, level) in columns.iter().zip(levels) {
         let column = &table.columns()[*at];

@@ -195,7 +195,7 @@ impl Cuts for Medians<'_> {
 /// timestamps by size, other values by their number. NULL is at 0, with the least value.
 fn positions(column: &EncodedColumn) -> Result<Vec<f64>> {
     let last = (column.distinct() as u128).saturating_sub(1).max(1);
-    Ok(match column.places()? {
+    Ok(match column.number_line()?.map(|line| line.places().to_vec()) {
         Some(places) if places.iter().flatten().any(|place| *place > 0.0) => {
             places.into_iter().map(Option::unwrap_or_default).collect()
         }

@@ -4,7 +4,7 @@
 mod cell;
 pub mod cells;
 pub mod clusters;
-mod cuts;
+pub(super) mod cuts;
 pub(super) mod global;
 mod in_parts;
 mod least_loss;
@@ -131,21 +131,9 @@ pub(super) fn released(table: &ClassTable, parts: Vec<Finished>) -> Result<Relea
         for class in &classes {
             class_of_base[*class as usize] = Some(number);
         }
-        regions.push(shown.map_or_else(|| around(table, &classes), Ok)?);
+        regions.push(shown.map_or_else(|| table.regions_around(&classes), Ok)?);
     }
     ReleasedClasses::new(table, class_of_base, regions)
-}
-
-/// Returns the finest regions around the values of base classes.
-fn around(table: &ClassTable, classes: &[u32]) -> Result<Box<[Region]>> {
-    let shown = table.columns().iter().enumerate().map(|(at, column)| {
-        let mut codes: Vec<u32> =
-            classes.iter().map(|class| table.code(table.base(), *class as usize, at)).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        Region::around(column, codes)
-    });
-    shown.collect()
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use crate::generalize::Generalizer;
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
 use crate::measure::utility::Utility;
-use crate::method::Outcome;
+use crate::method::{Outcome, Shows};
 use crate::policy::{Policy, Quasi};
 use crate::release::merged_trees;
 use crate::release::publish::record::{
-    CandidateRecord, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputColumn, InputRecord, LevelRecord,
-    ModelRecord, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
-    SearchRecord, Statement, TableRecord, compared_with,
+    CandidateRecord, CentroidColumn, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputColumn,
+    InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn,
+    Regions, RegionsRecord, SearchRecord, Statement, TableRecord, compared_with,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{Chosen, Shown};
@@ -93,6 +93,10 @@ pub(crate) fn recoding_record(
             RecodingRecord::Levels(quasi.map(level).collect())
         }
         Shown::Regions { .. } => {
+            if let Shows::Centroids(centroid) = policy.shows {
+                let column = |at: usize| CentroidColumn::of(&policy.quasi[at], centroid);
+                return RecodingRecord::Centroids(quasi.map(column).collect());
+            }
             let column = |at: usize| {
                 let quasi = &policy.quasi[at];
                 RegionColumn {

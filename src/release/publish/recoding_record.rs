@@ -4,9 +4,11 @@ use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::generalize::{Descriptor, Ends, Hierarchy};
+use crate::generalize::{Centroid, Descriptor, Ends, Hierarchy};
 use crate::method::Recoding;
+use crate::policy::Quasi;
 use crate::release::interval_columns::IntervalColumns;
+use crate::release::written_columns::WrittenColumns;
 
 /// What the released quasi-identifiers show, by kind of recoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +19,9 @@ pub enum RecodingRecord {
     Levels(Vec<LevelRecord>),
     /// A region for each class and column, written as text or as `written_as` says.
     Regions(RegionsRecord),
+    /// A centroid for each class and column: no generalization, so a released value need not be that
+    /// of any row. The quasi-identifiers, in the order of the released columns.
+    Centroids(Vec<CentroidColumn>),
 }
 
 /// The level of a released quasi-identifier.
@@ -61,6 +66,61 @@ pub struct RegionColumn {
     pub written_as: Option<[String; 3]>,
 }
 
+/// A quasi-identifier whose classes show centroids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CentroidColumn {
+    /// The quasi-identifier.
+    pub column: String,
+    /// The Arrow type of its values in the input.
+    pub value_type: String,
+    /// What stands for the values of a class.
+    pub centroid: Centroid,
+}
+
+impl CentroidColumn {
+    /// Describes a quasi-identifier, where columns of numbers show this centroid.
+    pub(crate) fn of(quasi: &Quasi, centroid: Centroid) -> Self {
+        let value_type = quasi.hierarchy.input_type();
+        Self {
+            column: quasi.name.clone(),
+            value_type: value_type.to_string(),
+            centroid: centroid.for_type(value_type),
+        }
+    }
+
+    /// Returns the type of the column's values in the input.
+    ///
+    /// # Errors
+    /// An unmet error if the record names none.
+    pub fn type_of_values(&self) -> Result<DataType> {
+        type_of_values(&self.column, &self.value_type)
+    }
+
+    /// Returns the column in which the files hold it.
+    ///
+    /// # Errors
+    /// An unmet error for a centroid that kanon does not write for such values.
+    pub(crate) fn written_columns(&self) -> Result<WrittenColumns> {
+        let value_type = self.type_of_values()?;
+        if self.centroid.for_type(&value_type) != self.centroid {
+            return Err(Error::unmet(format!(
+                "verification refused: the record contradicts itself on what `{}` shows",
+                self.column
+            )));
+        }
+        Ok(WrittenColumns::of_centroid(&self.column, self.centroid, &value_type))
+    }
+}
+
+/// Reads the type of a column's values in the input.
+fn type_of_values(column: &str, value_type: &str) -> Result<DataType> {
+    let parsed = value_type.parse::<DataType>().ok();
+    parsed.filter(|parsed| parsed.to_string() == value_type).ok_or_else(|| {
+        Error::unmet(format!("verification refused: the record names no type of the values of `{column}`"))
+    })
+}
+
 /// What the regions of a column are, besides single values, sets of values and `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -100,13 +160,7 @@ impl RegionColumn {
     /// # Errors
     /// An unmet error if the record names none.
     pub fn type_of_values(&self) -> Result<DataType> {
-        let parsed = self.value_type.parse::<DataType>().ok();
-        parsed.filter(|parsed| parsed.to_string() == self.value_type).ok_or_else(|| {
-            Error::unmet(format!(
-                "verification refused: the record names no type of the values of `{}`",
-                self.column
-            ))
-        })
+        type_of_values(&self.column, &self.value_type)
     }
 }
 
@@ -116,6 +170,7 @@ impl RecodingRecord {
         match self {
             Self::Levels(levels) => levels.iter().map(|level| level.column.as_str()).collect(),
             Self::Regions(regions) => regions.columns.iter().map(|column| column.column.as_str()).collect(),
+            Self::Centroids(columns) => columns.iter().map(|column| column.column.as_str()).collect(),
         }
     }
 
@@ -123,7 +178,7 @@ impl RecodingRecord {
     pub fn level(&self, column: &str) -> Option<&LevelRecord> {
         match self {
             Self::Levels(levels) => levels.iter().find(|level| level.column == column),
-            Self::Regions(_) => None,
+            Self::Regions(_) | Self::Centroids(_) => None,
         }
     }
 
@@ -132,38 +187,45 @@ impl RecodingRecord {
         match self {
             Self::Levels(_) => self.level(column).map(|level| level.by.clone()),
             Self::Regions(_) => self.region(column).map(|_| Descriptor::region()),
+            Self::Centroids(_) => self.centroid(column).map(|shown| Descriptor::centroid(shown.centroid)),
         }
     }
 
     /// Returns what is recorded of a column's regions; `None` if the column shows none.
     pub fn region(&self, column: &str) -> Option<&RegionColumn> {
         match self {
-            Self::Levels(_) => None,
+            Self::Levels(_) | Self::Centroids(_) => None,
             Self::Regions(regions) => regions.columns.iter().find(|region| region.column == column),
         }
     }
-}
 
-impl RecodingRecord {
-    /// Returns the columns in which the files hold a quasi-identifier; `None` for one column.
-    ///
-    /// # Errors
-    /// Those of [`RegionColumn::interval_columns`].
-    pub(crate) fn written_as(&self, column: &str) -> Result<Option<IntervalColumns>> {
-        self.region(column).map_or(Ok(None), RegionColumn::interval_columns)
+    /// Returns what is recorded of a column's centroids; `None` if the column shows none.
+    pub fn centroid(&self, column: &str) -> Option<&CentroidColumn> {
+        match self {
+            Self::Levels(_) | Self::Regions(_) => None,
+            Self::Centroids(columns) => columns.iter().find(|shown| shown.column == column),
+        }
     }
 
-    /// Returns the quasi-identifiers that the files hold as the ends of intervals.
+    /// Returns the columns in which the files hold a quasi-identifier; `None` for one column of text or
+    /// labels.
     ///
     /// # Errors
     /// Those of [`RegionColumn::interval_columns`].
-    pub(crate) fn interval_columns(&self) -> Result<Vec<IntervalColumns>> {
-        match self {
-            Self::Levels(_) => Ok(Vec::new()),
-            Self::Regions(regions) => {
-                regions.columns.iter().filter_map(|column| column.interval_columns().transpose()).collect()
-            }
+    pub(crate) fn written_as(&self, column: &str) -> Result<Option<WrittenColumns>> {
+        if let Some(centroid) = self.centroid(column) {
+            return centroid.written_columns().map(Some);
         }
+        let ends = self.region(column).map_or(Ok(None), RegionColumn::interval_columns)?;
+        Ok(ends.map(WrittenColumns::Ends))
+    }
+
+    /// Returns the quasi-identifiers that the files hold as something else than text or labels.
+    ///
+    /// # Errors
+    /// Those of [`RegionColumn::interval_columns`].
+    pub(crate) fn written_columns(&self) -> Result<Vec<WrittenColumns>> {
+        self.columns().into_iter().filter_map(|column| self.written_as(column).transpose()).collect()
     }
 }
 
@@ -173,7 +235,7 @@ impl RecodingRecord {
 pub enum FoundRecoding {
     /// The level of each quasi-identifier, in policy order.
     Levels(Vec<usize>),
-    /// The number of classes that show regions, with those that are suppressed.
+    /// The number of classes that show regions or centroids, with those that are suppressed.
     Regions(u64),
 }
 

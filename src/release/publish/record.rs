@@ -20,7 +20,7 @@ pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::model_record::ModelRecord;
 pub(crate) use crate::release::publish::model_record::compared_with;
 pub use crate::release::publish::recoding_record::{
-    FoundRecoding, LevelRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
+    CentroidColumn, FoundRecoding, LevelRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::role::Role;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
-use crate::method::{AUTO, METHODS, shows_regions};
+use crate::method::{AUTO, METHODS, chooses_levels, shows_centroids, shows_regions};
 use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
 use crate::release::publish::record::{
     ColumnRecord, ModelRecord, PublicRecord, RecodingRecord, are_same_models,
@@ -148,10 +148,14 @@ impl Statement {
                 || self.accept_homogeneity.contains(&column.name)
                 || protects_column(&models, &column.name)
         };
-        let makes_regions = matches!(record.recoding, RecodingRecord::Regions(_));
+        let is_made_by = |method: &str| match record.recoding {
+            RecodingRecord::Levels(_) => chooses_levels(method),
+            RecodingRecord::Regions(_) => shows_regions(method),
+            RecodingRecord::Centroids(_) => shows_centroids(method),
+        };
         let holds = [
             (self.released_on.as_deref().is_none_or(|day| parse_day(day).is_ok()), "the day of the release"),
-            (is_method(&self.method) && shows_regions(&self.method) == makes_regions, "the method"),
+            (is_method(&self.method) && is_made_by(&self.method), "the method"),
             (LOSSES.iter().any(|row| row.doc().name == self.objective), "the objective"),
             (limit_is_a_share, "the suppression limit"),
             (!self.rows_are_individuals || record.individuals.is_none(), "what is counted"),

@@ -171,8 +171,14 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     place.write("marital.csv", MARITAL);
     let best =
         REGIONS.replace("\"mondrian\"", "\"best\"").replace("intervals = \"columns\"", "ends = \"cuts\"");
+    let means = REGIONS
+        .replace("\"mondrian\"", "\"ona\"")
+        .replace("intervals = \"columns\"", "left_out = \"counts\"");
+    let medians = means.replace("\"ona\"", "{ mdav = { centroid = \"median\" } }");
     for (name, input, policy) in [
         ("levels", "people", LEVELS),
+        ("means", "people", &means),
+        ("medians", "people", &medians),
         ("regions", "people", REGIONS),
         ("best", "people", &best),
         ("cities", "cities", CITIES),
@@ -184,8 +190,9 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         place.run(&format!("release {input}.parquet --policy {name}.toml --to {name}")).exit(0);
     }
     place.run("release people.parquet --recoding levels.private.json --to again").exit(0);
-    let ours = ["levels", "regions", "best", "cities", "stays", "codes", "wards", "again"]
-        .map(|name| place.path(name));
+    let ours =
+        ["levels", "means", "medians", "regions", "best", "cities", "stays", "codes", "wards", "again"]
+            .map(|name| place.path(name));
     let earlier = root().join("tests/fixtures/format_2/safe");
     let read = |path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
     ours.into_iter()
@@ -221,6 +228,9 @@ fn words_of_real_records_are_on_the_page() {
             "recoding.regions.ends" => ["/recoding/regions/ends"].as_slice(),
             "recoding.regions.columns[].shows" => {
                 &["/recoding/regions/columns/0/shows", "/recoding/regions/columns/1/shows"]
+            }
+            "recoding.centroids[].centroid" => {
+                &["/recoding/centroids/0/centroid", "/recoding/centroids/1/centroid"]
             }
             other => panic!("`{other}` holds one of some words, too"),
         };
