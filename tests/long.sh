@@ -2,17 +2,21 @@
 # What takes too long for every run: long fuzz runs, large tables under small memory limits, many queries that spill, mutants.
 # Needs Rust, and cargo-mutants for the last steps. Prints each step's result; stops at the first that fails.
 #
-#   bash tests/long.sh [fuzz] [memory] [spills] [mutants] [guards]        all of them when none is named
+#   bash tests/long.sh [searches] [fuzz] [memory] [spills] [mutants] [guards]        all of them when none is named
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-steps=${*:-fuzz memory spills mutants guards}
+steps=${*:-searches fuzz memory spills mutants guards}
 cases=${KANON_FUZZ_CASES:-100000}
 
 for step in $steps; do
     start=$SECONDS
     printf '\n== %s\n' "$step"
     case $step in
+    searches)
+        # The searches from the literature on every row of ARX's optima.
+        KANON_EVERY_ROW=1 cargo test --locked --test it arx::classic -- --nocapture
+        ;;
     fuzz)
         # Random and mutated policies, hierarchy files, input files and queries. Releases wait for the device, so they are
         # made in memory where there is such a place: a busy disk would make inputs look as if they took forever.
@@ -54,7 +58,7 @@ for step in $steps; do
             -- --lib --test it -- mutants roles releases individuals release:: verify::
         ;;
     *)
-        printf 'there is no step %s: fuzz, memory, spills, mutants, guards\n' "$step" >&2
+        printf 'there is no step %s: searches, fuzz, memory, spills, mutants, guards\n' "$step" >&2
         exit 2
         ;;
     esac

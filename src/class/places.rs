@@ -19,31 +19,18 @@ impl std::fmt::Debug for NumberLine {
 
 impl NumberLine {
     /// Returns the place of each level-0 value, by code: 0 for the least, 1 for the greatest, `None`
-    /// for NULL.
+    /// for NULL. A clipped number has the place of the bound.
     pub fn places(&self) -> &[Option<f64>] {
         &self.places
     }
 
     /// Returns the place of any value; `None` for NULL.
     pub fn place(&self, value: &Value) -> Option<f64> {
-        number(value).map(|number| self.place_of(number))
+        value.to_f64().map(|number| self.place_of(number))
     }
 
     fn place_of(&self, number: f64) -> f64 {
         if self.span > 0.0 { (number - self.least) / self.span } else { 0.0 }
-    }
-}
-
-/// Returns a value as a number; `None` for NULL, and NaN for what is no number.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Null => None,
-        Value::Int(value) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        Value::Decimal(..) => Some(value.text_form().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)),
-        Value::Date(days) => Some(f64::from(*days)),
-        Value::Timestamp(ticks, ..) => Some(*ticks as f64),
-        Value::Bool(_) | Value::Text(_) => Some(f64::NAN),
     }
 }
 
@@ -57,11 +44,8 @@ impl EncodedColumn {
         if !self.has_intervals() {
             return Ok(None);
         }
-        let mut numbers = vec![None; self.distinct()];
-        // Level 0 may merge values; the greatest stands for them.
-        for (value, code) in self.level(0).of_value().iter().enumerate() {
-            numbers[*code as usize] = number(&Value::read(self.values(), value)?);
-        }
+        let values = self.clipped_values()?;
+        let numbers: Vec<Option<f64>> = values.iter().map(Value::to_f64).collect();
         let least = numbers.iter().flatten().copied().reduce(f64::min).unwrap_or(0.0);
         let greatest = numbers.iter().flatten().copied().reduce(f64::max).unwrap_or(0.0);
         let span = greatest - least;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use arrow::array::Array;
+
 use super::region::{LabelTexts, Region};
 use super::{ClassTable, EncodedColumn, Held};
 use crate::error::{Error, Result};
@@ -18,13 +20,13 @@ use crate::generalize::{Centroid, RegionLabel, Value};
 pub struct ReleasedClasses {
     class_of_base: Vec<Option<u32>>,
     regions: Vec<Box<[Region]>>,
-    shows: Shows,
+    shows: ClassTexts,
     _held: Held,
 }
 
-/// What the classes show in each column.
+/// Where the texts that the classes show come from.
 #[derive(PartialEq)]
-enum Shows {
+enum ClassTexts {
     /// The labels of their regions among the values of the table.
     Regions,
     /// Labels made for another table.
@@ -102,7 +104,7 @@ impl ReleasedClasses {
             return broken("a class without a base class");
         }
         let (class_of_base, regions) = without_repeats(class_of_base, regions)?;
-        Ok(Self { class_of_base, regions, shows: Shows::Regions, _held: held })
+        Ok(Self { class_of_base, regions, shows: ClassTexts::Regions, _held: held })
     }
 
     /// Checks classes that show labels made for another table. Each label must cover the values of
@@ -129,7 +131,7 @@ impl ReleasedClasses {
         let label = |number: Option<u32>| number.and_then(|number| labels.get(number as usize)).cloned();
         let labels: Option<Vec<_>> = number_of.into_iter().map(label).collect();
         let labels = labels.ok_or_else(|| Error::internal("released classes: a class without labels"))?;
-        released.shows = Shows::Labels(labels);
+        released.shows = ClassTexts::Labels(labels);
         Ok(released)
     }
 
@@ -151,7 +153,13 @@ impl ReleasedClasses {
             return Err(Error::internal("released classes: not one entry per base class"));
         }
         let mut held = Held::new(base.held.budget());
-        held.at_least(class_of_base.len() * (size_of::<Option<u32>>() + size_of::<u32>()))?;
+        // The values of each column; the members of each class, twice, and what it shows.
+        let values: usize = columns
+            .iter()
+            .map(|column| column.distinct() * size_of::<Value>() + column.values().get_array_memory_size())
+            .sum();
+        let of_base = size_of::<Option<u32>>() + 2 * size_of::<u32>() + size_of::<(Value, u64)>();
+        held.at_least(values + class_of_base.len() * of_base)?;
         let numbers = columns.iter().map(EncodedColumn::clipped_values).collect::<Result<Vec<_>>>()?;
         let shown = |members: &[u32]| -> Result<Box<[Option<String>]>> {
             let text = |(at, (column, numbers)): (usize, (&EncodedColumn, &Vec<Value>))| {
@@ -160,8 +168,9 @@ impl ReleasedClasses {
                     (numbers[code].clone(), base.rows_of(*class as usize))
                 };
                 let values: Vec<(Value, u64)> = members.iter().map(value).collect();
-                let centroid = centroid.for_type(column.hierarchy().input_type());
-                Ok(centroid.of(&values)?.text_form())
+                let centroid = centroid.for_column(column.hierarchy());
+                let shown = centroid.of(&values).map_err(|e| e.at(format!("column `{}`", column.name())))?;
+                Ok(shown.text_form())
             };
             columns.iter().zip(&numbers).enumerate().map(text).collect()
         };
@@ -185,14 +194,14 @@ impl ReleasedClasses {
         let texts = centroids.iter().flatten().flatten().map(String::len).sum::<usize>();
         let of_texts = texts + centroids.len() * columns.len() * size_of::<Option<String>>();
         held.at_least(class_of_base.len() * size_of::<Option<u32>>() + bytes(&regions) + of_texts)?;
-        Ok(Self { class_of_base, regions, shows: Shows::Centroids(centroid, centroids), _held: held })
+        Ok(Self { class_of_base, regions, shows: ClassTexts::Centroids(centroid, centroids), _held: held })
     }
 
     /// Returns what a class shows in a column in place of the label of its region, if that is given.
     pub fn label(&self, class: usize, column: usize) -> Option<&RegionLabel> {
         match &self.shows {
-            Shows::Labels(labels) => labels.get(class)?.get(column),
-            Shows::Regions | Shows::Centroids(..) => None,
+            ClassTexts::Labels(labels) => labels.get(class)?.get(column),
+            ClassTexts::Regions | ClassTexts::Centroids(..) => None,
         }
     }
 
@@ -200,32 +209,32 @@ impl ReleasedClasses {
     /// classes show centroids.
     pub fn centroid(&self, class: usize, column: usize) -> Option<Option<&str>> {
         match &self.shows {
-            Shows::Centroids(_, centroids) => Some(centroids.get(class)?.get(column)?.as_deref()),
-            Shows::Regions | Shows::Labels(_) => None,
+            ClassTexts::Centroids(_, centroids) => Some(centroids.get(class)?.get(column)?.as_deref()),
+            ClassTexts::Regions | ClassTexts::Labels(_) => None,
         }
     }
 
     /// Returns whether the classes show centroids.
     pub fn shows_centroids(&self) -> bool {
-        matches!(self.shows, Shows::Centroids(..))
+        matches!(self.shows, ClassTexts::Centroids(..))
     }
 
     /// Returns the centroid that a class shows in a column of the table, if classes show centroids.
     pub(crate) fn centroid_value(&self, table: &ClassTable, class: usize, column: usize) -> Option<Value> {
-        let Shows::Centroids(centroid, _) = &self.shows else { return None };
-        let data_type = table.columns.get(column)?.hierarchy().input_type();
-        let output_type = centroid.for_type(data_type).output_type(data_type);
+        let ClassTexts::Centroids(centroid, _) = &self.shows else { return None };
+        let hierarchy = table.columns.get(column)?.hierarchy();
+        let output_type = centroid.for_column(hierarchy).output_type(hierarchy.input_type());
         Centroid::parse(self.centroid(class, column)?, &output_type)
     }
 
     /// Returns whether the classes show labels made for another table.
     pub fn shows_earlier_labels(&self) -> bool {
-        matches!(self.shows, Shows::Labels(_))
+        matches!(self.shows, ClassTexts::Labels(_))
     }
 
     /// Returns whether the classes show the labels of their regions among the values of the table.
     pub(crate) fn shows_regions(&self) -> bool {
-        matches!(self.shows, Shows::Regions)
+        matches!(self.shows, ClassTexts::Regions)
     }
 
     /// Returns the released class of each base class; `None` for a suppressed one.

@@ -13,7 +13,8 @@ use crate::generalize::Centroid;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence};
 use crate::release::publish::record::{
-    ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions, RegionsRecord, Statement,
+    CentroidColumn, ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions,
+    RegionsRecord, Statement,
 };
 use crate::release::publish::statement::OTHERS;
 use crate::role::Role;
@@ -80,12 +81,24 @@ fn page(out: &str, record: &PublicRecord) -> String {
         page +=
             &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, &record.recoding));
     }
-    page += "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
-             suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n";
+    let shows_centroids = matches!(record.recoding, RecodingRecord::Centroids(_));
+    page += match shows_centroids {
+        true => "\nAll rows of a group show the same, and nothing says how far their values are from it.\n\n",
+        false => {
+            "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
+             suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n"
+        }
+    };
     page += &left_out(record.statement.as_ref());
+    let finds = match shows_centroids {
+        true => {
+            "can guess that the person is in the group that shows the nearest values; even if that is right, the attacker"
+        }
+        false => "finds that person's group, and",
+    };
     page += &format!(
-        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person finds that person's group, and \
-         cannot tell which of its {people} it is. Measured in {people}:\n\n"
+        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person {finds} cannot tell which of its \
+         {people} it is. Measured in {people}:\n\n"
     );
     for row in RISKS {
         if let Some(value) = record.risk.get(row.doc.name) {
@@ -234,13 +247,7 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
             None => "unknown".to_owned(),
         },
         RecodingRecord::Regions(regions) => of_region(&column.name, regions),
-        RecodingRecord::Centroids(_) => match recoding.centroid(&column.name).map(|shown| shown.centroid) {
-            Some(Centroid::Mean) => "in each group the mean of its values, which need not be any of them",
-            Some(Centroid::Median) => "in each group its lower median, one of its values",
-            Some(Centroid::Mode) => "in each group its most frequent value",
-            None => "unknown",
-        }
-        .to_owned(),
+        RecodingRecord::Centroids(_) => recoding.centroid(&column.name).map_or("unknown".into(), of_centroid),
     };
     since + &shows
 }
@@ -265,6 +272,25 @@ fn of_level(level: &LevelRecord) -> String {
         _ => format!("a label of its hierarchy (`{text}`)"),
     };
     shows + &format!(": level {at} of {of}, in every row")
+}
+
+fn of_centroid(shown: &CentroidColumn) -> String {
+    let is_moment = ["Date", "Timestamp"].iter().any(|word| shown.value_type.starts_with(word));
+    let shows = match shown.centroid {
+        Centroid::Mean if is_moment => "in each group the mean of its values, rounded down",
+        Centroid::Mean => "in each group the mean of its values, which need not be any of them",
+        Centroid::Median => "in each group its lower median, the value of one of its rows",
+        Centroid::Mode => "in each group its most frequent value",
+    };
+    let clip = shown.clip.as_ref().map(|ends| match ends {
+        [Some(low), Some(high)] => {
+            format!("; values below {low} count as {low}, those above {high} as {high}")
+        }
+        [Some(low), None] => format!("; values below {low} count as {low}"),
+        [None, Some(high)] => format!("; values above {high} count as {high}"),
+        [None, None] => String::new(),
+    });
+    shows.to_owned() + &clip.unwrap_or_default()
 }
 
 fn of_region(name: &str, regions: &RegionsRecord) -> String {

@@ -140,6 +140,11 @@ const SEARCH: &[JsonField] = &[
     field("objective", "text", "The loss that the search minimized."),
     field("method", "text", "The method that ran."),
     field(
+        "chosen_because",
+        "text or null",
+        "Why `auto` took this method; null if the policy names another one.",
+    ),
+    field(
         "nodes",
         "number or null",
         "The number of nodes in the lattice; `null` if the method searches none.",

@@ -193,7 +193,13 @@ impl Link {
                 &format!("suppressed {} in B: any match of these individuals is wrong\n", rows(suppressed));
         }
         let region = Some(Descriptor::region().to_string());
-        if linked.are_assigned {
+        if linked.are_assigned && linked.are_centroids {
+            text += "note      an individual matches the class that the private record assigns to its values; an attacker without \
+                     that record can only guess the class with the nearest centroids\n";
+        } else if linked.are_centroids {
+            text += "note      an individual matches the class whose centroids are nearest to its values: a guess, which may be \
+                     another one's class, and so may what is learnt from it\n";
+        } else if linked.are_assigned {
             text += "note      an individual matches the class that the private record assigns to its values; an attacker without \
                      that record finds every class whose regions hold them, which may be more\n";
         } else if linked.on.iter().any(|(_, recoding)| *recoding == region) {

@@ -111,7 +111,7 @@ impl Release {
         let search = &private.search;
         let is_coarse = costs.iter().sum::<f64>() > COARSE * ratio(costs.len() as u128, 1);
         let lost = lost_text(chosen, costs);
-        let costs = costs_text(&chosen.columns(), costs, private.suppressed_rows > 0);
+        let costs = costs_text(chosen, costs, private.suppressed_rows > 0);
         let chosen = match chosen {
             RecodingRecord::Levels(levels) => {
                 let is_text = |name: &str| {
@@ -282,10 +282,11 @@ const COARSE: f64 = 0.3;
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.
-fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
+fn costs_text(chosen: &RecodingRecord, costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
     const MUCH: f64 = 0.5;
-    let mut all: Vec<(&str, f64)> = quasi.iter().copied().zip(costs.iter().copied()).collect();
+    let shows_centroids = matches!(chosen, RecodingRecord::Centroids(_));
+    let mut all: Vec<(&str, f64)> = chosen.columns().into_iter().zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let count = |least: f64| all.iter().filter(|(_, cost)| *cost > least).count();
     let shown = count(MUCH).max(SHOWN).min(count(0.0));
@@ -300,7 +301,11 @@ fn costs_text(quasi: &[&str], costs: &[f64], some_suppressed: bool) -> String {
         [(first, share), others @ ..] => {
             let others: String = others.iter().map(|(name, share)| format!(", {name} {share}")).collect();
             let all = if some_suppressed { "; a suppressed row counts as 100 %" } else { "" };
-            format!("most: a value of {first} covers on average {share} of its domain{others}{rest}{all}")
+            let covers = match shows_centroids {
+                true => format!("the rows of a class span on average {share} of the domain of {first}"),
+                false => format!("a value of {first} covers on average {share} of its domain"),
+            };
+            format!("most: {covers}{others}{rest}{all}")
         }
     }
 }
@@ -364,7 +369,13 @@ pub(super) fn regions_text(regions: &RegionsRecord) -> String {
 
 /// Lists what stands for the values of each column: `mean of age, mode of zip`.
 pub(super) fn centroids_text(columns: &[CentroidColumn]) -> String {
-    let text = |shown: &CentroidColumn| format!("{} of {}", shown.centroid.name(), shown.column);
+    let text = |shown: &CentroidColumn| {
+        let clip = shown.clip.as_ref().map_or(String::new(), |_| {
+            let parts = shown.descriptor();
+            parts.parts().last().map(|(name, ends)| format!(" {name}:{ends}")).unwrap_or_default()
+        });
+        format!("{} of {}{clip}", shown.centroid.name(), shown.column)
+    };
     columns.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 

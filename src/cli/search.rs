@@ -16,7 +16,7 @@ use crate::input::{Input, open};
 use crate::measure::utility::Utility;
 use crate::measure::{LOSSES, ratio};
 use crate::method::best::{Attempt, Tried};
-use crate::method::{Candidate, Outcome, Recoding, Shows, takes_effort};
+use crate::method::{AUTO, Candidate, Outcome, Recoding, Shows, takes_effort, why_auto};
 use crate::model::{Counted, Needs};
 use crate::parameter::Setting;
 use crate::policy::Policy;
@@ -86,6 +86,8 @@ impl Search {
             ),
         };
         let mut text = format!("{}search    {searched}\n", read(&classes));
+        let why = (policy.method.name == AUTO).then(|| why_auto(&policy.options(1)));
+        text += &why.as_ref().map_or(String::new(), |why| format!("auto      {method}: {why}\n"));
         let warning = policy.promises_nothing();
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
@@ -104,6 +106,7 @@ impl Search {
         let json = json!({
             "objective": objective,
             "method": method,
+            "chosen_because": why,
             "nodes": outcome.nodes,
             "evaluated": outcome.evaluated,
             "optimal": outcome.proven,

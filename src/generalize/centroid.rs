@@ -4,18 +4,20 @@
 //!   or a tick.
 //! - `median`: of numbers, dates and timestamps the least value that half of the rows do not exceed,
 //!   with its own type.
-//! - `mode`: of texts and booleans the value of the most rows; of several the least.
+//! - `mode`: of texts, booleans and the values of a hierarchy file the value of the most rows; of
+//!   several the least.
 //!
 //! # Contract
 //! A mean or a median is that of the rows with a value; where more than half of the rows have none,
 //! it is NULL. To a mode, NULL is a value, below all others. A clipped number counts as the bound. A
-//! mean with an infinity or NaN is one. Deviation from exact arithmetic: a mean of floats is rounded
-//! at each step, by less than one part in 10^15 of the greatest value for each of its values.
+//! mean of values that include an infinity or NaN is infinite or NaN. Deviation from exact arithmetic: the sum of floats is rounded
+//! once and compensated for what the steps lose, then divided by the rows.
 //!
 //! A centroid is no generalization: it need not be the value of any row, and it says nothing about
 //! how far the rows are from it. A mean follows an outlier: where one person of a class has a value
-//! far beyond the others', the mean gives its size away (clip such a column, or take the median). A
-//! median or a mode is the value of at least one person of the class.
+//! far beyond the others', the mean gives its size away (clip such a column, or take the median). Where
+//! values are missing, a mean or a median is that of fewer people, at least half of the class. A median
+//! or a mode is the value of at least one person of the class.
 //!
 //! ```
 //! use datafusion_kanon::generalize::{Centroid, Value};
@@ -31,8 +33,8 @@ use std::cmp::Ordering;
 use arrow::datatypes::{DataType, i256};
 use serde::{Deserialize, Serialize};
 
-use super::Value;
 use super::region_label::{compare, value_of};
+use super::{Hierarchy, Value};
 #[cfg(feature = "engine")]
 use super::{RegionLabel, region_label::Values};
 use crate::decimal::ratio;
@@ -69,10 +71,16 @@ impl Centroid {
         }
     }
 
-    /// Returns the centroid of a column of this type, where numbers have this one.
+    /// Returns the centroid of a column with this hierarchy, where columns of numbers have this one. Codes
+    /// are no numbers: a column with a hierarchy file has a mode.
     #[must_use]
-    pub fn for_type(self, data_type: &DataType) -> Self {
-        if data_type.is_string() || *data_type == DataType::Boolean { Self::Mode } else { self }
+    pub fn for_column(self, hierarchy: &Hierarchy) -> Self {
+        if hierarchy.has_intervals() { self } else { Self::Mode }
+    }
+
+    /// Returns whether kanon makes this centroid of values of this type.
+    pub fn suits(self, data_type: &DataType) -> bool {
+        self == Self::Mode || !(data_type.is_string() || *data_type == DataType::Boolean)
     }
 
     /// Returns the type of the centroid of values of this type.
@@ -195,20 +203,33 @@ fn mean(first: &Value, present: &[(&Value, u64)], rows: u64) -> Result<Value> {
     }
 }
 
-/// Sums with compensation (Neumaier), in the order of the values.
+/// Divides the sum by the rows.
 fn mean_of_floats(present: &[(&Value, u64)], rows: u64) -> Result<Value> {
-    let (mut sum, mut rest) = (0.0f64, 0.0f64);
-    for (value, rows_of_value) in present {
+    let mut values = Vec::with_capacity(present.len());
+    for (value, rows) in present {
         let Value::Float(value) = value else { return Err(mixed()) };
-        // A share of the rows first: the sum of large values would be infinite.
-        let part = value * ratio((*rows_of_value).into(), rows.into());
+        values.push((*value, ratio((*rows).into(), 1)));
+    }
+    let all = ratio(rows.into(), 1);
+    let sum = compensated_sum(values.iter().map(|(value, rows)| value * rows));
+    let mean = match sum.is_finite() || values.iter().any(|(value, _)| !value.is_finite()) {
+        true => sum / all,
+        // Only the sum is too large.
+        false => compensated_sum(values.iter().map(|(value, rows)| value * (rows / all))),
+    };
+    // There is one NaN, and no -0.0.
+    Ok(Value::Float(if mean.is_nan() { f64::NAN } else { mean + 0.0 }))
+}
+
+/// Sums with compensation for rounding (Neumaier).
+fn compensated_sum(parts: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut rest) = (0.0f64, 0.0f64);
+    for part in parts {
         let next = sum + part;
         rest += if sum.abs() >= part.abs() { (sum - next) + part } else { (part - next) + sum };
         sum = next;
     }
-    let mean = if sum.is_finite() { sum + rest } else { sum };
-    // There is one NaN, and no -0.0.
-    Ok(Value::Float(if mean.is_nan() { f64::NAN } else { mean + 0.0 }))
+    if sum.is_finite() { sum + rest } else { sum }
 }
 
 fn mixed() -> Error {
@@ -235,6 +256,17 @@ mod tests {
         assert_eq!(Centroid::Mean.of(&floats).unwrap(), Value::Float(0.1));
         let large = [(Value::Float(f64::MAX), 5), (Value::Float(-f64::MAX), 5)];
         assert_eq!(Centroid::Mean.of(&large).unwrap().text_form().as_deref(), Some("0"));
+    }
+
+    /// Otherwise the same ages would have another mean as floats than as integers.
+    #[test]
+    fn means_of_whole_floats_are_those_of_integers() {
+        for n in 1..500i32 {
+            let values = (1..=n % 17 + 1).map(|i| (i * n * 7) % 113);
+            let floats: Vec<_> = values.clone().map(|x| (Value::Float(f64::from(x)), 1)).collect();
+            let ints: Vec<_> = values.map(|x| (Value::Int(x.into()), 1)).collect();
+            assert_eq!(Centroid::Mean.of(&floats).unwrap(), Centroid::Mean.of(&ints).unwrap(), "{n}");
+        }
     }
 
     #[test]

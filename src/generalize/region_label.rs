@@ -62,7 +62,7 @@ pub enum RegionLabel {
 /// The values of a region without NULL.
 #[derive(Clone, PartialEq)]
 pub enum Values {
-    /// One value of a column that is not text.
+    /// One value; of a column of text only as a centroid.
     One(Value),
     /// The values from one end to another; without an end, all values on that side.
     Interval(Option<End>, Option<End>),

@@ -249,6 +249,18 @@ impl Value {
         })
     }
 
+    /// Returns a number, the days of a date or the ticks of a timestamp; `None` for other values.
+    pub fn to_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(value) => Some(*value as f64),
+            Value::Float(value) => Some(*value),
+            Value::Date(days) => Some(f64::from(*days)),
+            Value::Timestamp(ticks, ..) => Some(*ticks as f64),
+            Value::Decimal(..) => self.text_form()?.parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Text(_) => None,
+        }
+    }
+
     /// Returns the text on which hierarchy files match and which level 0 of a text hierarchy shows:
     /// integers in decimal, floats as the shortest decimal that reads back, decimals with all
     /// digits of their scale (`12.50`), `true`/`false`, ISO dates and timestamps; a timestamp with

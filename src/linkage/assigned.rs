@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::recode::AttackerRecoding;
 use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
-use crate::generalize::{Ends, Hierarchy, Value};
+use crate::generalize::{Centroid, Ends, Hierarchy, Value};
 use crate::release::publish::record::{PrivateRecord, RecodingRecord};
 use crate::verify::assignment::{Assignment, LinesShow};
 
@@ -40,27 +40,38 @@ impl Assigned {
         budget: &Arc<dyn Budget>,
     ) -> Result<Option<Self>> {
         let recorded = private.and_then(|private| private.assignment.as_ref());
-        let regions = recoding.public.map(|public| &public.recoding);
-        let (Some(recorded), Some(RecodingRecord::Regions(regions)), Some((spec, files))) =
-            (recorded, regions, recoding.policy)
+        let (Some(recorded), Some(public), Some((spec, files))) =
+            (recorded, recoding.public, recoding.policy)
         else {
             return Ok(None);
+        };
+        let quasi = public.recoding.columns();
+        let lines_show = match &public.recoding {
+            RecodingRecord::Levels(_) => return Ok(None),
+            RecodingRecord::Regions(_) => LinesShow::Regions(Ends::default()),
+            // A column whose centroid is a mode has it whatever those of numbers are.
+            RecodingRecord::Centroids(columns) => LinesShow::Centroids(
+                columns
+                    .iter()
+                    .map(|column| column.centroid)
+                    .find(|centroid| *centroid != Centroid::Mode)
+                    .unwrap_or(Centroid::Mean),
+            ),
         };
         let other = || {
             Error::unmet("the private record assigns other classes than the release has; run `kanon verify`")
         };
-        let hierarchies = regions.columns.iter().map(|region| {
-            let column = spec.column(&region.column).ok_or_else(|| {
-                Error::policy(format!("column `{}`: the policy is not that of the release", region.column))
+        let hierarchies = quasi.iter().map(|name| {
+            let column = spec.column(name).ok_or_else(|| {
+                Error::policy(format!("column `{name}`: the policy is not that of the release"))
             })?;
-            column.levels(&region.type_of_values()?, files)
+            column.levels(&recoding.value_type(name)?.ok_or_else(other)?, files)
         });
         let hierarchies: Vec<Hierarchy> = hierarchies.collect::<Result<_>>()?;
-        let place = |name: &String| regions.columns.iter().position(|region| region.column == *name);
+        let place = |name: &String| quasi.iter().position(|column| column == name);
         let places = on.iter().map(place).collect::<Option<Vec<usize>>>().ok_or_else(other)?;
         let bytes = STANDARD.decode(recorded).map_err(|_| other())?;
-        let assignment =
-            Assignment::read(bytes.into(), hierarchies, LinesShow::Regions(Ends::default()), budget)?;
+        let assignment = Assignment::read(bytes.into(), hierarchies, lines_show, budget)?;
 
         let shown = |class: usize| {
             let text = |at: &usize| {

@@ -41,7 +41,7 @@ use crate::input::{Format, Input};
 use crate::linkage::linked_columns::{columns, sensitive, unused};
 use crate::linkage::recode::{AttackerRecoding, JoinKey, csv_type};
 use crate::policy::{CsvOptions, CsvType, Files, FilesAndTrees, PolicySpec};
-use crate::release::publish::record::{PrivateRecord, PublicRecord};
+use crate::release::publish::record::{PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::written_columns::{as_texts, schema_as_texts};
 
 /// The attacker's data and goals.
@@ -97,6 +97,8 @@ pub struct Linked {
     /// Whether people match the classes that the private record assigns to their values, rather
     /// than all whose regions hold these.
     pub are_assigned: bool,
+    /// Whether the classes of B show centroids; without the private record, people match the nearest.
+    pub are_centroids: bool,
     /// The rows suppressed in B, where its private record is available.
     pub suppressed_rows: Option<u64>,
 }
@@ -219,6 +221,9 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
         uncovered: 0,
         rows_without_individual: 0,
         are_assigned,
+        are_centroids: public
+            .as_ref()
+            .is_some_and(|public| matches!(public.recoding, RecodingRecord::Centroids(_))),
         suppressed_rows: private.map(|private| private.suppressed_rows),
     };
     let mut stream = found.execute_stream().await.context(DOING)?;

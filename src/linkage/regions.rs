@@ -25,7 +25,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use super::assigned::Assigned;
-use super::nearest::Nearest;
+use super::nearest::{Centroids, Nearest};
 use super::recode::AttackerRecoding;
 use super::text_reading::TextReading;
 use super::{COVERED, DOING, MATCHES, PERSON, ROWS, all, numbered};
@@ -61,13 +61,16 @@ pub(super) fn columns(
     let column = |name: &String| {
         let of_values = recoding.value_type(name)?.ok_or_else(|| {
             Error::policy(format!(
-                "--on: `{name}` is released as values and other columns as regions; link on one kind only"
+                "--on: `{name}` is released as values, and other columns as regions or centroids; link on one kind only"
             ))
         })?;
         let of_list = super::recode::type_of(list, name)?;
         let shows = recoding.region(name).map(|region| region.shows);
+        let centroid = recoding.public.and_then(|public| public.recoding.centroid(name));
+        let is_number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating();
         let is_comparable = canonical_type(&of_list) == canonical_type(&of_values)
-            || (of_list.is_integer() && of_values.is_integer());
+            || (of_list.is_integer() && of_values.is_integer())
+            || (centroid.is_some() && is_number(&of_list) && is_number(&of_values));
         if !is_comparable {
             return Err(Error::policy(format!(
                 "column `{name}` is {of_list} in {name_of_list}, and the release was made of {of_values}: these cannot be \
@@ -84,7 +87,6 @@ pub(super) fn columns(
             None => Hierarchy::new(&of_list, Vec::new())?,
         };
         let is_read_alone = recoding.policy.is_none() && shows == Some(Regions::Labels);
-        let centroid = recoding.public.and_then(|public| public.recoding.centroid(name));
         let centroid_type = centroid.map(|shown| shown.centroid.output_type(&of_values));
         Ok(Column { name: name.clone(), hierarchy, is_read_alone, value_type: of_values, centroid_type })
     };
@@ -204,9 +206,10 @@ impl Classes {
         let shows_centroids = columns.iter().any(|column| column.of.centroid_type.is_some());
         let nearest = (shows_centroids && assigned.is_none()).then(|| {
             let shown = |column: &ReleasedColumn| {
-                column.region_of_class.iter().map(|region| column.regions[*region as usize].clone()).collect()
+                let shown = column.region_of_class.iter().map(|region| &column.regions[*region as usize]);
+                Centroids::new(column.of.hierarchy.has_intervals(), shown, &rows)
             };
-            Nearest::new(columns.iter().map(shown).collect(), &rows)
+            Nearest::new(columns.iter().map(shown).collect(), rows.len())
         });
         Ok(Self { columns, rows, shared, covering, assigned, nearest, _held: held })
     }
@@ -320,7 +323,8 @@ impl Classes {
                 Some(covered) => covered.clone(),
                 None => {
                     let covered = match &self.assigned {
-                        _ if column.lacks(&value) => None,
+                        // Centroids need no labels.
+                        _ if column.of.centroid_type.is_none() && column.lacks(&value) => None,
                         None if self.nearest.is_some() => {
                             let value = Some(column.of.hierarchy.clipped_value(&value)?);
                             Some(Covered { value, ..Covered::default() })
@@ -392,7 +396,7 @@ impl ReleasedColumn {
                 };
                 self.regions.push(parsed.ok_or_else(|| {
                     Error::unmet(format!(
-                        "column `{}`: the release holds a text that kanon would not write for a region; run `kanon verify`",
+                        "column `{}`: the release holds a value that kanon would not write there; run `kanon verify`",
                         self.of.name
                     ))
                 })?);

@@ -225,7 +225,8 @@ pub const METHODS: &[MethodRow] = &[
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
-/// other method with each choice that its parameters allow, but for those of what centroids are.
+/// other method with each choice that its parameters allow. Methods that show centroids come once,
+/// with their defaults.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
     for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
@@ -329,6 +330,14 @@ pub(crate) fn makes_no_cuts(method: &str) -> String {
 
 /// In a lattice of fewer nodes, visiting all of them is faster than making a bound.
 const FEW: u64 = 64;
+
+/// Returns why [`AUTO`] takes the method that it takes.
+pub fn why_auto(options: &lattice::Options) -> String {
+    match options.nodes() < FEW {
+        true => format!("fewer than {FEW} combinations of levels, so each is looked at"),
+        false => format!("{FEW} combinations of levels or more, so bounds rule most of them out"),
+    }
+}
 
 /// Returns the method that a policy names; `auto` is the cheaper of `exhaustive` and `optimal`,
 /// which both prove their answer.

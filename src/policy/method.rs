@@ -10,8 +10,8 @@ use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
-    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_no_levels, makes_no_cuts, row,
-    shows_centroids, shows_regions, shows_values, takes_effort,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_levels, chooses_no_levels, makes_no_cuts,
+    row, shows_centroids, shows_regions, shows_values, takes_effort,
 };
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::role::Role;
@@ -142,33 +142,11 @@ impl PolicySpec {
             return Err(Error::policy(why).at("effort"));
         }
         if !shows_regions(method) {
-            let makes = if shows_centroids(method) {
-                "shows centroids, which have no ends"
-            } else {
-                "releases labels whose ends are fixed"
-            };
-            let given =
-                [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
-            return match given.into_iter().find(|(_, is_given)| *is_given) {
-                Some((key, _)) => {
-                    let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
-                    let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
-                    let why = format!(
-                        "`{method}` {makes}; only methods that make intervals of their \
-                         own accept this key: {}",
-                        names.join(", ")
-                    );
-                    Err(Error::policy(why).at(join("output", key)))
-                }
-                None if shows_centroids(method) => self.check_for_regions(method),
-                None => Ok(()),
-            };
+            self.check_no_intervals(method)?;
         }
-        self.check_for_regions(method)
-    }
-
-    /// Checks a policy whose method makes classes of its own.
-    fn check_for_regions(&self, method: &str) -> Result<()> {
+        if chooses_levels(method) {
+            return Ok(());
+        }
         if self.objective.for_any_recoding().is_none() {
             let others = LOSSES.iter().filter(|loss| loss.for_any_recoding().is_some());
             let others = others.map(|loss| loss.doc().name).collect::<Vec<_>>().join(", ");
@@ -200,6 +178,23 @@ impl PolicySpec {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the policy says nothing of intervals, which its method does not make.
+    fn check_no_intervals(&self, method: &str) -> Result<()> {
+        let given = [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
+        let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
+        let shows = match shows_centroids(method) {
+            true => "shows centroids, which have no ends",
+            false => "releases labels whose ends are fixed",
+        };
+        let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
+        let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
+        let why = format!(
+            "`{method}` {shows}; only methods that make intervals of their own accept this key: {}",
+            names.join(", ")
+        );
+        Err(Error::policy(why).at(join("output", key)))
     }
 
     /// Checks a policy whose method shows centroids.

@@ -11,7 +11,7 @@ use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
-use crate::method::{self, MethodRow, shows_regions};
+use crate::method::{self, MethodRow, MethodSpec, shows_centroids, shows_regions};
 use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
@@ -51,9 +51,8 @@ impl PolicySpec {
         let sensitive_hierarchies = self.sensitive_hierarchies(schema, files)?;
         let requirements = self.with_hierarchies(requirements, schema, &sensitive_hierarchies)?;
         let quasi = self.columns.iter().filter(|column| column.role == Role::Quasi);
-        let shows_regions = shows_regions(&self.method.name);
         let quasi = quasi
-            .map(|column| column.resolve(type_of(schema, column)?, files, shows_regions))
+            .map(|column| column.resolve(type_of(schema, column)?, files, &self.method))
             .collect::<Result<Vec<_>>>()?;
         self.check_written_names(&quasi)?;
         let levels: Vec<_> = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.levels)).collect();
@@ -286,7 +285,8 @@ impl PolicySpec {
 }
 
 impl ColumnSpec {
-    fn resolve(&self, data_type: &DataType, files: &dyn Files, shows_regions: bool) -> Result<Quasi> {
+    fn resolve(&self, data_type: &DataType, files: &dyn Files, method: &MethodSpec) -> Result<Quasi> {
+        let (shows_regions, shows_centroids) = (shows_regions(&method.name), shows_centroids(&method.name));
         let hierarchy = self.levels(data_type, files)?;
         let height = hierarchy.height();
         let max = self.max_level.unwrap_or(height);
@@ -310,6 +310,10 @@ impl ColumnSpec {
             let why = "the classes of this method show intervals of such a column, whose ends are values and finer than any level; \
                        remove this limit, or use a method that chooses levels, such as \"auto\"";
             return Err(Error::policy(why).at(join(&self.path(), "min_level")));
+        }
+        if let (true, Some(clip)) = (shows_centroids, &self.clip) {
+            let place = || join(&self.path(), "clip");
+            clip.check_type(hierarchy.input_type()).map_err(|error| error.of_policy().at(place()))?;
         }
         let is_merged = self.hierarchy.as_ref().is_some_and(|hierarchy| hierarchy.merge().is_some());
         Ok(Quasi {

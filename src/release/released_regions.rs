@@ -15,6 +15,7 @@ use crate::generalize::{Descriptor, text_forms};
 use crate::method::Shows;
 use crate::policy::{Policy, Quasi};
 use crate::release::interval_columns::with_ends_included;
+use crate::release::publish::record::CentroidColumn;
 use crate::release::publish::write_assignment::{self, Texts};
 use crate::release::released_recoding::{Chosen, ClassKeys, KeptClasses, Shown, in_order, released_schema};
 
@@ -23,7 +24,7 @@ const DOING: &str = "labelling the kept classes";
 /// Returns the type and the descriptor of each quasi-identifier that shows regions or centroids.
 pub(super) fn fields(policy: &Policy) -> Vec<(DataType, Descriptor)> {
     let by = |quasi: &Quasi| match policy.shows {
-        Shows::Centroids(centroid) => Descriptor::centroid(centroid.for_type(quasi.hierarchy.input_type())),
+        Shows::Centroids(centroid) => CentroidColumn::of(quasi, centroid).descriptor(),
         Shows::Levels | Shows::Regions => Descriptor::region(),
     };
     policy.quasi.iter().map(|quasi| (DataType::Utf8, by(quasi))).collect()

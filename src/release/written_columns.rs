@@ -1,4 +1,4 @@
-//! Quasi-identifiers that are written as something else than text: the ends of intervals
+//! Quasi-identifiers that are not written as text: the ends of intervals
 //! (`interval_columns.rs`) and centroids, which have a type of their own.
 //!
 //! The rest of a release and its verification work with texts, and each text stands for one row of
@@ -30,11 +30,10 @@ pub(crate) enum WrittenColumns {
 }
 
 impl WrittenColumns {
-    /// Returns the column of a quasi-identifier's centroids; `value_type` is that of its values in the
-    /// input.
+    /// Returns the column of a quasi-identifier with these centroids; `value_type` is that of its values
+    /// in the input.
     pub(crate) fn of_centroid(name: &str, centroid: Centroid, value_type: &DataType) -> Self {
-        let data_type = centroid.for_type(value_type).output_type(value_type);
-        Self::Centroid { name: name.to_owned(), data_type }
+        Self::Centroid { name: name.to_owned(), data_type: centroid.output_type(value_type) }
     }
 
     /// Returns the name of the quasi-identifier.
@@ -91,6 +90,7 @@ impl Quasi {
     /// Returns the columns that the policy writes this one as, if these are not text.
     pub(crate) fn written_columns(&self, policy: &Policy) -> Option<WrittenColumns> {
         if let Shows::Centroids(centroid) = policy.shows {
+            let centroid = centroid.for_column(&self.hierarchy);
             return Some(WrittenColumns::of_centroid(&self.name, centroid, self.hierarchy.input_type()));
         }
         self.interval_columns(policy).map(WrittenColumns::Ends)
@@ -103,7 +103,7 @@ impl Quasi {
 }
 
 impl Policy {
-    /// Returns the quasi-identifiers that it writes as something else than text.
+    /// Returns the quasi-identifiers that it does not write as text.
     pub(crate) fn written_columns(&self) -> Vec<WrittenColumns> {
         self.quasi.iter().filter_map(|quasi| quasi.written_columns(self)).collect()
     }

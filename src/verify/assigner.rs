@@ -31,6 +31,7 @@ pub(crate) struct Assigner {
     seen: RwLock<Seen>,
     /// Whether each line has a row.
     lines: Vec<AtomicBool>,
+    budget: Arc<dyn Budget>,
 }
 
 struct Seen {
@@ -58,7 +59,13 @@ impl Assigner {
         let covered = vec![HashSet::new(); values.len()];
         let counts = vec![HashMap::new(); values.len()];
         let seen = RwLock::new(Seen { label_of_value, covered, counts, held });
-        Ok(Arc::new(Self { assignment: Arc::clone(assignment), values, seen, lines }))
+        Ok(Arc::new(Self {
+            assignment: Arc::clone(assignment),
+            values,
+            seen,
+            lines,
+            budget: Arc::clone(budget),
+        }))
     }
 
     /// Refuses an assignment with a line that no row of the input has, with a set that names a
@@ -78,7 +85,7 @@ impl Assigner {
         let ends = match self.assignment.lines_show {
             LinesShow::Regions(ends) => ends,
             LinesShow::Centroids(centroid) => {
-                return check_centroids(&self.assignment, centroid, &self.values, &seen.counts);
+                return check_centroids(&self.assignment, centroid, &self.values, &seen.counts, &self.budget);
             }
         };
         if !self.assignment.is_of_earlier {
@@ -198,10 +205,17 @@ impl Assigner {
 
     /// Counts the rows of each class with each value.
     fn count(&self, classes: &[u32], numbers: &[&[u32]]) -> Result<()> {
+        let counted = |numbers: &&[u32]| {
+            let mut pairs: Vec<(u32, u32)> = classes.iter().copied().zip(numbers.iter().copied()).collect();
+            pairs.retain(|(class, _)| *class != SUPPRESSED);
+            pairs.sort_unstable();
+            pairs
+        };
+        let counted: Vec<Vec<(u32, u32)>> = numbers.iter().map(counted).collect();
         let mut seen = self.seen.write().map_err(|_| panicked())?;
-        for (numbers, counts) in numbers.iter().zip(&mut seen.counts) {
-            for (class, number) in classes.iter().zip(*numbers).filter(|(class, _)| **class != SUPPRESSED) {
-                *counts.entry((*class, *number)).or_default() += 1;
+        for (pairs, counts) in counted.iter().zip(&mut seen.counts) {
+            for same in pairs.chunk_by(|a, b| a == b) {
+                *counts.entry(same[0]).or_default() += same.len() as u64;
             }
         }
         seen.account(self.lines.len())

@@ -302,12 +302,13 @@ impl Column {
         let region = match lines_show {
             LinesShow::Regions(_) => RegionLabel::parse_canonical(text, data_type, hierarchy.has_intervals()),
             LinesShow::Centroids(centroid) => {
-                let shown_type = centroid.for_type(data_type).output_type(data_type);
+                let shown_type = centroid.for_column(hierarchy).output_type(data_type);
                 RegionLabel::of_centroid(text, &shown_type)
             }
         };
+        let what = if let LinesShow::Regions(_) = lines_show { "its region" } else { "a centroid" };
         region.ok_or_else(|| {
-            Error::unmet("verification refused: a label is not the canonical text of what it shows")
+            Error::unmet(format!("verification refused: a label is not the canonical text of {what}"))
         })
     }
 }

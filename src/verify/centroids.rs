@@ -3,7 +3,7 @@
 //! It shares no arithmetic with the one that computes them
 //! ([`generalize::centroid`](crate::generalize::centroid)), but for the number that a clipped value
 //! counts as: a shown value is tested for the properties of a mean, a median or a mode. A mean of
-//! numbers may differ from the plain sum of the values, divided by the rows, by what rounding can do
+//! numbers may differ from the sum of all values by their shares of the rows by what rounding can do
 //! to that sum.
 
 use std::cmp::Ordering;
@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 
 use super::assignment::Assignment;
 use super::labels::Labels;
+use crate::class::{Budget, Held};
 use crate::decimal::ratio;
 use crate::error::{Error, Result};
 use crate::generalize::region_label::Values;
@@ -23,26 +24,31 @@ use crate::generalize::{Centroid, RegionLabel, Value, compare};
 /// value, by their numbers, for each quasi-identifier.
 ///
 /// # Errors
-/// An unmet error for a value that is no such centroid.
+/// An unmet error if a class shows another value than the centroid of its rows.
 pub(super) fn check_centroids(
     assignment: &Assignment,
     centroid: Centroid,
     values: &[Arc<Labels>],
     counts: &[HashMap<(u32, u32), u64>],
+    budget: &Arc<dyn Budget>,
 ) -> Result<()> {
     for ((column, values), counts) in assignment.columns.iter().zip(values).zip(counts) {
-        let centroid = centroid.for_type(column.hierarchy.input_type());
-        let mut of_class: Vec<Vec<(Value, u64)>> = vec![Vec::new(); column.shown_by_class.len()];
-        for ((class, value), rows) in counts {
-            let value = column.hierarchy.clipped_value(&values.value(*value)?)?;
-            of_class[*class as usize].push((value, *rows));
-        }
-        for (rows, shown) in of_class.iter().zip(&column.shown_by_class) {
-            let shown = match &column.shown[*shown as usize].1 {
+        let centroid = centroid.for_column(&column.hierarchy);
+        let mut held = Held::new(budget);
+        held.at_least(counts.len() * size_of::<((u32, u32), u64)>())?;
+        let mut counts: Vec<((u32, u32), u64)> = counts.iter().map(|(pair, rows)| (*pair, *rows)).collect();
+        counts.sort_unstable();
+        for of_class in counts.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let value = |((_, value), rows): &((u32, u32), u64)| {
+                Ok((column.hierarchy.clipped_value(&values.value(*value)?)?, *rows))
+            };
+            let rows: Vec<(Value, u64)> = of_class.iter().map(value).collect::<Result<_>>()?;
+            let shown = column.shown_by_class[of_class[0].0.0 as usize];
+            let shown = match &column.shown[shown as usize].1 {
                 RegionLabel::Values { values: Values::One(value), .. } => value,
                 _ => &Value::Null,
             };
-            if !is_centroid(centroid, shown, rows) {
+            if !is_centroid(centroid, shown, &rows) {
                 return Err(Error::unmet(format!(
                     "verification refused: a class does not show the {} of its rows",
                     centroid.name()

@@ -13,34 +13,18 @@ use datafusion_kanon::release::publish::record::{CentroidColumn, RecodingRecord}
 
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
-use crate::regions::{Line, assignment, cell, write_assignment};
+use crate::regions::{self, Line, QUASI, assignment, cell, write_assignment};
 use crate::releases::{Lab, OUT, PART, edited, forge, people, read_parquet, record, seal, with};
 
-const POLICY: &str = r#"
-k = 5
-method = "mdav"
-rows_are_individuals = true
-accept_homogeneity = ["diagnosis"]
-
-[columns]
-ssn       = { role = "identifier" }
-dob       = { role = "quasi", hierarchy = { date = ["month", "year", "decade"] } }
-zip       = { role = "quasi", hierarchy = { prefix = [4, 3, 2] } }
-age       = { role = "quasi", clip = [25, 60], hierarchy = { range = [5, 10, 20] } }
-sex       = { role = "quasi" }
-marital   = { role = "quasi", hierarchy = { file = "marital.csv" } }
-diagnosis = { role = "sensitive" }
-ward      = { role = "insensitive" }
-stay      = { role = "insensitive" }
-weight    = { role = "insensitive" }
-notes     = { role = "text" }
-"#;
-
-const QUASI: [&str; 5] = ["dob", "zip", "age", "sex", "marital"];
+/// The policy of releases that show regions, with this method and clipped ages.
+fn policy(method: &str) -> String {
+    let policy = regions::POLICY.replace("\"mondrian\"", method);
+    policy.replace("age       = { role = \"quasi\",", "age       = { role = \"quasi\", clip = [25, 60],")
+}
 
 fn released(method: &str) -> Lab {
     let lab = Lab::new(&people(1));
-    fs::write(lab.path("policy.toml"), POLICY.replace("\"mdav\"", method)).unwrap();
+    fs::write(lab.path("policy.toml"), policy(method)).unwrap();
     lab.release("policy.toml", OUT).exit(0, "each class shows centroids");
     lab
 }
@@ -256,7 +240,7 @@ fn centroids_that_are_not_those_of_the_rows() {
             write_assignment(lab, &lines);
         },
         Pass,
-        Refuse("a label is not the canonical text of what it shows"),
+        Refuse("a label is not the canonical text of a centroid"),
     );
 }
 
@@ -288,7 +272,7 @@ fn records_that_contradict_their_centroids() {
 fn a_policy_of_another_kind_of_recoding() {
     let lab = released("\"mdav\"");
     for method in ["\"auto\"", "\"mondrian\"", "{ mdav = { centroid = \"median\" } }"] {
-        fs::write(lab.path("other.toml"), POLICY.replace("\"mdav\"", method)).unwrap();
+        fs::write(lab.path("other.toml"), policy(method)).unwrap();
         let ran = lab.run(&["verify", OUT, "--input", "people.parquet", "--policy", "other.toml"]);
         ran.exit(1, "verification refused: ");
     }
@@ -304,4 +288,36 @@ fn numbers_stay_numbers() {
     assert!(days(&rows).null_count() < rows.num_rows() && days(&input).len() == rows.num_rows());
     let ran = lab.run(&["sql", "-c", "SELECT count(*) AS n FROM 'out' WHERE age < 25 OR age > 60"]);
     ran.exit(0, "| 0 |");
+}
+
+/// With the private record a person matches the class of its own values, whose rows the released table has;
+/// without it the nearest class, which may be another one.
+#[test]
+fn an_attack_matches_the_own_or_the_nearest_class() {
+    let lab = released("\"mdav\"");
+    let all = classes(&written(&lab));
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    for (line, rows) in rows_of_lines(&lab) {
+        let (_, own) = all.iter().find(|(shown, _)| same(&line.shown, shown)).unwrap();
+        *sizes.entry(own.len() as u64).or_default() += rows;
+    }
+    let link = || -> serde_json::Value {
+        let ran =
+            lab.run(&["link", "people.parquet", OUT, "--on", "dob,zip,age,sex,marital", "--format", "json"]);
+        serde_json::from_str(&ran.exit(0, "").said).unwrap()
+    };
+    let by_assignment = link();
+    assert_eq!(by_assignment["by_assignment"], true);
+    let found: BTreeMap<u64, u64> = by_assignment["histogram"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bin| (bin["matches"].as_u64().unwrap(), bin["individuals"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, sizes);
+    fs::rename(lab.path("out.private.json"), lab.path("away.json")).unwrap();
+    let by_nearest = link();
+    assert_eq!(by_nearest["by_assignment"], false);
+    assert_eq!(by_nearest["unmatched"], 0);
+    assert!(by_nearest["least_matches"].as_u64().unwrap() >= 5);
 }

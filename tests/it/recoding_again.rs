@@ -18,7 +18,8 @@ const AGAIN: &str = "again";
 const RECORD: &str = "out.private.json";
 
 fn policy(method: &MethodSpec, ends: &str) -> String {
-    let output = if method.name == "auto" { String::new() } else { format!("[output]\nends = \"{ends}\"\n") };
+    let makes_intervals = method.shows().unwrap() == Shows::Regions;
+    let output = if makes_intervals { format!("[output]\nends = \"{ends}\"\n") } else { String::new() };
     format!(
         r#"
 k = 5

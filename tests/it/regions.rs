@@ -26,7 +26,7 @@ use crate::releases::{
     Lab, OUT, PART, edited, forge, people, picked, read_parquet, record, seal, texts, with, write_parquet,
 };
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
 k = 5
 method = "mondrian"
 rows_are_individuals = true
@@ -47,7 +47,7 @@ notes     = { role = "text" }
 "#;
 
 /// The quasi-identifiers, in the order of the release.
-const QUASI: [&str; 5] = ["dob", "zip", "age", "sex", "marital"];
+pub(crate) const QUASI: [&str; 5] = ["dob", "zip", "age", "sex", "marital"];
 
 fn released() -> Lab {
     let lab = Lab::new(&people(1));

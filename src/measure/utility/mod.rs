@@ -15,7 +15,7 @@
 //! - `mean_change`, per column of numbers or dates: the mean of the release less that of the input,
 //!   in standard deviations of the input.
 //! - `squared_error`, per column of numbers or dates: the mean squared difference between the value
-//!   of a row and what it is read as, in variances of the input; rows without either are left out.
+//!   of a row and what it is read as, in variances of the input; rows that lack either are left out.
 //!   Where classes show means this is SSE / SST, the information loss of microaggregation.
 //! - `correlation_change`, per pair of such columns: Pearson's correlation in the release less that
 //!   in the input.

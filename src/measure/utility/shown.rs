@@ -149,7 +149,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Returns the mean squared difference between the value of a kept row and what it is read as, in
-    /// variances of the input; rows without either are left out.
+    /// variances of the input; rows that lack either are left out.
     fn squared_error(&self, at: usize) -> Option<f64> {
         let column = &self.columns[at];
         let (_, variance) = self.moments(column)?;

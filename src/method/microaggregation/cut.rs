@@ -12,15 +12,15 @@ pub(super) enum InTwo {
     Whole(Vec<u32>),
 }
 
-/// More base classes are cut in the middle, whatever the sum of squares.
+/// More base classes are cut near the middle, whatever the sum of squares.
 const MOST_RATED: usize = 64;
 
 /// The cuts that are judged, the best first.
 const MOST_TRIED: usize = 8;
 
-/// Cuts base classes in two that both satisfy every requirement. They are sorted by whether they are
-/// nearer to the one that is farthest from the center or to the one that is farthest from that, and
-/// cut where the sum of squares falls most.
+/// Sorts base classes by which of two distant ones they are nearer to, and cuts them where both sides
+/// satisfy every requirement: where the sum of squares falls most, or, of more than 64, as near to the
+/// middle as possible, of eight places.
 ///
 /// # Errors
 /// An interruption.
@@ -42,8 +42,14 @@ pub(super) fn in_two(points: &Points, classes: Vec<u32>, least: f64, judge: &mut
         rows - points.rows(*class)
     });
     let cuts: Vec<usize> = if sorted.len() > MOST_RATED {
-        let middle = before.position(|rows| rows * 2.0 >= center.rows);
-        middle.filter(|at| *at > 0).into_iter().collect()
+        let middle = before.position(|rows| rows * 2.0 >= center.rows).unwrap_or(0);
+        let step = sorted.len() / (MOST_TRIED + 1);
+        let beside = |far: usize| [middle.checked_sub(far * step), Some(middle + far * step)];
+        let places = (0..).map(beside).take(MOST_TRIED).flatten().flatten();
+        let mut places: Vec<usize> = places.filter(|at| (1..sorted.len()).contains(at)).collect();
+        places.dedup();
+        places.truncate(MOST_TRIED);
+        places
     } else {
         let are_enough = |rows: f64| rows >= least && center.rows - rows >= least;
         let squares = |classes: &[u32]| points.squares(classes, &points.center(classes));

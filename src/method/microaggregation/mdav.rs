@@ -4,12 +4,13 @@
 //! nearest neighbours become a class, and so do the one farthest from that and its own neighbours. Of
 //! what then is left, two classes are made if it is enough for two, else one (Domingo-Ferrer & Torra
 //! 2005). A class takes neighbours until it satisfies every requirement; with k-anonymity of rows that
-//! all differ these are the k of the paper. Base classes of which no class can be made join the class
-//! nearest to them that still satisfies the requirements then.
+//! all differ these are the k of the paper. Deviations: more than 8,192 base classes are cut into parts
+//! first, and base classes of which no class can be made join the nearest class that still satisfies the
+//! requirements with them.
 
 use super::cut::farthest;
 use super::points::{Points, Remaining};
-use super::{Aggregation, AtOnce, CENTROID, MOST_AT_ONCE, row};
+use super::{CENTROID, MOST_AT_ONCE, Microaggregation, PartSize, row};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::partition::Row;
@@ -26,7 +27,7 @@ pub const ROW: Row = row(
         paper: Some(papers::DOMINGO_FERRER_TORRA_2005),
     },
     &[CENTROID],
-    |settings, _| Aggregation::boxed(settings, AtOnce::Count(MOST_AT_ONCE), mdav),
+    |settings, _| Microaggregation::boxed(settings, PartSize::Count(MOST_AT_ONCE), mdav),
 );
 
 /// The clusters that a base class which is left over tries to join.
@@ -51,13 +52,13 @@ pub(super) fn mdav(
     while rows_left >= 2.0 * least && !left.is_empty() {
         let seed = farthest(&left, center.distances());
         let pair = rows_left >= 3.0 * least;
-        let Some(first) = around(points, seed, &left, least, judge)? else { break };
+        let Some(first) = gather(points, seed, &left, least, judge)? else { break };
         take(&mut left, &first, &mut center);
         rows_left -= rows(&first);
         clusters.push(first);
         if pair && !left.is_empty() {
             let seed = farthest(&left, |class| points.distance(seed, class));
-            let Some(second) = around(points, seed, &left, least, judge)? else { break };
+            let Some(second) = gather(points, seed, &left, least, judge)? else { break };
             take(&mut left, &second, &mut center);
             rows_left -= rows(&second);
             clusters.push(second);
@@ -66,14 +67,14 @@ pub(super) fn mdav(
     if !left.is_empty() && judge.holds(&left)? {
         clusters.push(left);
     } else {
-        join(points, left, &mut clusters, judge)?;
+        place_leftovers(points, left, &mut clusters, judge)?;
     }
     Ok(clusters)
 }
 
 /// Returns a base class with its nearest neighbours: as many as satisfy the requirements. `None` if
 /// all that are left do not.
-fn around(
+fn gather(
     points: &Points,
     seed: u32,
     left: &[u32],
@@ -115,7 +116,7 @@ fn take(left: &mut Vec<u32>, cluster: &[u32], center: &mut Remaining<'_>) {
 }
 
 /// Adds each base class to the nearest class that still satisfies the requirements with it.
-pub(super) fn join(
+fn place_leftovers(
     points: &Points,
     left: Vec<u32>,
     clusters: &mut [Vec<u32>],

@@ -10,13 +10,14 @@
 //! many, all rows become one class. Columns of numbers, dates and timestamps show the mean or the
 //! lower median of the class, other ones its most frequent value: see
 //! [`centroid`](crate::generalize::centroid) for what that gives away. Distances count all
-//! quasi-identifiers, each by its weight; sensitive values can only veto. They are greedy: none
+//! quasi-identifiers, each by its weight; sensitive values can only veto. The methods are greedy; none
 //! promises the least loss. `min_level`, `max_level`, `recode`, `merge` and the keys of intervals are
 //! refused, because no class shows a level or an interval. The objective rates the finest regions
 //! around a class's values, as if it showed those. The same bytes for any number of threads.
 //!
 //! More than 8,192 base classes are cut into parts first, as `mona` does, and each part is clustered
-//! by itself: the time of the other methods grows with the square of a part.
+//! by itself: the time of the other methods grows with the square of a part. A part stays larger where
+//! no cut leaves both sides satisfying the requirements.
 
 mod cut;
 pub mod mdav;
@@ -49,6 +50,9 @@ const CENTROID: Parameter = Parameter {
 /// More base classes are cut into parts first.
 const MOST_AT_ONCE: usize = 8_192;
 
+/// In smaller parts there are too few clusters to choose from.
+const LEAST_AT_ONCE: usize = 64;
+
 /// Returns what columns of numbers show under these settings of a method.
 ///
 /// # Errors
@@ -73,46 +77,47 @@ const fn row(
 /// Finds the clusters among base classes; no cluster has fewer rows than the third argument says.
 type FindClusters = fn(&Points, &[u32], f64, &mut Judge<'_>) -> Result<Vec<Vec<u32>>>;
 
-/// How many base classes are clustered at once.
+/// The most base classes that are clustered at once.
 #[derive(Clone, Copy)]
-enum AtOnce {
+enum PartSize {
     /// This number.
     Count(usize),
-    /// This power of the number of all.
+    /// This power of the number of all, but at least [`LEAST_AT_ONCE`].
     Power(Decimal),
 }
 
-impl AtOnce {
+impl PartSize {
     fn of(self, all: usize) -> Result<usize> {
         match self {
             Self::Count(count) => Ok(count),
             Self::Power(rho) => {
-                let most = ratio(all as u128, 1).powf(rho.to_f64()).ceil();
-                format!("{most:.0}").parse().map_err(Error::internal)
+                let most = ratio(all as u128, 1).powf(rho.to_f64()).floor();
+                let most: usize = format!("{most:.0}").parse().map_err(Error::internal)?;
+                Ok(most.max(LEAST_AT_ONCE))
             }
         }
     }
 }
 
-/// A method that this module describes.
-struct Aggregation {
+/// A method of microaggregation: how it finds clusters, and which centroid they show.
+struct Microaggregation {
     centroid: Centroid,
-    at_once: AtOnce,
+    part_size: PartSize,
     find: FindClusters,
 }
 
-impl Aggregation {
-    fn boxed(settings: &Settings, at_once: AtOnce, find: FindClusters) -> Result<Box<dyn Method>> {
-        Ok(Box::new(Self { centroid: centroid(settings)?, at_once, find }))
+impl Microaggregation {
+    fn boxed(settings: &Settings, part_size: PartSize, find: FindClusters) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Self { centroid: centroid(settings)?, part_size, find }))
     }
 }
 
-impl Method for Aggregation {
+impl Method for Microaggregation {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
         let table = problem.table;
         let (points, all) = (Points::new(table)?, table.base().len());
         let least = ratio(min_size(problem.requirements).into(), 1);
-        let parts = Parts { points: &points, all, most: self.at_once.of(all)?, least, find: self.find };
+        let parts = Parts { points: &points, all, most: self.part_size.of(all)?, least, find: self.find };
         let (clusters, evaluated) = cut_all(problem, &parts)?;
         let mut best = None;
         if !clusters.is_empty() {
@@ -129,7 +134,7 @@ impl Method for Aggregation {
     }
 }
 
-impl Aggregation {
+impl Microaggregation {
     fn candidate(
         &self,
         problem: &Problem<'_>,
@@ -198,4 +203,4 @@ impl Cuts for Parts<'_> {
 }
 
 #[cfg(test)]
-mod micro_tests;
+mod microaggregation_tests;

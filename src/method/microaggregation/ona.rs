@@ -9,14 +9,15 @@
 //!   cost less in other classes;
 //! - a class that can be cut in two, whose sum of squares never grows by that, is cut.
 //!
-//! That is repeated until nothing changes, at most 30 times. The sum of squares falls with each step,
-//! and of both results the one with the lesser sum is taken: it is never greater than that of `mdav`.
-//! Deviation from the paper: it begins with random classes, which would be others each time.
+//! That is repeated until nothing changes, at most 30 times. The sum of squares falls with each step. If
+//! `mdav` places every row, the result with the lesser sum is taken, so it is never greater than that of
+//! `mdav`; otherwise the one that places all rows. Deviations from the paper: it begins with random
+//! classes, which would be others each time; more than 8,192 base classes are cut into parts first.
 
 use super::cut::{InTwo, in_two};
 use super::mdav::mdav;
 use super::points::{Center, Points};
-use super::{Aggregation, AtOnce, CENTROID, MOST_AT_ONCE, row};
+use super::{CENTROID, MOST_AT_ONCE, Microaggregation, PartSize, row};
 use crate::doc::Doc;
 use crate::error::Result;
 use crate::method::partition::Row;
@@ -33,7 +34,7 @@ pub const ROW: Row = row(
         paper: Some(papers::SORIA_COMAS_2019),
     },
     &[CENTROID],
-    |settings, _| Aggregation::boxed(settings, AtOnce::Count(MOST_AT_ONCE), ona),
+    |settings, _| Microaggregation::boxed(settings, PartSize::Count(MOST_AT_ONCE), ona),
 );
 
 /// The most rounds.

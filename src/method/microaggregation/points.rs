@@ -91,7 +91,14 @@ impl Points {
         let dimensions = columns.iter().filter(|column| column.numbers.is_some()).count();
         let slots: usize = columns.iter().map(|column| column.slots.len()).sum();
         let mut held = Held::new(table.budget());
-        held.at_least(base.len() * ((dimensions + 1) * size_of::<f64>() + slots * size_of::<u32>()))?;
+        // Per column a number and labels of each value, and the distances of the labels.
+        let of_values = |(at, column): (&Coordinates, &EncodedColumn)| {
+            column.distinct()
+                * (size_of::<Option<f64>>() + at.slots.len() * (size_of::<u32>() + size_of::<f64>()))
+        };
+        let of_values: usize = columns.iter().zip(table.columns()).map(of_values).sum();
+        let of_base = (dimensions + 1) * size_of::<f64>() + (slots + 1) * size_of::<u32>();
+        held.at_least(of_values + base.len() * of_base)?;
         let mut points = Self {
             rows: base.rows().map(|rows| ratio(rows.into(), 1)).collect(),
             dimensions,

@@ -76,6 +76,9 @@ pub struct CentroidColumn {
     pub value_type: String,
     /// What stands for the values of a class.
     pub centroid: Centroid,
+    /// The two bounds at which numbers are clipped first; NULL on a side without a bound.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clip: Option<[Option<String>; 2]>,
 }
 
 impl CentroidColumn {
@@ -85,8 +88,14 @@ impl CentroidColumn {
         Self {
             column: quasi.name.clone(),
             value_type: value_type.to_string(),
-            centroid: centroid.for_type(value_type),
+            centroid: centroid.for_column(&quasi.hierarchy),
+            clip: quasi.hierarchy.levels().first().and_then(|level| level.descriptor().clip),
         }
+    }
+
+    /// Describes what the classes show.
+    pub(crate) fn descriptor(&self) -> Descriptor {
+        Descriptor { clip: self.clip.clone(), ..Descriptor::centroid(self.centroid) }
     }
 
     /// Returns the type of the column's values in the input.
@@ -103,7 +112,7 @@ impl CentroidColumn {
     /// An unmet error for a centroid that kanon does not write for such values.
     pub(crate) fn written_columns(&self) -> Result<WrittenColumns> {
         let value_type = self.type_of_values()?;
-        if self.centroid.for_type(&value_type) != self.centroid {
+        if !self.centroid.suits(&value_type) {
             return Err(Error::unmet(format!(
                 "verification refused: the record contradicts itself on what `{}` shows",
                 self.column
@@ -187,7 +196,7 @@ impl RecodingRecord {
         match self {
             Self::Levels(_) => self.level(column).map(|level| level.by.clone()),
             Self::Regions(_) => self.region(column).map(|_| Descriptor::region()),
-            Self::Centroids(_) => self.centroid(column).map(|shown| Descriptor::centroid(shown.centroid)),
+            Self::Centroids(_) => self.centroid(column).map(CentroidColumn::descriptor),
         }
     }
 
@@ -235,8 +244,10 @@ impl RecodingRecord {
 pub enum FoundRecoding {
     /// The level of each quasi-identifier, in policy order.
     Levels(Vec<usize>),
-    /// The number of classes that show regions or centroids, with those that are suppressed.
+    /// The number of classes that show regions, with those that are suppressed.
     Regions(u64),
+    /// The number of classes that show centroids, with those that are suppressed.
+    Centroids(u64),
 }
 
 impl FoundRecoding {
@@ -244,7 +255,10 @@ impl FoundRecoding {
     pub(crate) fn of(recoding: &Recoding) -> Self {
         match recoding {
             Recoding::Levels(levels) => Self::Levels(levels.clone()),
-            Recoding::Classes(released) => Self::Regions(released.regions().len() as u64),
+            Recoding::Classes(released) => {
+                let classes = released.regions().len() as u64;
+                if released.shows_centroids() { Self::Centroids(classes) } else { Self::Regions(classes) }
+            }
         }
     }
 }

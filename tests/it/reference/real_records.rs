@@ -174,7 +174,10 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     let means = REGIONS
         .replace("\"mondrian\"", "\"ona\"")
         .replace("intervals = \"columns\"", "left_out = \"counts\"");
-    let medians = means.replace("\"ona\"", "{ mdav = { centroid = \"median\" } }");
+    let means = means
+        .replace("age       = { role = \"quasi\" }", "age       = { role = \"quasi\", clip = [25, 60] }");
+    let medians = means.replace("clip = [25, 60]", "clip = { to = 60 }");
+    let medians = medians.replace("\"ona\"", "{ mdav = { centroid = \"median\" } }");
     for (name, input, policy) in [
         ("levels", "people", LEVELS),
         ("means", "people", &means),

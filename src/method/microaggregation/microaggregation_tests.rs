@@ -12,9 +12,11 @@ use super::points::Remaining;
 use super::*;
 use crate::class::ClassTable;
 use crate::class::tests::{quasi, table};
-use crate::generalize::Value;
+use crate::generalize::clip::Clip;
+use crate::generalize::{Hierarchy, Value, hierarchy};
 use crate::method::partition::mondrian::tests::{options, problem, requirements, rows, table_with};
 use crate::method::{METHODS, MethodRow, Recoding};
+use crate::parameter::TextTable;
 
 /// A table of numbers, one row each.
 fn numbers(columns: &[Vec<f64>]) -> ClassTable {
@@ -227,17 +229,31 @@ fn labels_are_as_far_apart_as_they_meet() {
     }
 }
 
-/// The centroids of a class, computed row by row.
-fn centroids(table: &ClassTable, members: &[usize], centroid: Centroid) -> Vec<Option<String>> {
+/// The centroids of a class, computed from a list of its rows: numbers are whole here.
+fn naive_centroids(table: &ClassTable, members: &[u32], is_median: bool) -> Vec<Option<String>> {
     let columns = table.columns().iter().enumerate().map(|(at, column)| {
-        let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut rows: Vec<Value> = Vec::new();
         for class in members {
-            *counts.entry(table.code(table.base(), *class, at)).or_default() += table.base().rows_of(*class);
+            let value = Value::read(column.values(), table.code(table.base(), *class as usize, at) as usize);
+            let count = table.base().rows_of(*class as usize) as usize;
+            rows.extend(std::iter::repeat_n(value.unwrap(), count));
         }
-        let value =
-            |(code, rows): (&u32, &u64)| (Value::read(column.values(), *code as usize).unwrap(), *rows);
-        let values: Vec<(Value, u64)> = counts.iter().map(value).collect();
-        centroid.for_type(column.hierarchy().input_type()).of(&values).unwrap().text_form()
+        let mut numbers: Vec<i128> = rows
+            .iter()
+            .filter_map(|value| if let Value::Int(number) = value { Some(*number) } else { None })
+            .collect();
+        numbers.sort_unstable();
+        if column.has_intervals() {
+            return match (numbers.is_empty() || 2 * numbers.len() < rows.len(), is_median) {
+                (true, _) => None,
+                (_, true) => Some(numbers[(numbers.len() - 1) / 2].to_string()),
+                _ => Some((numbers.iter().sum::<i128>() as f64 / numbers.len() as f64).to_string()),
+            };
+        }
+        let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
+        rows.iter().for_each(|value| *counts.entry(value.text_form()).or_default() += 1);
+        let most = counts.values().copied().max().unwrap();
+        counts.into_iter().find(|(_, count)| *count == most).unwrap().0
     });
     columns.collect()
 }
@@ -271,24 +287,65 @@ proptest! {
             };
             prop_assert!(best.suppressed_individuals <= limit);
             let Recoding::Classes(released) = &best.recoding else { panic!("levels") };
-            let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-            for (base, class) in released.class_of_base().iter().enumerate() {
+            let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for (base, class) in (0u32..).zip(released.class_of_base()) {
                 if let Some(class) = class {
                     members.entry(*class).or_default().push(base);
                 }
             }
-            let mut shown = Vec::new();
+            let (mut shown, mut failing) = (Vec::new(), Vec::new());
             for (class, members) in &members {
                 let texts: Vec<Option<String>> = (0..table.columns().len())
                     .map(|at| released.centroid(*class as usize, at).unwrap().map(str::to_owned))
                     .collect();
-                prop_assert_eq!(&texts, &centroids(&table, members, Centroid::named(word).unwrap()));
+                prop_assert_eq!(&texts, &naive_centroids(&table, members, is_median));
                 shown.push(texts);
+                let holds = Judge::new(&problem).unwrap().holds(members).unwrap();
+                failing.extend(if holds { Vec::new() } else { members.clone() });
             }
+            let left_out = (0u32..).zip(released.class_of_base()).filter(|(_, class)| class.is_none());
+            failing.extend(left_out.map(|(base, _)| base));
+            prop_assert_eq!(table.base().size_of(&failing), best.suppressed_individuals);
             shown.sort();
             let count = shown.len();
             shown.dedup();
             prop_assert_eq!(shown.len(), count, "two classes show the same");
         }
     }
+}
+
+/// Numbers count as the clip says, also for who is near; codes of a hierarchy file are no numbers.
+#[test]
+fn clipped_numbers_and_codes() {
+    let released = |greatest: i32| {
+        let income: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3, 50, 51, greatest]));
+        let mut column = quasi("income", &income, None);
+        let clip = Clip::new(None, Some(Decimal::integer(100))).unwrap();
+        column.hierarchy = column.hierarchy.clipped(&clip).unwrap();
+        let table = table(vec![(column, income)]);
+        let requirements = &requirements(3, 1)[..1];
+        let found =
+            mdav::ROW.with(&[], &options(&table)).unwrap().search(&problem(&table, requirements)).unwrap();
+        let Recoding::Classes(released) = &found.best[0].recoding else { panic!("levels") };
+        let classes = 0..released.regions().len();
+        classes.map(|class| released.centroid(class, 0).unwrap().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(released(101), [Some("2".to_owned()), Some("67".to_owned())]);
+    assert_eq!(released(101), released(i32::MAX));
+
+    let code: ArrayRef = Arc::new(Int32Array::from(vec![101, 102, 102, 900]));
+    let mut column = quasi("code", &code, None);
+    let rows = [("101", "a"), ("102", "a"), ("900", "b")];
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|(one, other)| vec![(*one).to_owned(), (*other).to_owned()]).collect();
+    column.hierarchy =
+        Hierarchy::new(code.data_type(), hierarchy::ROW.of(TextTable::from(rows)).unwrap()).unwrap();
+    let table = table(vec![(column, code)]);
+    let found = mdav::ROW
+        .with(&[], &options(&table))
+        .unwrap()
+        .search(&problem(&table, &requirements(4, 1)[..1]))
+        .unwrap();
+    let Recoding::Classes(released) = &found.best[0].recoding else { panic!("levels") };
+    assert_eq!(released.centroid(0, 0), Some(Some("102")));
 }
