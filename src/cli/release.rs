@@ -370,11 +370,9 @@ pub(super) fn regions_text(regions: &RegionsRecord) -> String {
 /// Lists what stands for the values of each column: `mean of age, mode of zip`.
 pub(super) fn centroids_text(columns: &[CentroidColumn]) -> String {
     let text = |shown: &CentroidColumn| {
-        let clip = shown.clip.as_ref().map_or(String::new(), |_| {
-            let parts = shown.descriptor();
-            parts.parts().last().map(|(name, ends)| format!(" {name}:{ends}")).unwrap_or_default()
-        });
-        format!("{} of {}{clip}", shown.centroid.name(), shown.column)
+        let by = shown.descriptor();
+        let clip = by.parts().into_iter().skip(1).map(|(name, ends)| format!(" {name}:{ends}"));
+        format!("{} of {}{}", shown.centroid.name(), shown.column, clip.collect::<String>())
     };
     columns.iter().map(text).collect::<Vec<_>>().join(", ")
 }

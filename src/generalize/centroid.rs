@@ -10,8 +10,8 @@
 //! # Contract
 //! A mean or a median is that of the rows with a value; where more than half of the rows have none,
 //! it is NULL. To a mode, NULL is a value, below all others. A clipped number counts as the bound. A
-//! mean of values that include an infinity or NaN is infinite or NaN. Deviation from exact arithmetic: the sum of floats is rounded
-//! once and compensated for what the steps lose, then divided by the rows.
+//! mean of values that include an infinity or NaN is infinite or NaN. Deviation from exact arithmetic:
+//! the sum of floats is rounded once and compensated for what the steps lose, then divided by the rows.
 //!
 //! A centroid is no generalization: it need not be the value of any row, and it says nothing about
 //! how far the rows are from it. A mean follows an outlier: where one person of a class has a value
@@ -136,6 +136,14 @@ impl RegionLabel {
             Value::Null => Self::Missing,
             value => Self::from(Values::One(value)),
         })
+    }
+
+    /// Returns the value of a region that was read by [`of_centroid`](Self::of_centroid).
+    pub(crate) fn centroid(&self) -> &Value {
+        match self {
+            Self::Values { values: Values::One(value), .. } => value,
+            _ => &Value::Null,
+        }
     }
 }
 

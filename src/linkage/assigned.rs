@@ -11,7 +11,7 @@ use super::recode::AttackerRecoding;
 use crate::class::{Budget, Held};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Ends, Hierarchy, Value};
-use crate::release::publish::record::{PrivateRecord, RecodingRecord};
+use crate::release::publish::record::{CentroidColumn, PrivateRecord, RecodingRecord};
 use crate::verify::assignment::{Assignment, LinesShow};
 
 /// The classes of a release by the values that its private record assigns to them, in some of the
@@ -50,13 +50,9 @@ impl Assigned {
             RecodingRecord::Levels(_) => return Ok(None),
             RecodingRecord::Regions(_) => LinesShow::Regions(Ends::default()),
             // A column whose centroid is a mode has it whatever those of numbers are.
-            RecodingRecord::Centroids(columns) => LinesShow::Centroids(
-                columns
-                    .iter()
-                    .map(|column| column.centroid)
-                    .find(|centroid| *centroid != Centroid::Mode)
-                    .unwrap_or(Centroid::Mean),
-            ),
+            RecodingRecord::Centroids(columns) => {
+                LinesShow::Centroids(CentroidColumn::of_numbers(columns).next().unwrap_or(Centroid::Mean))
+            }
         };
         let other = || {
             Error::unmet("the private record assigns other classes than the release has; run `kanon verify`")

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, Int64Array};
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{DataType, Int64Type};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{Column, NullEquality};
 use datafusion::functions_aggregate::expr_fn::{count, count_distinct, max, min, sum};
@@ -170,11 +170,12 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let on = columns(attack, &schemas.0, &schemas.1, &recoding)?;
     let unused =
         public.as_ref().map_or_else(Vec::new, |public| unused(attack, public, &on, &schemas.0, &recoding));
+    let value_types: Vec<Option<DataType>> =
+        on.iter().map(|name| recoding.value_type(name)).collect::<Result<_>>()?;
     let mut types: HashMap<&str, CsvType> = HashMap::new();
-    for name in &on {
+    for (name, of_region) in on.iter().zip(&value_types) {
         let other = if attack.list.format == Format::Csv { &schemas.1 } else { &schemas.0 };
         let other = other.field_with_name(name).map_err(Error::internal)?.data_type();
-        let of_region = recoding.value_type(name)?;
         types.insert(name, csv_type(&recoding, name, of_region.as_ref().unwrap_or(other))?);
     }
     let csv_type = |name: &str| types.get(name).copied().unwrap_or(CsvType::Text);
@@ -189,8 +190,7 @@ async fn link_on(run: &Run<'_>, attack: &Attack<'_>) -> Result<Linked> {
     let names = (attack.list.argument.as_str(), attack.table.argument.as_str());
     let sensitive = sensitive(attack, &on, public.as_ref());
     let (mut recoded, mut are_assigned, mut read_alone) = (Vec::new(), false, Vec::new());
-    let has_value_type = |name: &String| Ok(recoding.value_type(name)?.is_some());
-    let joined = if on.iter().map(has_value_type).collect::<Result<Vec<_>>>()?.contains(&true) {
+    let joined = if value_types.iter().any(Option::is_some) {
         let columns = regions::columns(&on, &recoding, &list, names.0)?;
         let by = |name| public.as_ref().and_then(|public| public.recoding.descriptor(name));
         recoded.extend(on.iter().map(|name| (name.clone(), by(name).map(|by| by.to_string()))));

@@ -6,7 +6,6 @@
 //! distance all match.
 
 use crate::decimal::ratio;
-use crate::generalize::region_label::Values;
 use crate::generalize::{RegionLabel, Value};
 
 /// The centroids of the classes.
@@ -23,7 +22,6 @@ pub(super) struct Centroids {
     texts: Vec<Option<String>>,
     /// What numbers are divided by, first by the largest of them, so that no square is out of range.
     scales: [f64; 2],
-    is_number: bool,
 }
 
 impl Centroids {
@@ -33,23 +31,19 @@ impl Centroids {
         shown: impl Iterator<Item = &'a RegionLabel>,
         rows: &[i64],
     ) -> Self {
-        let value = |shown: &RegionLabel| match shown {
-            RegionLabel::Values { values: Values::One(value), .. } => value.clone(),
-            _ => Value::Null,
-        };
-        let values: Vec<Value> = shown.map(value).collect();
+        let values: Vec<&Value> = shown.map(RegionLabel::centroid).collect();
         let numbers: Vec<Option<f64>> =
             values.iter().map(|value| number(value).filter(|_| is_number)).collect();
         let most = numbers.iter().flatten().map(|number| number.abs()).fold(0.0, f64::max);
         let most = if most > 0.0 { most } else { 1.0 };
         let deviation = deviation(numbers.iter().map(|number| number.map(|number| number / most)), rows);
         let scales = [most, if deviation > 0.0 { deviation } else { 1.0 }];
-        Self { numbers, texts: values.iter().map(Value::text_form).collect(), scales, is_number }
+        Self { numbers, texts: values.into_iter().map(Value::text_form).collect(), scales }
     }
 
     /// Returns the squared distance of a class from a value.
     fn distance(&self, class: usize, (number, text): &(Option<f64>, Option<String>)) -> f64 {
-        if let (Some(centroid), Some(number), true) = (self.numbers[class], number, self.is_number) {
+        if let (Some(centroid), Some(number)) = (self.numbers[class], number) {
             let [most, deviation] = self.scales;
             return ((centroid / most - number / most) / deviation).powi(2);
         }
@@ -111,6 +105,7 @@ fn number(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generalize::region_label::Values;
 
     fn column(is_number: bool, values: &[Value], rows: &[i64]) -> Centroids {
         let shown: Vec<RegionLabel> = values

@@ -91,7 +91,7 @@ pub struct Outcome {
     pub nodes: Option<u64>,
     /// The number of them whose classes were computed far enough to decide whether they are
     /// anonymous; without a lattice, the number of sets of classes that were tried. `incognito` also
-    /// counts nodes of subsets of the columns, some of which are outside the allowed levels.
+    /// counts nodes of column subsets, which can lie outside the allowed levels.
     pub evaluated: u64,
     /// Whether these recodings are proven best.
     pub proven: bool,

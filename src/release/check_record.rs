@@ -16,9 +16,7 @@ use datafusion::prelude::DataFrame;
 use super::check_models::{is_reached, rules_out_sharing};
 use crate::class::ClassSizes;
 use crate::error::{Error, Result};
-use crate::generalize::{
-    AsIs, Centroid, Descriptor, Generalizer, RegionLabel, Value, clip, suppress::Suppress,
-};
+use crate::generalize::{AsIs, Descriptor, Generalizer, RegionLabel, Value, clip, suppress::Suppress};
 use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
@@ -107,8 +105,7 @@ fn check_regions(quasi: &[&ColumnRecord], regions: &[RegionColumn]) -> Result<()
 
 /// Checks that columns with centroids have their type, and those of numbers the same centroid.
 fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Result<()> {
-    let mut of_numbers =
-        centroids.iter().map(|column| column.centroid).filter(|centroid| *centroid != Centroid::Mode);
+    let mut of_numbers = CentroidColumn::of_numbers(centroids);
     let first = of_numbers.next();
     if of_numbers.any(|other| Some(other) != first) {
         return Err(refused("the record contradicts itself on what columns of numbers show"));

@@ -277,7 +277,8 @@ async fn recorded_shown(
         let recorded = private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));
         let (is_of_earlier, assignment) = recorded.ok_or_else(|| {
             Error::policy(
-                "this release shows regions or centroids: to compare it with the input, its private record is needed, which says what each combination of values shows; it is missing, damaged or belongs to another release",
+                "this release shows regions or centroids: to compare it with the input, its private record is needed, which says \
+                 what each combination of values shows; it is missing, damaged or belongs to another release",
             )
         })?;
         let assignment = STANDARD.decode(assignment).map_err(|_| refused("the private record is damaged"))?;

@@ -17,8 +17,7 @@ use super::labels::Labels;
 use crate::class::{Budget, Held};
 use crate::decimal::ratio;
 use crate::error::{Error, Result};
-use crate::generalize::region_label::Values;
-use crate::generalize::{Centroid, RegionLabel, Value, compare};
+use crate::generalize::{Centroid, Value, compare};
 
 /// Checks what every class of an assignment shows. `counts` has the rows of each class with each
 /// value, by their numbers, for each quasi-identifier.
@@ -44,10 +43,7 @@ pub(super) fn check_centroids(
             };
             let rows: Vec<(Value, u64)> = of_class.iter().map(value).collect::<Result<_>>()?;
             let shown = column.shown_by_class[of_class[0].0.0 as usize];
-            let shown = match &column.shown[shown as usize].1 {
-                RegionLabel::Values { values: Values::One(value), .. } => value,
-                _ => &Value::Null,
-            };
+            let shown = column.shown[shown as usize].1.centroid();
             if !is_centroid(centroid, shown, &rows) {
                 return Err(Error::unmet(format!(
                     "verification refused: a class does not show the {} of its rows",

@@ -638,8 +638,8 @@ fn compare_classic(shared: &Path, entry: &Entry, asked: Asked) -> bool {
 /// model that suppression can break. One row of each model, with and without suppression, by loss on the
 /// smaller lattice; all rows where `KANON_EVERY_ROW` is set (`tests/long.sh searches`).
 #[test]
-fn classic_searches_keep_their_promises_on_adult() {
-    let Some(shared) = shared::folder("classic_searches_keep_their_promises_on_adult") else { return };
+fn classic_searches_on_rows_of_arx() {
+    let Some(shared) = shared::folder("classic_searches_on_rows_of_arx") else { return };
     let all = entries(&shared);
     let mut rows: Vec<(&Entry, Asked)> =
         all.iter().filter_map(|entry| Some((entry, entry.asked()?))).collect();
@@ -670,5 +670,38 @@ fn classic_searches_keep_their_promises_on_adult() {
     for ((model, suppresses), counts) in accepted {
         let survives = ["none", "dl:2", "dl:3"].contains(&&*model) || !suppresses;
         assert_eq!(counts[usize::from(!survives)], 0, "{model} {suppresses} {counts:?}");
+    }
+}
+
+/// The searches from the literature on the larger lattice: what each promises, by the lattice that was
+/// walked once for all rows. `benches/search.rs` runs them for every row with k, l or both.
+#[test]
+fn classic_searches_keep_their_promises_on_adult() {
+    let Some(shared) = shared::folder("classic_searches_keep_their_promises_on_adult") else { return };
+    let all = entries(&shared);
+    for (model, k) in [("none", Some(5)), ("dl:3", None)] {
+        let entry = entry_of_eight(&all, model, k);
+        let (adult, asked, objective) =
+            (Adult::open(&shared, &entry.qi), entry.asked().unwrap(), place_of("loss"));
+        let search = |method: &str| {
+            let policy = adult.policy(&shared, entry, asked, method);
+            let (name, outcome) = adult.opened(asked).search(&policy, TOP);
+            assert_eq!(name, method);
+            outcome
+        };
+        let anonymous = adult.exhaustive(asked, 301, objective, usize::MAX);
+
+        let incognito = search("incognito");
+        assert_eq!(found(&incognito), anonymous[..TOP]);
+        assert!(incognito.proven && Some(incognito.evaluated) < incognito.nodes, "{incognito:?}");
+
+        let samarati = search("samarati");
+        let height = |found: &Found| found.levels.iter().sum::<usize>();
+        let least = anonymous.iter().map(height).min().unwrap();
+        let of_least: Vec<Found> = anonymous.iter().filter(|node| height(node) == least).cloned().collect();
+        assert_eq!(found(&samarati), of_least[..TOP.min(of_least.len())]);
+
+        let datafly = found(&search("datafly"));
+        assert!(datafly.len() == 1 && anonymous.contains(&datafly[0]), "{datafly:?}");
     }
 }

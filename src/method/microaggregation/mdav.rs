@@ -4,9 +4,9 @@
 //! nearest neighbours become a class, and so do the one farthest from that and its own neighbours. Of
 //! what then is left, two classes are made if it is enough for two, else one (Domingo-Ferrer & Torra
 //! 2005). A class takes neighbours until it satisfies every requirement; with k-anonymity of rows that
-//! all differ these are the k of the paper. Deviations: more than 8,192 base classes are cut into parts
-//! first, and base classes of which no class can be made join the nearest class that still satisfies the
-//! requirements with them.
+//! all differ these are the k of the paper. Deviations: a table of more than 8,192 base classes is cut
+//! into parts first. Base classes left over at the end join the nearest class, provided that it still
+//! satisfies the requirements.
 
 use super::cut::farthest;
 use super::points::{Points, Remaining};

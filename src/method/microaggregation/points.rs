@@ -13,7 +13,7 @@
 
 use crate::class::{ClassTable, EncodedColumn, Held};
 use crate::decimal::ratio;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The base classes of a table as points.
 pub(super) struct Points {
@@ -47,7 +47,7 @@ pub(super) struct Center {
     labels_apart: f64,
 }
 
-/// The center of base classes of which some are taken away, again and again.
+/// The center of the base classes that remain as clusters are taken out.
 pub(super) struct Remaining<'a> {
     points: &'a Points,
     rows: f64,
@@ -126,7 +126,7 @@ impl Points {
                 dimension += 1;
             }
             for labels in &coordinates.slots {
-                let first = u32::try_from(points.apart.len()).map_err(crate::error::Error::internal)?;
+                let first = u32::try_from(points.apart.len()).map_err(Error::internal)?;
                 for (class, code) in codes.iter().enumerate() {
                     points.labels[class * slots + slot] = first + labels[*code as usize];
                 }

@@ -93,6 +93,11 @@ impl CentroidColumn {
         }
     }
 
+    /// Returns the centroids of the columns that show no mode: those of numbers, dates and timestamps.
+    pub(crate) fn of_numbers(columns: &[Self]) -> impl Iterator<Item = Centroid> {
+        columns.iter().map(|column| column.centroid).filter(|centroid| *centroid != Centroid::Mode)
+    }
+
     /// Describes what the classes show.
     pub(crate) fn descriptor(&self) -> Descriptor {
         Descriptor { clip: self.clip.clone(), ..Descriptor::centroid(self.centroid) }
