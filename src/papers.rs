@@ -75,6 +75,8 @@ pub const DOMINGO_FERRER_TORRA_2005: &str = "Domingo-Ferrer & Torra 2005";
 /// J. Soria-Comas, J. Domingo-Ferrer, R. Mulero: "Efficient near-optimal variable-size
 /// microaggregation", MDAI 2019 (ONA).
 pub const SORIA_COMAS_2019: &str = "Soria-Comas et al. 2019";
+/// X. Xiao, Y. Tao: "Anatomy: simple and effective privacy preservation", VLDB 2006.
+pub const XIAO_TAO_2006: &str = "Xiao & Tao 2006";
 /// F. Thaeter, R. Reischuk: "Scalable k-anonymous microaggregation: exploiting the tradeoff between
 /// computational complexity and information loss", SECRYPT 2021 (MONA).
 pub const THAETER_REISCHUK_2021: &str = "Thaeter & Reischuk 2021";

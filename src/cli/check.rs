@@ -4,12 +4,12 @@ use clap::Args;
 use serde_json::json;
 
 use super::numbers::{grouped, homogeneous_lines, integer, plural, reached, rows, warning_line};
-use super::source::{Columns, parse_requirement, quasi_of_release, record_of, rows_note};
+use super::source::{Columns, find_table, parse_requirement, quasi_of_release, record_of, release_note};
 use super::{Done, in_shell};
 use crate::class::ClassSizesBuilder;
 use crate::engine::Run;
 use crate::error::{Code, Error, Result, nearest};
-use crate::input::{Input, Loaded, open};
+use crate::input::{Loaded, open};
 use crate::model::{Needs, Quantity, Requirement, SensitiveColumn, k_anonymity::KAnonymity, looked_at};
 use crate::progress::Phase;
 use crate::release::profile::{SeenAll, for_every_class};
@@ -54,7 +54,7 @@ impl Check {
             ));
         }
         let policy = self.columns.open(|| quasi_of_release(&self.input))?;
-        let input = Input::find_or_read(&self.input)?;
+        let input = find_table(&self.input)?;
         run.progress.begin(Phase::Profile, 0);
         let spec = policy.spec.with_numbers(numbers(&models));
         let loaded = open(run, &input, &spec, &policy.folder).await?;
@@ -112,7 +112,7 @@ impl Check {
             _ => format!("counted   in rows: each of the {} counts as an individual\n", grouped(all_rows)),
         };
         let record = record_of(&self.input).ok().flatten().filter(|_| individual.is_none());
-        text += &record.and_then(|record| rows_note(&self.input, &record)).unwrap_or_default();
+        text += &record.and_then(|record| release_note(&self.input, &record)).unwrap_or_default();
         if !all_hold {
             text += &self.next();
         }

@@ -13,8 +13,8 @@ use crate::generalize::Centroid;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence};
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord, Regions,
-    RegionsRecord, Statement,
+    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord,
+    Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
 };
 use crate::release::publish::statement::OTHERS;
 use crate::role::Role;
@@ -55,12 +55,22 @@ fn page(out: &str, record: &PublicRecord) -> String {
         }
         None => format!("{}, each of which counts as a person,", rows(record.rows())),
     };
-    page += &format!(
-        "The release holds {counted} in {}. A *group* is all rows that look the same in the columns that an attacker may know, \
-         the quasi-identifiers: {}. Other commands and the record say class for group, and individuals for people.\n\n",
-        plural(record.classes, "group", "groups"),
-        cells(record.recoding.columns()),
-    );
+    let (groups, quasi) = (plural(record.classes, "group", "groups"), cells(record.recoding.columns()));
+    page += &match &record.recoding {
+        RecodingRecord::Groups(of_groups) => {
+            let [rows, values] = TABLES_OF_GROUPS;
+            format!(
+                "The release holds {counted} in {groups}, in two tables. `{rows}` has the columns that an attacker may know, the \
+                 quasi-identifiers, as they are: {quasi}; and the group of each row. `{values}` says how many {people} of each group \
+                 have each value of {}. The record says classes for groups, and individuals for people.\n\n",
+                cell(&of_groups.sensitive)
+            )
+        }
+        _ => format!(
+            "The release holds {counted} in {groups}. A *group* is all rows that look the same in the columns that an attacker may \
+             know, the quasi-identifiers: {quasi}. Other commands and the record say class for group, and individuals for people.\n\n"
+        ),
+    };
     if let Some(day) = record.statement.as_ref().and_then(|statement| statement.released_on.as_ref()) {
         page += &format!("- Released on {day}, as the publisher states.\n");
     }
@@ -73,32 +83,52 @@ fn page(out: &str, record: &PublicRecord) -> String {
     };
     page += "\n## What is promised\n\n";
     record.models.iter().for_each(|model| page += &promise(model, people));
+    if let RecodingRecord::Groups(groups) = &record.recoding {
+        let GroupsRecord { sensitive, l, .. } = groups;
+        page += &format!(
+            "- No value of {} is that of more than 1 in {l} {people} of a group.\n",
+            cell(sensitive)
+        );
+    }
     if let Some(statement) = &record.statement {
-        page += &assertions(statement, people);
+        page += &assertions(statement, record, people);
     }
     page += "\n## What was done to each column\n\n| column | role | what it shows |\n|---|---|---|\n";
     for column in record.columns() {
         page +=
             &format!("| {} | {} | {} |\n", cell(&column.name), column.role, shown(column, &record.recoding));
     }
-    let shows_centroids = matches!(record.recoding, RecodingRecord::Centroids(_));
-    page += match shows_centroids {
-        true => "\nAll rows of a group show the same, and nothing says how far their values are from it.\n\n",
-        false => {
+    page += match record.recoding {
+        RecodingRecord::Centroids(_) => {
+            "\nAll rows of a group show the same, and nothing says how far their values are from it.\n\n"
+        }
+        RecodingRecord::Groups(_) => {
+            "\nChance decides which row is in which group: only the publisher has the key that tells which row of a group has which \
+             value.\n\n"
+        }
+        RecodingRecord::Levels(_) | RecodingRecord::Regions(_) => {
             "\n`*` stands for anything, and so does a missing value in a column of numbers or dates in which all values are \
              suppressed. `<=23` and `>=71` are intervals without a lower or an upper end.\n\n"
         }
     };
     page += &left_out(record.statement.as_ref());
-    let finds = match shows_centroids {
-        true => {
-            "can guess that the person is in the group that shows the nearest values; even if that is right, the attacker"
+    let finds = match record.recoding {
+        RecodingRecord::Centroids(_) => {
+            "can guess that the person is in the group that shows the nearest values; even if that is right, the attacker cannot tell \
+             which of its"
         }
-        false => "finds that person's group, and",
+        RecodingRecord::Groups(_) => {
+            "finds that person's row, and learns that the person is in the data; but not which of the sensitive values of its group is \
+             that person's. What follows says how easily the row is found, among"
+        }
+        RecodingRecord::Levels(_) | RecodingRecord::Regions(_) => {
+            "finds that person's group, and cannot tell which of its"
+        }
     };
+    let ends = if record.recoding.makes_groups() { " with the same quasi-identifiers" } else { " it is" };
     page += &format!(
-        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person {finds} cannot tell which of its \
-         {people} it is. Measured in {people}:\n\n"
+        "\n## What an attacker can learn\n\nSomebody who knows all quasi-identifiers of a person {finds} {people}{ends}. Measured in \
+         {people}:\n\n"
     );
     for row in RISKS {
         if let Some(value) = record.risk.get(row.doc.name) {
@@ -113,8 +143,9 @@ fn page(out: &str, record: &PublicRecord) -> String {
             );
         }
     }
-    let as_is = record.columns().filter(|column| column.role != Role::Quasi.word());
-    let as_is = cells(as_is.map(|column| &column.name));
+    let is_beside =
+        |column: &&ColumnRecord| column.role != Role::Quasi.word() && !record.recoding.makes_groups();
+    let as_is = cells(record.columns().filter(is_beside).map(|column| &column.name));
     if !as_is.is_empty() {
         page += &format!(
             "- {} of {} {people} are unique if the attacker also knows {}, where a missing value counts as a value{}\n",
@@ -137,6 +168,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
         );
     }
     let in_rows = match record.individuals {
+        Some(_) if record.recoding.makes_groups() => "",
         Some(_) => {
             " Without the input, `kanon verify`, `kanon risk` and `kanon link` count rows, because no released row says whose it \
              is: their figures differ from those of this page."
@@ -145,9 +177,11 @@ fn page(out: &str, record: &PublicRecord) -> String {
     };
     let bounds_membership = record.models.iter().any(|model| model.model == delta_presence::ROW.doc.name);
     let beyond = if bounds_membership { ", beyond what `delta_presence` bounds" } else { "" };
+    let of_groups = if record.recoding.makes_groups() { NOT_PROMISED_OF_GROUPS } else { "" };
     page + "\n## What is not promised\n\n- That nobody learns whether a person is in the data"
         + beyond
         + NOT_PROMISED
+        + of_groups
         + &format!(
             "\n## What this page does not check\n\nIt repeats the record. `kanon verify {out}` checks the released rows against it, and with \
          `--input` every row against the input.{in_rows} No program can check whether the roles are right: whether others know a column \
@@ -160,6 +194,10 @@ const NOT_PROMISED: &str = ".
   another one of the same people.
 - How many rows a person has, where people have several.
 - That a law is satisfied. Somebody with legal responsibility decides that.
+";
+
+const NOT_PROMISED_OF_GROUPS: &str = "- Anything against somebody who learns from other groups which value goes with which quasi-identifiers. Released again, the same
+  people are in other groups, and two releases together can give a value away.
 ";
 
 /// Returns a summary in the words of the page, where individuals are `people` or rows.
@@ -186,11 +224,14 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 }
 
 /// Returns what the publisher asserts, as lines of a list.
-fn assertions(statement: &Statement, people: &str) -> String {
+fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> String {
     let limit = limit_text(statement);
-    let mut lines = format!(
-        "- The publisher allowed that at most {limit} of the {people} are left out because no group can hold them.\n"
-    );
+    let mut lines = match record.recoding.makes_groups() {
+        true => format!("- None of the {people} is left out.\n"),
+        false => format!(
+            "- The publisher allowed that at most {limit} of the {people} are left out because no group can hold them.\n"
+        ),
+    };
     if statement.rows_are_individuals {
         lines += "- The publisher asserts that each row is another person. Where that is wrong, nothing above holds.\n";
     }
@@ -248,6 +289,7 @@ fn shown(column: &ColumnRecord, recoding: &RecodingRecord) -> String {
         },
         RecodingRecord::Regions(regions) => of_region(&column.name, regions),
         RecodingRecord::Centroids(_) => recoding.centroid(&column.name).map_or("unknown".into(), of_centroid),
+        RecodingRecord::Groups(_) => "every value as it is".to_owned(),
     };
     since + &shows
 }

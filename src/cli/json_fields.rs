@@ -172,6 +172,11 @@ const SEARCH: &[JsonField] = &[
         "number, may be missing",
         "The number of classes, suppressed ones included, for methods whose classes show regions.",
     ),
+    field(
+        "best[].groups",
+        "number, may be missing",
+        "The number of groups, for methods that make two tables.",
+    ),
     field("best[].value", "number", "The objective's loss."),
     field("best[].suppressed_rows", "number", "The number of suppressed rows."),
     field("best[].suppressed_individuals", "number", "The number of individuals with a suppressed row."),
@@ -182,7 +187,11 @@ const SEARCH: &[JsonField] = &[
         "The number of individuals in the smallest released class; `null` if all rows are suppressed.",
     ),
     field("best[].by", "text or null", "The method that found it, where several were tried."),
-    field("best[].measures", "table of numbers", "Every loss that applies to the recoding, by name."),
+    field(
+        "best[].measures",
+        "table of numbers",
+        "Every loss that applies to the recoding, by name; of groups also the `reconstruction_error`.",
+    ),
 ];
 
 const SEARCH_MINIMAL: &[JsonField] = &[

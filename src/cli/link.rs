@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Done;
 use super::numbers::{grouped, integer, percent_of, plural, rows};
 use super::risk::{bar, bins};
-use super::source::{Csv, PolicyFile, record_of, rows_note};
+use super::source::{Csv, PolicyFile, find_table, record_of, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -78,7 +78,7 @@ impl Link {
         if self.list == STANDARD_INPUT && self.table == STANDARD_INPUT {
             return Err(Error::policy("standard input holds one table; give a file for the other one"));
         }
-        let (list, table) = (Input::find_or_read(&self.list)?, Input::find_or_read(&self.table)?);
+        let (list, table) = (Input::find_or_read(&self.list)?, find_table(&self.table)?);
         let release = Path::new(&self.table);
         run.progress.begin(Phase::Profile, 0);
         let attack = Attack {
@@ -98,7 +98,7 @@ impl Link {
         let mut text = self.describe(&linked, holds);
         if self.individual_of_b.is_none() {
             let record = record_of(&self.table)?;
-            text += &record.and_then(|record| rows_note(&self.table, &record)).unwrap_or_default();
+            text += &record.and_then(|record| release_note(&self.table, &record)).unwrap_or_default();
         }
         Ok(Done { text, json: to_json(&linked), holds })
     }

@@ -149,6 +149,15 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
     text
 }
 
+/// Describes the rows of a release in groups that are unique on their quasi-identifiers.
+pub(super) fn in_groups_line(on_quasi: f64) -> String {
+    format!(
+        "unique    {} of the rows on their quasi-identifiers, which are released as they are: who knows them finds the row, and \
+         knows that the person is in the table\n",
+        percent(on_quasi)
+    )
+}
+
 /// Describes what a release reveals through the columns that are released as they are, where there
 /// is anything to report.
 pub(super) fn as_is_lines(columns: &[AsIsColumn], q: u64, individuals: bool) -> String {

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::explain::limit_text;
 use super::numbers::{
-    as_is_lines, grouped, homogeneous_lines, model_text, nodes_of, percent, percent_of, plural, rows,
-    steps_by, unique_lines,
+    as_is_lines, grouped, homogeneous_lines, in_groups_line, model_text, nodes_of, percent, percent_of,
+    plural, rows, steps_by, unique_lines,
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
@@ -21,7 +21,7 @@ use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, FileRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
+    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
     RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
@@ -134,6 +134,7 @@ impl Release {
             RecodingRecord::Centroids(columns) => {
                 format!("each class shows centroids: {}", centroids_text(columns))
             }
+            RecodingRecord::Groups(groups) => groups_text(groups),
         };
         let models: Vec<String> = public
             .models
@@ -245,16 +246,22 @@ impl Release {
             ),
         );
         let individuals = public.individuals.is_some();
-        text += &unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals);
+        text += &match public.recoding.makes_groups() {
+            true => in_groups_line(risk(after, "sample_uniqueness")?),
+            false => unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals),
+        };
         text += &homogeneous_lines(&public.homogeneous, individuals);
         text += &as_is_lines(&private.as_is, *least_holders, individuals);
         let mut line = |key: &str, rest: String| text += &format!("{key:<10}{rest}\n");
-        let files: Vec<&FileRecord> = public.files().collect();
-        let files = match files.as_slice() {
-            [one] => format!("{out}/{}", one.name),
-            many => format!("{out}/part-*.parquet, {} files", many.len()),
-        };
-        line("wrote", format!("{files} ({}), _kanon.json", rows(public.rows())));
+        let tables = public.tables.iter().map(|table| {
+            let folder = table.folder.as_ref().map(|folder| format!("/{folder}")).unwrap_or_default();
+            let files = match table.files.as_slice() {
+                [one] => format!("{out}{folder}/{}", one.name),
+                many => format!("{out}{folder}/part-*.parquet, {} files", many.len()),
+            };
+            format!("{files} ({})", rows(table.rows))
+        });
+        line("wrote", format!("{}, _kanon.json", tables.collect::<Vec<_>>().join(", ")));
         line("keep", format!("{out}.private.json to yourself: it holds raw facts about the input"));
         // A private record holds the policy, but no population.
         let policy = self.policy.as_ref().filter(|_| released.reads_population);
@@ -279,6 +286,12 @@ fn earlier(path: &Path) -> Result<PrivateRecord> {
 
 /// Above this mean of the columns' losses a release points to other methods.
 const COARSE: f64 = 0.3;
+
+/// Describes two tables: `age and zip as they are, and disease by group: no value in more than 1 of 2 rows`.
+pub(super) fn groups_text(groups: &GroupsRecord) -> String {
+    let GroupsRecord { columns, sensitive, l } = groups;
+    format!("{} as they are; {sensitive} by group, no value in more than 1 of {l} rows", columns.join(", "))
+}
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
 /// average.

@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::Done;
 use super::numbers::{grouped, percent, percent_of, plural, rows};
-use super::source::{Columns, quasi_of_release, record_of, rows_note};
+use super::source::{Columns, find_table, quasi_of_release, record_of, release_note};
 use crate::class::{ClassSizes, ClassTable, QuasiColumn};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Hierarchy;
-use crate::input::{Input, Loaded, open};
+use crate::input::{Loaded, open};
 use crate::measure::sample_uniqueness::SampleUniqueness;
 use crate::measure::share_at_risk::ShareAtRisk;
 use crate::measure::{RISKS, RiskMeasure};
@@ -38,7 +38,7 @@ pub(crate) struct Risk {
 impl Risk {
     pub(super) async fn run(self, run: &Run<'_>) -> Result<Done> {
         let policy = self.columns.open(|| quasi_of_release(&self.input))?;
-        let input = Input::find_or_read(&self.input)?;
+        let input = find_table(&self.input)?;
         let loaded = open(run, &input, &policy.spec, &policy.folder).await?;
         let table = classes_as_is(run, &loaded).await?;
         let sizes = ClassSizes::of(&table, table.base());
@@ -53,7 +53,7 @@ impl Risk {
         );
         // A damaged record is an error only where the columns are to be read from it.
         let record = record_of(&self.input).ok().flatten();
-        if let Some(note) = record.and_then(|record| rows_note(&self.input, &record)) {
+        if let Some(note) = record.and_then(|record| release_note(&self.input, &record)) {
             text += &(note + "\n");
         }
         for row in RISKS {

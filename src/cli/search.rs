@@ -23,7 +23,7 @@ use crate::policy::Policy;
 use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
-use crate::release::{compare, load, search, search_minimal};
+use crate::release::{NO_GROUPS, compare, load, search, search_minimal};
 use crate::role::Role;
 
 /// Find the best generalizations and show what each one loses; write nothing.
@@ -91,7 +91,9 @@ impl Search {
         let warning = policy.promises_nothing();
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
+            let no_groups = format!("found     nothing: {NO_GROUPS}\n");
             text += match outcome.nodes {
+                None if policy.method.makes_groups() => &no_groups,
                 None => NO_CLASSES,
                 Some(_) if outcome.proven => NOTHING,
                 Some(_) if takes_effort(method) => "found     nothing within the effort: raise effort\n",
@@ -262,6 +264,10 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
                 None if released.shows_centroids() => "each class shows centroids".to_owned(),
                 None => "each class shows regions of its own".to_owned(),
             },
+            Recoding::Groups(groups) => format!(
+                "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {:.3})",
+                groups.reconstruction_error()
+            ),
         },
     )
 }
@@ -324,6 +330,14 @@ fn judged<T>(
             let losses =
                 known.filter_map(|loss| Some((loss.doc().name, loss.for_any_recoding()?.of(&judged))));
             ("regions", json!(released.regions().len()), losses.collect(), of_regions(&judged)?)
+        }
+        Recoding::Groups(groups) => {
+            let levels = vec![0; classes.columns().len()];
+            let judged = EvaluatedNode::new(classes, &levels, classes.base(), &[])?;
+            let losses = known.map(|loss| (loss.doc().name, loss.value(&judged)));
+            let error = ("reconstruction_error", groups.reconstruction_error());
+            let losses = losses.chain([error]).collect();
+            ("groups", json!(groups.sizes().len()), losses, of_node(&judged)?)
         }
     };
     let measures = losses.into_iter().map(|(name, loss)| (name.to_owned(), plain_number(loss)));

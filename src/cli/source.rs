@@ -9,11 +9,12 @@ use super::in_shell;
 use super::numbers::plural;
 use crate::doc::find;
 use crate::error::{Error, Result};
+use crate::input::Input;
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::model::{MODELS, Requirement, SensitiveColumn};
 use crate::parameter::Setting;
 use crate::policy::{CsvOptions, Folder, PolicySpec};
-use crate::release::publish::record::{PublicRecord, RECORD};
+use crate::release::publish::record::{PublicRecord, RECORD, RecodingRecord};
 
 /// An opened policy file.
 pub(crate) struct PolicyFile {
@@ -112,8 +113,28 @@ pub(crate) fn record_of(input: &str) -> Result<Option<PublicRecord>> {
     release.join(RECORD).is_file().then(|| PublicRecord::read(release)).transpose()
 }
 
-/// Returns the line that says why figures in rows differ from those of a release that counts individuals.
-pub(crate) fn rows_note(release: &str, record: &PublicRecord) -> Option<String> {
+/// Finds an input. Of a release in groups, it is the table of the quasi-identifiers.
+///
+/// # Errors
+/// Those of [`Input::find_or_read`], and of reading a record.
+pub(crate) fn find_table(input: &str) -> Result<Input> {
+    let makes_groups = |record: &PublicRecord| record.recoding.makes_groups();
+    let record = record_of(input).ok().flatten().filter(makes_groups);
+    match record.as_ref().and_then(|record| record.tables.first()) {
+        Some(table) => Input::find(&table.path(Path::new(input)).to_string_lossy()),
+        None => Input::find_or_read(input),
+    }
+}
+
+/// Returns the line that says what figures in rows of a release leave out: its individuals, or its groups.
+pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<String> {
+    if let RecodingRecord::Groups(groups) = &record.recoding {
+        return Some(format!(
+            "note      these are rows of exact quasi-identifiers, which are not protected; `{}` is: no value of it is that of more than 1 \
+             in {} rows of a group\n",
+            groups.sensitive, groups.l
+        ));
+    }
     let individuals = plural(record.individuals?, "individual", "individuals");
     Some(format!(
         "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \

@@ -7,9 +7,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{homogeneous_lines, model_text, plural, rows, unique_lines};
-use super::release::{centroids_text, level_text, regions_text, risk};
-use super::source::{PolicyFile, rows_note};
+use super::numbers::{homogeneous_lines, in_groups_line, model_text, plural, rows, unique_lines};
+use super::release::{centroids_text, groups_text, level_text, regions_text, risk};
+use super::source::{PolicyFile, release_note};
 use crate::engine::Run;
 use crate::error::{Error, Result};
 use crate::generalize::Descriptor;
@@ -70,7 +70,10 @@ impl Verify {
         let mut text = format!(
             "read      {} in {}, {}\n",
             rows(public.rows()),
-            plural(public.classes, "class", "classes"),
+            match public.recoding.makes_groups() {
+                true => plural(public.classes, "group", "groups"),
+                false => plural(public.classes, "class", "classes"),
+            },
             plural(public.files().count() as u64, "file", "files"),
         );
         if let Some(found) = &found {
@@ -81,10 +84,13 @@ impl Verify {
         }
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
-        text += &unique_lines(on_quasi, &checked.unique, individuals);
+        text += &match public.recoding.makes_groups() {
+            true => in_groups_line(on_quasi),
+            false => unique_lines(on_quasi, &checked.unique, individuals),
+        };
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
         for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
-            let by_rows = public.individuals.is_none()
+            let by_rows = (public.individuals.is_none() || public.recoding.makes_groups())
                 && model.compared_with.is_none()
                 && model.level.is_none()
                 && reached.is_some();
@@ -101,7 +107,7 @@ impl Verify {
                 rows(public.rows()),
                 rows(suppressed)
             ),
-            None if public.individuals.is_some() => {
+            None if public.individuals.is_some() && !public.recoding.makes_groups() => {
                 "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
                  record, which the rows do not contradict; --input INPUT recounts them\n"
                     .to_owned()
@@ -110,8 +116,8 @@ impl Verify {
                 "verified  the released rows by themselves; --input INPUT compares them with the input\n".to_owned()
             }
         };
-        if !checked.with_input {
-            text += &rows_note(&out.display().to_string(), public).unwrap_or_default();
+        if !checked.with_input && !public.recoding.makes_groups() {
+            text += &release_note(&out.display().to_string(), public).unwrap_or_default();
         }
         if !checked.with_bytes {
             text += &format!(
@@ -194,6 +200,7 @@ fn levels_text(public: &PublicRecord) -> String {
         RecodingRecord::Levels(levels) => levels,
         RecodingRecord::Regions(regions) => return format!("regions   {}\n", regions_text(regions)),
         RecodingRecord::Centroids(columns) => return format!("centroids {}\n", centroids_text(columns)),
+        RecodingRecord::Groups(groups) => return format!("groups    {}\n", groups_text(groups)),
     };
     let mut all: Vec<_> = levels.iter().filter(|level| level.by != Descriptor::as_is()).collect();
     // In thousandths, which is as fine as hierarchies get.

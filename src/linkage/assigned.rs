@@ -47,7 +47,7 @@ impl Assigned {
         };
         let quasi = public.recoding.columns();
         let lines_show = match &public.recoding {
-            RecodingRecord::Levels(_) => return Ok(None),
+            RecodingRecord::Levels(_) | RecodingRecord::Groups(_) => return Ok(None),
             RecodingRecord::Regions(_) => LinesShow::Regions(Ends::default()),
             // A column whose centroid is a mode has it whatever those of numbers are.
             RecodingRecord::Centroids(columns) => {

@@ -2,8 +2,7 @@
 //!
 //! - Minimality (Wong, Fu, Wang & Pei 2007; Cormode, Srivastava, Li & Li 2010): the attacker also knows everybody's
 //!   quasi-identifiers and class, and asks who has which sensitive value. All assignments of values count the same. Without
-//!   suppression, a release shows how often each value occurs, so it makes no difference if some values are rare: the
-//!   answer is the same whenever each person has a value independently and with the same probability as the others.
+//!   suppression it makes no difference if some values are rare, because a release shows how often each occurs.
 //! - Downcoding (Cohen 2022): the attacker only knows that rows are drawn independently from a domain in which all tuples are
 //!   equally likely, and asks which of the values that a class covers its rows really have.
 
@@ -14,8 +13,7 @@ use arrow::array::{ArrayRef, Int32Array, StringViewArray, UInt8Array};
 
 use super::partition::mondrian::tests::{options, problem, requirements};
 use super::*;
-use crate::class::tests::quasi;
-use crate::class::{Budget, ClassTableBuilder, Union, Unlimited};
+use crate::class::{Budget, ClassTableBuilder, Union, Unlimited, tests::quasi};
 use crate::generalize::{RegionLabel, Value};
 use crate::measure::classification_metric::ClassificationMetric;
 use crate::model::k_anonymity::KAnonymity;
@@ -49,12 +47,12 @@ fn table(columns: &[Column], rows: &[(&String, u8, u64)]) -> ClassTable {
     builder.finish().unwrap()
 }
 
-/// Every row of [`METHODS`] but `strategies`, which needs a list; each choice that its parameters allow.
+/// Every method that makes classes, with each choice that its parameters allow; `strategies` needs a list.
 fn methods() -> Vec<MethodSpec> {
-    let mut all = variants();
-    for row in METHODS {
-        if row.doc().name != "strategies" && all.iter().all(|method| method.name != row.doc().name) {
-            all.push(MethodSpec::named(row.doc().name));
+    let mut all: Vec<_> = variants().into_iter().filter(|method| !makes_groups(&method.name)).collect();
+    for name in METHODS.iter().map(|row| row.doc().name).filter(|name| *name != "strategies") {
+        if !makes_groups(name) && all.iter().all(|method| method.name != name) {
+            all.push(MethodSpec::named(name));
         }
     }
     all
@@ -95,6 +93,7 @@ fn release(
                 columns().zip(levels).map(|(column, level)| label(column, *level)).collect()
             }
             Recoding::Classes(released) => released.class_of_base()[base as usize].into_iter().collect(),
+            Recoding::Groups(_) => unreachable!("{method} makes groups"),
         };
         classes.entry(class).or_default().push(base);
     }
@@ -109,6 +108,7 @@ fn release(
                     return released.centroid(class[0] as usize, at).flatten().unwrap_or("NULL").to_owned();
                 }
                 Recoding::Classes(released) => &released.regions()[class[0] as usize][at],
+                Recoding::Groups(_) => unreachable!("{method} makes groups"),
             };
             let kept: BTreeSet<u32> = classes.values().flatten().map(|base| code(*base, at)).collect();
             let kept: Vec<u32> = kept.into_iter().collect();

@@ -26,7 +26,7 @@ use super::lattice::{Effort, Options};
 use super::partition::global::{at_levels, count_combinations};
 use super::partition::nodes::Node;
 use super::partition::{candidate, released};
-use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, chooses_levels, shows_centroids, variants};
+use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, chooses_levels, shows_regions, variants};
 use crate::class::{ReleasedClasses, Union};
 use crate::doc::Doc;
 use crate::error::{Error, Kind, Result};
@@ -76,7 +76,7 @@ pub enum Attempt {
 }
 
 /// Searches by every method, and by `lattice` for those that search the lattice, if it is given;
-/// returns them by loss, then those that found nothing or do not apply.
+/// returns them by loss, then those that found nothing or do not apply, and groups last, whose loss is another.
 ///
 /// # Errors
 /// An interruption.
@@ -89,8 +89,10 @@ pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&Method
         Attempt::Found { best, .. } => best.loss,
         Attempt::Nothing | Attempt::DoesNotApply(_) => f64::INFINITY,
     };
+    // Groups lose nothing of a quasi-identifier, but what goes with it: that is another loss.
+    let is_other = |tried: &Tried| matches!(&tried.result, Attempt::Found { best, .. } if matches!(best.recoding, Recoding::Groups(_)));
     // Stable: equal losses stay in the order of the methods.
-    all.sort_by(|a, b| loss(a).total_cmp(&loss(b)));
+    all.sort_by(|a, b| is_other(a).cmp(&is_other(b)).then(loss(a).total_cmp(&loss(b))));
     Ok(all)
 }
 
@@ -133,8 +135,9 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
     count_combinations(options)?;
     let within = &Options { top: 1, ..within_effort(options) };
     let (mut best, mut evaluated, mut does_not_apply) = (Vec::new(), 0, None);
-    // Centroids would give the release another schema.
-    let methods = methods(options, None).into_iter().filter(|method| !shows_centroids(&method.name));
+    // Centroids and groups would give the release another schema.
+    let has_schema = |method: &MethodSpec| chooses_levels(&method.name) || shows_regions(&method.name);
+    let methods = methods(options, None).into_iter().filter(has_schema);
     for method in methods {
         let tried = attempt(problem, within, method)?;
         evaluated += tried.steps;
@@ -149,6 +152,7 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
         let found = match &found.recoding {
             Recoding::Classes(_) => Some(found),
             Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels, &options.global)?)?,
+            Recoding::Groups(_) => None,
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));
     }
@@ -190,7 +194,7 @@ mod tests {
     use crate::class::Region;
     use crate::generalize::Ends;
     use crate::method::partition::mondrian::tests::{problem, requirements, rows, table_with};
-    use crate::method::row;
+    use crate::method::{makes_groups, row};
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
@@ -220,6 +224,7 @@ mod tests {
             let found = tried.iter().filter_map(|tried| match &tried.result {
                 Attempt::Found { best, .. } => Some((&tried.method, best)),
                 Attempt::Nothing => None,
+                Attempt::DoesNotApply(_) if makes_groups(&tried.method.name) => None,
                 Attempt::DoesNotApply(why) => {
                     let makes_no_cuts = row(&tried.method.name).is_some_and(|row| !row.shows_cuts());
                     let place = if makes_no_cuts && shows_cuts && top_is_allowed { "output.ends: " } else { "columns.b: " };
@@ -227,7 +232,7 @@ mod tests {
                     None
                 }
             });
-            let found: Vec<_> = found.filter(|(method, _)| !shows_centroids(&method.name)).collect();
+            let found: Vec<_> = found.filter(|(method, _)| chooses_levels(&method.name) || shows_regions(&method.name)).collect();
             prop_assert_eq!(outcome.best.len(), found.len());
             prop_assert!(outcome.best.is_sorted_by_key(|best| best.loss));
             for (method, of_method) in found {

@@ -4,6 +4,7 @@
 //! candidates it found, each with its [`Recoding`], and whether they are proven best. Each row of
 //! [`METHODS`] names one method.
 
+pub mod anatomy;
 pub mod best;
 pub mod lattice;
 pub mod microaggregation;
@@ -12,7 +13,7 @@ pub mod partition;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::class::{ClassTable, EncodedColumn, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, Groups, ReleasedClasses};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Ends};
@@ -20,6 +21,7 @@ use crate::measure::LossMeasure;
 use crate::model::Requirement;
 use crate::parameter::{Kind, Parameter, Setting};
 use crate::progress::{CancelToken, Phase, Progress};
+use crate::role::Role;
 
 /// The problem that a method solves.
 pub struct Problem<'a> {
@@ -50,6 +52,8 @@ pub enum Recoding {
     Levels(Vec<usize>),
     /// Classes of the method's own, each with the regions or centroids that it shows.
     Classes(Arc<ReleasedClasses>),
+    /// Quasi-identifiers as they are, beside groups that hide to which of them a sensitive value belongs.
+    Groups(Arc<Groups>),
 }
 
 impl Recoding {
@@ -57,7 +61,7 @@ impl Recoding {
     pub fn levels(&self) -> Option<&[usize]> {
         match self {
             Self::Levels(levels) => Some(levels),
-            Self::Classes(_) => None,
+            Self::Classes(_) | Self::Groups(_) => None,
         }
     }
 }
@@ -155,6 +159,8 @@ pub enum MethodRow {
     Partition(partition::Row),
     /// A method that makes [`Recoding::Classes`], which show centroids.
     Microaggregation(partition::Row),
+    /// A method that makes [`Recoding::Groups`].
+    Groups(partition::Row),
     /// The method that tries the others; it makes [`Recoding::Classes`].
     Best(&'static Doc),
 }
@@ -164,7 +170,7 @@ impl MethodRow {
     pub fn doc(&self) -> &'static Doc {
         match self {
             Self::Lattice(row) => row.doc,
-            Self::Partition(row) | Self::Microaggregation(row) => row.doc,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.doc,
             Self::Best(doc) => doc,
         }
     }
@@ -173,7 +179,7 @@ impl MethodRow {
     pub(crate) fn keeps_max_level(&self) -> bool {
         match self {
             Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) | Self::Microaggregation(row) => row.keeps_max_level,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.keeps_max_level,
         }
     }
 
@@ -181,7 +187,7 @@ impl MethodRow {
     pub(crate) fn shows_cuts(&self) -> bool {
         match self {
             Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) | Self::Microaggregation(row) => row.shows_cuts,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.shows_cuts,
         }
     }
 
@@ -189,7 +195,7 @@ impl MethodRow {
     fn takes_effort(&self) -> bool {
         match self {
             Self::Lattice(row) => row.takes_effort,
-            Self::Partition(_) | Self::Microaggregation(_) => false,
+            Self::Partition(_) | Self::Microaggregation(_) | Self::Groups(_) => false,
             Self::Best(_) => true,
         }
     }
@@ -198,7 +204,7 @@ impl MethodRow {
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
             Self::Lattice(row) => row.parameters,
-            Self::Partition(row) | Self::Microaggregation(row) => row.parameters,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.parameters,
             Self::Best(_) => &[],
         }
     }
@@ -221,12 +227,13 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Microaggregation(microaggregation::mdav::ROW),
     MethodRow::Microaggregation(microaggregation::ona::ROW),
     MethodRow::Microaggregation(microaggregation::mona::ROW),
+    MethodRow::Groups(anatomy::ROW),
     MethodRow::Best(best::DOC),
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
-/// other method with each choice that its parameters allow. Methods that show centroids come once,
-/// with their defaults.
+/// other method with each choice that its parameters allow. Methods that show centroids or make groups
+/// come once, with their defaults.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
     for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
@@ -243,8 +250,8 @@ pub fn variants() -> Vec<MethodSpec> {
         }
         all.extend(variants);
     }
-    let shows_centroids = |row: &&MethodRow| matches!(row, MethodRow::Microaggregation(_));
-    all.extend(METHODS.iter().filter(shows_centroids).map(|row| MethodSpec::named(row.doc().name)));
+    let comes_once = |row: &&MethodRow| matches!(row, MethodRow::Microaggregation(_) | MethodRow::Groups(_));
+    all.extend(METHODS.iter().filter(comes_once).map(|row| MethodSpec::named(row.doc().name)));
     all
 }
 
@@ -267,9 +274,22 @@ pub enum Shows {
     Regions,
     /// Centroids, of columns of numbers this one.
     Centroids(Centroid),
+    /// Nothing: rows show their values, and are in groups.
+    Groups,
 }
 
 impl MethodSpec {
+    /// Returns whether the method makes groups, and two tables.
+    pub fn makes_groups(&self) -> bool {
+        makes_groups(&self.name)
+    }
+
+    /// Returns whether the method releases columns of this role: beside exact quasi-identifiers, a
+    /// method that makes groups releases sensitive values alone.
+    pub fn releases(&self, role: Role) -> bool {
+        role.is_released() && !(role == Role::Insensitive && makes_groups(&self.name))
+    }
+
     /// Returns what the classes of the method show; [`AUTO`] and unknown methods show levels.
     ///
     /// # Errors
@@ -281,6 +301,7 @@ impl MethodSpec {
             Some(MethodRow::Microaggregation(row)) => {
                 Shows::Centroids(microaggregation::centroid_of(row, &self.settings)?)
             }
+            Some(MethodRow::Groups(_)) => Shows::Groups,
         })
     }
 }
@@ -295,9 +316,14 @@ pub(crate) fn shows_centroids(name: &str) -> bool {
     row(name).is_some_and(|row| matches!(row, MethodRow::Microaggregation(_)))
 }
 
+/// Returns whether the method with this name makes groups, and two tables.
+pub(crate) fn makes_groups(name: &str) -> bool {
+    row(name).is_some_and(|row| matches!(row, MethodRow::Groups(_)))
+}
+
 /// Returns whether the classes of the method with this name show regions of their own.
 pub(crate) fn shows_regions(name: &str) -> bool {
-    !chooses_levels(name) && !shows_centroids(name)
+    !chooses_levels(name) && !shows_centroids(name) && !makes_groups(name)
 }
 
 /// Returns why a method whose classes show regions or centroids refuses a limit of levels.
@@ -394,6 +420,7 @@ pub fn search(
             }
             of_classes.with(&method.settings, options)?.search(problem)
         }
+        MethodRow::Groups(of_groups) => of_groups.with(&method.settings, options)?.search(problem),
         MethodRow::Best(_) => {
             refuse_limits(row, problem, options)?;
             best::search(problem, options)

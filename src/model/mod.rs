@@ -361,6 +361,34 @@ pub(crate) fn min_size(requirements: &[Requirement]) -> u64 {
     of_classes.map(|requirement| requirement.model.min_size()).max().unwrap_or(0)
 }
 
+/// Returns how many equally frequent values the requirements of a sensitive column need in a class
+/// over all quasi-identifiers, however large it is: the l of their l-diversity. 0 without such a
+/// requirement; `u64::MAX` if a million values are not enough.
+pub(crate) fn values_needed(requirements: &[Requirement]) -> u64 {
+    const MOST: u64 = 1 << 20;
+    const OFTEN: u64 = 1 << 30;
+    let needed = |model: &dyn ClassModel| {
+        let holds = |values: u64| {
+            let numbers = 0..u32::try_from(values).unwrap_or(u32::MAX);
+            let counts: Vec<_> = numbers.map(|n| ValueCount { value: Some(n), count: OFTEN }).collect();
+            model.holds(model.value(&Class::of_values(values * OFTEN, &counts)))
+        };
+        let Some(enough) = (0..=MOST.ilog2()).map(|power| 1 << power).find(|values| holds(*values)) else {
+            return u64::MAX;
+        };
+        let (mut too_few, mut enough) = (enough / 2, enough);
+        while enough - too_few > 1 {
+            let middle = too_few.midpoint(enough);
+            if holds(middle) { enough = middle } else { too_few = middle }
+        }
+        enough
+    };
+    let of_values = requirements
+        .iter()
+        .filter(|one| one.is_over_all_quasi() && one.model.needs() == Needs::SensitiveCounts);
+    of_values.map(|requirement| needed(&*requirement.model)).max().unwrap_or(0)
+}
+
 /// Returns q, the greatest of the requirements' smallest class sizes, at least 2: a value with
 /// fewer holders identifies individuals.
 pub fn least_holders(requirements: &[Requirement]) -> u64 {

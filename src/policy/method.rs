@@ -10,8 +10,8 @@ use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
-    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_levels, chooses_no_levels, makes_no_cuts,
-    row, shows_centroids, shows_regions, shows_values, takes_effort,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_levels, chooses_no_levels, makes_groups,
+    makes_no_cuts, row, shows_centroids, shows_regions, shows_values, takes_effort,
 };
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::role::Role;
@@ -144,7 +144,7 @@ impl PolicySpec {
         if !shows_regions(method) {
             self.check_no_intervals(method)?;
         }
-        if chooses_levels(method) {
+        if chooses_levels(method) || makes_groups(method) {
             return Ok(());
         }
         if self.objective.for_any_recoding().is_none() {
@@ -184,9 +184,10 @@ impl PolicySpec {
     fn check_no_intervals(&self, method: &str) -> Result<()> {
         let given = [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
         let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
-        let shows = match shows_centroids(method) {
-            true => "shows centroids, which have no ends",
-            false => "releases labels whose ends are fixed",
+        let shows = match () {
+            () if shows_centroids(method) => "shows centroids, which have no ends",
+            () if makes_groups(method) => "shows every value as it is",
+            () => "releases labels whose ends are fixed",
         };
         let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
         let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();

@@ -139,7 +139,10 @@ impl Policy {
 
     /// Returns the columns of the release in the table's order.
     pub fn released(&self) -> impl Iterator<Item = (&str, Role)> {
-        self.columns.iter().filter(|(_, role)| role.is_released()).map(|(name, role)| (name.as_str(), *role))
+        self.columns
+            .iter()
+            .filter(|(_, role)| self.method.releases(*role))
+            .map(|(name, role)| (name.as_str(), *role))
     }
 
     /// Returns the column whose distinct values are counted as individuals; without one, rows are

@@ -11,7 +11,7 @@ use super::{Files, Policy, Quasi, end_names, no_column, one_name_each};
 use crate::error::{Code, Error, Result, nearest};
 use crate::generalize::value::{is_supported, type_name};
 use crate::generalize::{Hierarchy, hierarchy};
-use crate::method::{self, MethodRow, MethodSpec, shows_centroids, shows_regions};
+use crate::method::{self, MethodRow, MethodSpec, anatomy, shows_centroids, shows_regions};
 use crate::model::{Class, Distribution, Needs, Requirement, SensitiveColumn, ValueCount};
 use crate::plural::plural;
 use crate::role::Role;
@@ -56,8 +56,10 @@ impl PolicySpec {
             .collect::<Result<Vec<_>>>()?;
         self.check_written_names(&quasi)?;
         let levels: Vec<_> = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.levels)).collect();
-        if let Some(MethodRow::Lattice(row)) = method::row(&self.method.name) {
-            (row.check)(&self.method.settings, &levels)?;
+        match method::row(&self.method.name) {
+            Some(MethodRow::Lattice(row)) => (row.check)(&self.method.settings, &levels)?,
+            Some(MethodRow::Groups(_)) => self.check_groups(&requirements, &quasi)?,
+            _ => {}
         }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
@@ -86,6 +88,31 @@ impl PolicySpec {
             days_since: self.days_since(),
             sensitive_hierarchies,
         })
+    }
+
+    /// Checks a policy whose method makes groups.
+    fn check_groups(&self, requirements: &[Requirement], quasi: &[Quasi]) -> Result<()> {
+        let levels = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.hierarchy, &quasi.levels));
+        let sensitive = anatomy::check(requirements, levels)?;
+        let is_other =
+            |column: &&ColumnSpec| column.role == Role::Sensitive && column.name != sensitive.name();
+        if let Some(other) = self.columns.iter().find(is_other) {
+            let why = format!(
+                "`{}` releases one sensitive column, and the models look at `{}`; leave the other out (`text`), or use another method",
+                self.method.name,
+                sensitive.name()
+            );
+            return Err(Error::policy(why).at(other.path()));
+        }
+        let is_released = |column: &&ColumnSpec| matches!(column.role, Role::Quasi | Role::Sensitive);
+        let mut released = self.columns.iter().filter(is_released);
+        match released.find(|column| anatomy::COLUMNS.contains(&column.name.as_str())) {
+            None => Ok(()),
+            Some(column) => {
+                let why = "the release has a column of this name already; rename the column in the input";
+                Err(Error::policy(why).at(column.path()))
+            }
+        }
     }
 
     /// Returns the hierarchies of the sensitive columns that have one.

@@ -80,6 +80,7 @@ pub(super) fn check_levels(public: &PublicRecord) -> Result<()> {
         RecodingRecord::Levels(levels) => levels,
         RecodingRecord::Regions(regions) => return check_regions(&quasi, &regions.columns),
         RecodingRecord::Centroids(columns) => return check_centroids(&quasi, columns),
+        RecodingRecord::Groups(_) => return Ok(()),
     };
     for (column, level) in quasi.iter().zip(levels) {
         if !is_level(level, column.data_type == DataType::Utf8.to_string()) {

@@ -193,7 +193,7 @@ fn public(columns: Vec<ColumnRecord>, levels: Vec<LevelRecord>, models: Vec<Mode
         models,
         counted_in: "individuals".into(),
         recoding: RecodingRecord::Levels(levels),
-        tables: vec![TableRecord { columns, rows: 200, files: Vec::new() }],
+        tables: vec![TableRecord { folder: None, columns, rows: 200, files: Vec::new() }],
         individuals: Some(100),
         classes: 10,
         unique: Default::default(),

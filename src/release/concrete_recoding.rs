@@ -58,6 +58,7 @@ pub(super) fn concrete(
             let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
             Ok(Concrete { chosen, kept, costs: granularity::of_columns(&evaluated), utility })
         }
+        Recoding::Groups(_) => Err(Error::internal("release: groups are two tables")),
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) fn expected<'a>(
             let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();
             let lines_show = match policy.shows {
                 Shows::Centroids(centroid) => LinesShow::Centroids(centroid),
-                Shows::Levels | Shows::Regions => LinesShow::Regions(policy.ends),
+                Shows::Levels | Shows::Regions | Shows::Groups => LinesShow::Regions(policy.ends),
             };
             let mut assignment = Assignment::read(assignment.clone(), hierarchies, lines_show, budget)?;
             assignment.is_of_earlier = *is_of_earlier;

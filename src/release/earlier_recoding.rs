@@ -50,6 +50,13 @@ pub(super) fn apply_again(
     record: &PrivateRecord,
 ) -> Result<Outcome> {
     let policy = &loaded.policy;
+    if policy.shows == Shows::Groups {
+        return Err(Error::policy(format!(
+            "`{}` deals the rows of its own input to groups, and other rows make other groups; release with --policy",
+            policy.method.name
+        ))
+        .at("--recoding"));
+    }
     if let Shows::Centroids(_) = policy.shows {
         return Err(Error::policy(format!(
             "`{}` shows centroids of the rows of its own input, which are not those of other rows, so they cannot be used again; \

@@ -6,10 +6,12 @@
 //! [`load()`] profiles, [`search()`] chooses, [`check_release()`] verifies an existing folder.
 
 pub mod apply;
+mod check_files;
 mod check_models;
 mod check_record;
 mod concrete_recoding;
 mod earlier_recoding;
+mod groups;
 pub(crate) mod interval_columns;
 mod merged_trees;
 mod pipeline;
@@ -28,10 +30,11 @@ pub(crate) mod written_columns;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use publish::make_record::risks;
 use search::unseen_values;
-pub(crate) use search::{ask, can_be_searched};
+pub(crate) use search::{NO_GROUPS, ask, can_be_searched};
 pub use search::{compare, limit, load, search, search_minimal};
 #[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;
@@ -43,16 +46,17 @@ use crate::error::{Code, Error, Result};
 use crate::input::infer_types::Typing;
 use crate::input::population::PopulationTable;
 use crate::input::{Input, PolicySource, open, open_typed};
+use crate::method::Recoding;
 use crate::model::{Requirement, least_holders};
 use crate::policy::{FilesAndTrees, PolicySpec};
 use crate::progress::Phase;
-use crate::release::pipeline::{Passed, recode_and_verify};
-use crate::release::publish::make_record::{
-    Before, private_record, public_record, recoding_record, search_record,
-};
+use crate::release::pipeline::{Made, recode_and_verify};
+use crate::release::publish::digest;
+use crate::release::publish::make_record::{Before, private_record, public_record, search_record};
 use crate::release::publish::record::{InputColumn, PrivateRecord, PublicRecord, RecodingRecord};
 use crate::release::publish::released_files::ReleasedFiles;
 use crate::release::publish::staging::Staging;
+use crate::verify::groups::DealingKey;
 
 /// The advice for an input that does not fit the policy of a private record: edit the policy file,
 /// not the record.
@@ -192,14 +196,28 @@ async fn release_by(
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);
-    let mut files = ReleasedFiles::new(staging.release(), &policy.requirements);
-    let Passed { chosen, costs, utility, verified, findings } =
-        recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;
+    let folder = staging.release();
+    let groups = match outcome.best.first().map(|best| &best.recoding) {
+        Some(Recoding::Groups(groups)) => Some(Arc::clone(groups)),
+        _ => None,
+    };
+    let made = match groups {
+        Some(groups) => {
+            drop((classes, outcome));
+            let key = DealingKey(digest::random_key()?);
+            groups::release(run, &loaded, groups, key, again, folder).await?
+        }
+        None => {
+            let mut files = ReleasedFiles::new(folder.clone(), &policy.requirements);
+            let passed = recode_and_verify(run, &loaded, classes, &outcome, again, &mut files).await?;
+            Made::of(policy, passed, files.parts(), &folder)?
+        }
+    };
     input.still_the_same()?;
     loaded.population.as_ref().map_or(Ok(()), PopulationTable::still_the_same)?;
 
-    let public =
-        public_record(policy, &chosen, &verified, findings.unique, files.parts(), &staging.release())?;
+    let Made { tables, verified, findings, secret, costs, chosen, utility } = made;
+    let public = public_record(policy, tables, &verified, findings.unique)?;
     staging.write_record(&public)?;
     let private = private_record(
         source,
@@ -209,7 +227,7 @@ async fn release_by(
         &before,
         &verified,
         findings.as_is,
-        &chosen.shown,
+        secret,
         searched,
         utility,
         earlier.map(|record| record.release.clone()),
@@ -219,7 +237,6 @@ async fn release_by(
     let mut warnings = staging.publish(&private)?;
     warnings.extend(notices);
 
-    let chosen = recoding_record(policy, &chosen.shown, 0..policy.quasi.len());
     let least_holders = least_holders(&policy.requirements);
     Ok(Released {
         public,

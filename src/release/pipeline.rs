@@ -1,6 +1,7 @@
 //! From the recoding that a search found to rows that were verified: the same way for the files of
 //! a release and for the rows of a query.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::class::{Budget, ClassTable};
@@ -10,10 +11,14 @@ use crate::input::Loaded;
 use crate::input::population::PopulationTable;
 use crate::measure::utility::Utility;
 use crate::method::Outcome;
+use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{Concrete, concrete, expected, finer};
 use crate::release::merged_trees;
+use crate::release::publish::make_record::{Secret, Tables, chosen_record, recoding_record};
+use crate::release::publish::record::RecodingRecord;
+use crate::release::publish::write::Part;
 use crate::release::released_recoding::Chosen;
 use crate::release::role_checks;
 use crate::release::search::{limit, nothing_found};
@@ -32,6 +37,39 @@ pub(crate) struct Passed {
     pub(crate) verified: Verified,
     /// What a record tells besides.
     pub(crate) findings: Findings,
+}
+
+/// What a run made and verified, as its records tell it.
+pub(super) struct Made {
+    pub(super) tables: Tables,
+    pub(super) verified: Verified,
+    pub(super) findings: Findings,
+    /// What only the private record says of the recoding.
+    pub(super) secret: Secret,
+    /// The loss of each quasi-identifier, in policy order.
+    pub(super) costs: Vec<f64>,
+    /// What the quasi-identifiers show, in policy order.
+    pub(super) chosen: RecodingRecord,
+    pub(super) utility: Option<Utility>,
+}
+
+impl Made {
+    /// Describes rows that were written into these parts of a folder.
+    ///
+    /// # Errors
+    /// Those of [`chosen_record`].
+    pub(super) fn of(policy: &Policy, passed: Passed, parts: &[Part], folder: &Path) -> Result<Self> {
+        let Passed { chosen, costs, utility, verified, findings } = passed;
+        Ok(Self {
+            tables: chosen_record(policy, &chosen, &verified, parts, folder)?,
+            secret: Secret::of(&chosen.shown),
+            chosen: recoding_record(policy, &chosen.shown, 0..policy.quasi.len()),
+            verified,
+            findings,
+            costs,
+            utility,
+        })
+    }
 }
 
 /// What is found out about the released columns, for a record.

@@ -235,7 +235,7 @@ pub fn released_schema(policy: &Policy, input: &Schema, quasi: &[(DataType, Desc
 }
 
 /// Returns the type that is written: plain text instead of views and dictionaries.
-fn released_type(data_type: &DataType) -> DataType {
+pub(super) fn released_type(data_type: &DataType) -> DataType {
     match canonical_type(data_type) {
         DataType::Utf8View => DataType::Utf8,
         other => other,

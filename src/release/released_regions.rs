@@ -25,7 +25,7 @@ const DOING: &str = "labelling the kept classes";
 pub(super) fn fields(policy: &Policy) -> Vec<(DataType, Descriptor)> {
     let by = |quasi: &Quasi| match policy.shows {
         Shows::Centroids(centroid) => CentroidColumn::of(quasi, centroid).descriptor(),
-        Shows::Levels | Shows::Regions => Descriptor::region(),
+        Shows::Levels | Shows::Regions | Shows::Groups => Descriptor::region(),
     };
     policy.quasi.iter().map(|quasi| (DataType::Utf8, by(quasi))).collect()
 }

@@ -19,7 +19,7 @@ use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{Concrete, concrete, expected};
 use crate::release::publish::write;
 use crate::release::sink::RecodedRows;
-use crate::release::{load, search, verify_folder};
+use crate::release::{check_files, load, search};
 use crate::verify::{Verified, verify};
 
 /// Rows that depend on the seed alone; texts look like regions here and there.
@@ -69,7 +69,7 @@ async fn released(
     let recoded = RecodedRows { rows, policy, chosen: &chosen, kept: &kept, memory: &memory };
     let parts = write::write(recoded, &[], folder.path(), run.stop, &|_| {}).await.unwrap();
 
-    let output = verify_folder::read_parts(&again.session, folder.path(), &parts).unwrap();
+    let output = check_files::read_parts(&again.session, folder.path(), &parts).unwrap();
     let expected = expected(policy, &again.policy, &chosen.shown, &memory).unwrap();
     let verified =
         verify(&again.session, output, Some(again.table.clone()), &expected, run.stop).await.unwrap();

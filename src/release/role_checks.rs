@@ -117,6 +117,29 @@ pub(super) async fn check_as_is(run: &Run<'_>, loaded: &Loaded, classes: &ClassT
     counted.refusal(&named, q).map_or(Ok(()), Err)
 }
 
+/// Refuses a sensitive column whose values identify individuals, unless the policy allows it: where
+/// each individual has one of so many `rows`, and all of them are released.
+///
+/// # Errors
+/// A policy error that names the column, and the errors of counting.
+pub(super) async fn check_sensitive(run: &Run<'_>, loaded: &Loaded, rows: u64) -> Result<()> {
+    let policy = &loaded.policy;
+    let q = least_holders(&policy.requirements);
+    let counted = Counted { policy, all: rows, unowned_rows: 0, place: "in the release" };
+    for name in policy.sensitive().filter(|name| !policy.allow_unique.iter().any(|allowed| allowed == name)) {
+        let sizes = values(run, &loaded.table, name).await?;
+        let few = sizes
+            .histogram()
+            .filter(|(holders, ..)| *holders < q)
+            .map(|(_, _, individuals)| individuals)
+            .sum();
+        if is_above_a_tenth(few, rows) {
+            return counted.refusal(&[(name, few)], q).map_or(Ok(()), Err);
+        }
+    }
+    Ok(())
+}
+
 /// Refuses released columns whose values identify individuals, unless the policy allows it for the
 /// column.
 ///

@@ -184,8 +184,21 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
     policy.suppression_limit.floor_of(classes.total_individuals())
 }
 
+/// Why there are no groups, and what to do.
+pub(crate) const NO_GROUPS: &str = concat!(
+    "no sensitive value may be that of more than 1 in l of the rows that have one, nor may there be too many NULLs for the groups: ",
+    "require less, or use another method"
+);
+
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
+    if policy.method.makes_groups() {
+        return Error::unmet(format!(
+            "`{}` found no groups that satisfy {}; {NO_GROUPS}",
+            policy.method.name,
+            models_text(&policy.requirements)
+        ));
+    }
     let found = match outcome.nodes {
         None if policy.method.name == best::DOC.name => "no method found classes that satisfy".to_owned(),
         None => format!("`{}` found no classes that satisfy", policy.method.name),

@@ -30,10 +30,17 @@ use crate::release::{released_regions, role_checks};
 /// unknown before the search.
 ///
 /// # Errors
-/// An internal error if a released column is not in the table.
+/// A policy error for a method that makes two tables, an internal error if a released column is not in the table.
 pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
     let shown = match policy.shows {
         Shows::Regions | Shows::Centroids(_) => released_regions::fields(policy),
+        Shows::Groups => {
+            let why = format!(
+                "`{}` makes two tables, and a query returns one: write them with kanon release, or use another method",
+                policy.method.name
+            );
+            return Err(Error::policy(why).at("method"));
+        }
         Shows::Levels => {
             let as_is = policy.quasi.iter().filter_map(|quasi| quasi.hierarchy.levels().first().cloned());
             released_recoding::fields(policy, &as_is.collect::<Vec<_>>())

@@ -1,33 +1,30 @@
 //! A folder judged as a release: its files, its schema, its rows, and with the input the comparison
 //! of all rows.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
-use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
-use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::prelude::DataFrame;
 
 use crate::class::Budget;
-use crate::engine::damaged::unless_it_panics;
-use crate::engine::{Context, PoolBudget, Run};
+use crate::engine::{PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
-use crate::input::{Format, Input, PinnedFile, open_typed};
+use crate::input::{Input, open_typed};
 use crate::method::Shows;
 use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
+use crate::release::check_files::{check_bytes, check_files, check_listing, footer_of, read_parts};
 use crate::release::check_models::{self, can_be_judged_alone};
 use crate::release::check_record::{self, refused};
 use crate::release::concrete_recoding::expected;
 use crate::release::publish::make_record::{column_records, recoding_record};
 use crate::release::publish::record::{
-    FileRecord, PrivateRecord, PublicRecord, RECORD, RecodingRecord, are_same_models, compared_with,
+    FileRecord, PrivateRecord, PublicRecord, RecodingRecord, TableRecord, are_same_models, compared_with,
     models_text, parameters_text,
 };
 use crate::release::publish::write::{self, Part};
@@ -37,7 +34,7 @@ use crate::release::released_recoding::{
     self, GENERALIZED, Shown, field_label, labelled_field, released_schema,
 };
 use crate::release::written_columns::as_texts;
-use crate::release::{merged_trees, released_regions, role_checks};
+use crate::release::{groups, merged_trees, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
 use crate::verify::{Expected, Verified, expected::preferences_of, verify};
@@ -58,6 +55,26 @@ pub struct Checked {
     pub with_bytes: bool,
 }
 
+/// What a release is compared with.
+#[derive(Clone, Copy)]
+pub(super) struct Against<'a> {
+    pub(super) input: &'a Input,
+    pub(super) spec: &'a PolicySpec,
+    /// The hierarchy files.
+    pub(super) files: &'a dyn Files,
+    pub(super) private: Option<&'a PrivateRecord>,
+}
+
+/// What was found in the rows of a release.
+pub(super) struct Judged {
+    pub(super) verified: Verified,
+    /// The number of classes, or of groups.
+    pub(super) classes: u64,
+    pub(super) unique: UniqueTogether,
+    /// Whether the files are what this version writes.
+    pub(super) with_bytes: bool,
+}
+
 /// Checks the release in `out`: its record, files and rows; with `input` also that the rows are
 /// those of the input under the policy (`policy` if given, else the copy in the private record).
 ///
@@ -74,42 +91,51 @@ pub async fn check_release(
     }
     let public = PublicRecord::read(out)?;
     check_record::check_words(&public)?;
-    let parts: Vec<Part> = public.files().map(|f| Part { name: f.name.clone(), rows: f.rows }).collect();
-    check_listing(out, &parts)?;
-    for file in public.files() {
-        if FileRecord::of(out, &file.name, file.rows)? != *file {
-            return Err(refused(format!("{} is not the file that the record describes", file.name)));
+    if public.recoding.makes_groups() {
+        groups::check::check_folders(out)?;
+    }
+    for table in &public.tables {
+        let (folder, parts) = (table.path(out), table.parts());
+        check_listing(&folder, &parts)?;
+        for file in &table.files {
+            if FileRecord::of(&folder, &file.name, file.rows)? != *file {
+                return Err(refused(format!("{} is not the file that the record describes", file.name)));
+            }
         }
     }
-    let (verified, unique, with_bytes) = match input {
-        None => alone(run, out, &public, &parts).await?,
-        Some(input) => {
-            let private = PrivateRecord::read_for(out, &public)?;
-            let spec = private.as_ref().map(|p| PolicySpec::parse(&p.policy)).transpose()?;
-            let own =
-                private.as_ref().zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
-            let (spec, files) = policy.or(own).ok_or_else(|| {
-                let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
-                Error::policy(format!(
-                    "the private record beside this release is missing, damaged or of another release; give the policy with --policy{hint}"
-                ))
-            })?;
-            let checked = against(run, out, &public, &parts, input, (spec, files), private.as_ref()).await?;
-            input.still_the_same()?;
-            checked
-        }
+    let private = input.map(|_| PrivateRecord::read_for(out, &public)).transpose()?.flatten();
+    let private = private.as_ref();
+    let spec = private.map(|private| PolicySpec::parse(&private.policy)).transpose()?;
+    let own = private.zip(spec.as_ref()).map(|(p, spec)| (spec, &p.hierarchies as &dyn Files));
+    let compared = |input| {
+        let (spec, files) = policy.or(own).ok_or_else(|| {
+            let hint = staging::unfinished(out).map_or(String::new(), |hint| format!("; {hint}"));
+            Error::policy(format!(
+                "the private record beside this release is missing, damaged or of another release; give the policy with --policy{hint}"
+            ))
+        })?;
+        Ok(Against { input, spec, files, private })
     };
-    if (verified.rows, verified.sizes.classes()) != (public.rows(), public.classes) {
+    let compared = input.map(compared).transpose()?;
+    let models = recorded_models(&public)?;
+    let makes_groups = public.recoding.makes_groups();
+    let Judged { verified, classes, unique, with_bytes } = match compared {
+        _ if makes_groups => groups::check::judge(run, out, &public, &models, compared).await?,
+        None => alone(run, out, &public).await?,
+        Some(compared) => against(run, out, &public, compared).await?,
+    };
+    input.map_or(Ok(()), Input::still_the_same)?;
+    if (verified.rows, classes) != (public.rows(), public.classes) {
         return Err(refused("the number of rows or classes differs from the record"));
     }
-    // The rows alone do not name their individuals.
-    if input.is_some() || public.individuals.is_none() {
+    // The rows alone do not name their individuals, unless each has one.
+    if input.is_some() || public.individuals.is_none() || makes_groups {
         check_counts(&public, &verified, input.is_some())?;
         if public.unique != unique {
             return Err(refused("the unique share on all columns differs from the record"));
         }
     } else {
-        check_record::check_individuals(&public, &recorded_models(&public)?, &verified)?;
+        check_record::check_individuals(&public, &models, &verified)?;
     }
     public.statement.iter().try_for_each(|statement| statement.check(&public))?;
     Ok(Checked { public, verified, unique, with_input: input.is_some(), with_bytes })
@@ -143,16 +169,11 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 /// Judges rows by themselves: the models of the record on the classes of its quasi-identifiers. Where
 /// individuals are counted these are the models that [bound](crate::model::ClassModel::bounded_by_rows) them
 /// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
-async fn alone(
-    run: &Run<'_>,
-    out: &Path,
-    public: &PublicRecord,
-    parts: &[Part],
-) -> Result<(Verified, UniqueTogether, bool)> {
-    let models = recorded_models(public)?;
+async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judged> {
+    let (models, parts) = (recorded_models(public)?, &parts_of(public));
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
     check_files(out, parts, &schema, &footer, &public.tool)?;
-    let with_bytes = check_bytes(run, out, public, schema.clone(), &footer)?;
+    let with_bytes = check_bytes(run, out, files_of(public), schema.clone(), &footer, &public.tool)?;
     let session = run.resources.session()?;
     let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.written_columns()?)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
@@ -199,7 +220,7 @@ async fn alone(
     }
     let unique = rows.unique_together().await?;
     order::check(out, parts, &order::Classes::Together(public.written_quasi()?), run.stop)?;
-    Ok((verified, unique, with_bytes))
+    Ok(Judged { classes: verified.sizes.classes(), verified, unique, with_bytes })
 }
 
 /// Judges rows against the input's rows.
@@ -207,11 +228,9 @@ async fn against(
     run: &Run<'_>,
     out: &Path,
     public: &PublicRecord,
-    parts: &[Part],
-    input: &Input,
-    (spec, files): (&PolicySpec, &dyn Files),
-    private: Option<&PrivateRecord>,
-) -> Result<(Verified, UniqueTogether, bool)> {
+    Against { input, spec, files, private }: Against<'_>,
+) -> Result<Judged> {
+    let parts = &parts_of(public);
     input.check_lines(spec.csv())?;
     let trees = private.map_or(Ok(BTreeMap::new()), PrivateRecord::followed_trees)?;
     let loaded = open_typed(run, input, spec, &FilesAndTrees { files, trees }, Typing::Plain).await?;
@@ -232,7 +251,7 @@ async fn against(
     let schema = Arc::new(released_schema(policy, loaded.schema(), &fields)?);
     let footer = write::footer(&models_text(&models));
     check_files(out, parts, &schema, &footer, &public.tool)?;
-    let with_bytes = check_bytes(run, out, public, Schema::clone(&schema), &footer)?;
+    let with_bytes = check_bytes(run, out, files_of(public), Schema::clone(&schema), &footer, &public.tool)?;
     check_columns(policy, public, &schema, &shown)?;
     if policy.individual().is_some() != public.individuals.is_some() {
         return Err(refused("the record counts another unit than the policy"));
@@ -257,7 +276,16 @@ async fn against(
     }
     let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
     order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
-    Ok((verified, unique, with_bytes))
+    Ok(Judged { classes: verified.sizes.classes(), verified, unique, with_bytes })
+}
+
+/// Returns the files of the only table.
+fn files_of(public: &PublicRecord) -> &[FileRecord] {
+    public.tables.first().map_or(&[], |table| &table.files)
+}
+
+fn parts_of(public: &PublicRecord) -> Vec<Part> {
+    public.tables.first().map(TableRecord::parts).unwrap_or_default()
 }
 
 /// Returns what the record says that the quasi-identifiers show: the generalizers of levels are padded as the
@@ -359,142 +387,4 @@ fn recorded_schema(out: &Path, public: &PublicRecord, parts: &[Part]) -> Result<
     let typed = schema.fields().iter().map(|field| field.data_type().clone()).zip(recorded);
     let fields = typed.map(|(data_type, (name, _, label))| labelled_field(&name, data_type, label));
     Ok(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// Checks that the folder holds only the parts and the record.
-fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
-    let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
-    // Iterates over the list, not the set: a file that is listed twice would be counted twice.
-    for (index, Part { name, .. }) in parts.iter().enumerate() {
-        if *name != format!("part-{index:05}.parquet") {
-            return Err(refused("the files of the record are not numbered from part-00000.parquet"));
-        }
-        match fs::symlink_metadata(folder.join(name)) {
-            Ok(facts) if facts.is_file() => {}
-            // A link, a folder or a pipe: copying the release would publish something else.
-            Ok(_) => return Err(refused(format!("{name} is not a plain file"))),
-            Err(_) => return Err(refused(format!("{name} is missing"))),
-        }
-    }
-    for entry in fs::read_dir(folder).context("reading the release")? {
-        let name = entry.context("reading the release")?.file_name();
-        let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
-        if !known {
-            return Err(refused("the release contains a file that the record does not list"));
-        }
-    }
-    Ok(())
-}
-
-/// Checks files against the plan: listing, schema, footer and row counts.
-///
-/// # Errors
-/// An unmet error that names the file.
-pub(super) fn check_files(
-    folder: &Path,
-    parts: &[Part],
-    schema: &Schema,
-    footer: &[(String, String)],
-    tool: &str,
-) -> Result<()> {
-    check_listing(folder, parts)?;
-    let mut keys = footer.to_vec();
-    keys.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(schema)));
-    for part in parts {
-        let (found, facts) = footer_of(&folder.join(&part.name))?;
-        if found.fields() != schema.fields() {
-            return Err(refused(format!("{}: the schema is not the planned one", part.name)));
-        }
-        if facts.rows != part.rows {
-            return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
-        }
-        let mut found_keys = facts.keys;
-        if tool != write::CREATED_BY {
-            // An earlier version may encode the schema otherwise; its fields are compared above.
-            let encoded = |key: &&mut (String, String)| key.0 == ARROW_SCHEMA_META_KEY;
-            let both = [&mut found_keys, &mut keys].map(|keys| keys.iter_mut().find(encoded));
-            both.into_iter().flatten().for_each(|key| key.1.clear());
-        }
-        if found_keys != keys || facts.created_by.as_deref() != Some(tool) {
-            return Err(refused(format!(
-                "{}: the footer holds metadata that kanon did not write",
-                part.name
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Compares each file, byte for byte, with our writer's output for its rows, and returns whether all
-/// are equal: nothing is hidden between their pages, in statistics or in unused dictionary entries.
-///
-/// # Errors
-/// An unmet error for other bytes of this version. The writer of an earlier one may have differed.
-fn check_bytes(
-    run: &Run<'_>,
-    out: &Path,
-    public: &PublicRecord,
-    schema: Schema,
-    footer: &[(String, String)],
-) -> Result<bool> {
-    let (schema, tool) = (Arc::new(schema), public.tool.as_str());
-    let files: Vec<&FileRecord> = public.files().collect();
-    for (number, file) in files.iter().enumerate() {
-        let is_last = number + 1 == files.len();
-        match write::digest_again(&out.join(&file.name), &schema, footer, tool, is_last, run.stop)? {
-            Some(digest) if digest == file.sha256 => {}
-            _ if tool != write::CREATED_BY => return Ok(false),
-            Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),
-            None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
-        }
-    }
-    Ok(true)
-}
-
-struct Footer {
-    rows: u64,
-    keys: Vec<(String, String)>,
-    created_by: Option<String>,
-}
-
-/// Returns the schema and the metadata of a Parquet footer.
-fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
-    unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
-        let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
-        Err(Error::data(why).at(path.display()))
-    })
-}
-
-fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
-    let place = format!("{}", path.display());
-    let reader = SerializedFileReader::new(fs::File::open(path).context(&place)?).context(&place)?;
-    let facts = reader.metadata().file_metadata();
-    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).context(&place)?;
-    let keys = facts.key_value_metadata().into_iter().flatten();
-    let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
-    // A hidden column, or a name that the Arrow schema conceals, would appear here.
-    let names = facts.schema_descr().columns().iter().map(|c| c.path().string());
-    if !names.eq(schema.fields().iter().map(|f| f.name().clone())) {
-        return Err(refused("the columns of a file are not those of its schema"));
-    }
-    let footer = Footer {
-        rows: u64::try_from(facts.num_rows()).map_err(|_| refused("a footer counts negative rows"))?,
-        keys,
-        created_by: facts.created_by().map(str::to_owned),
-    };
-    Ok((schema, footer))
-}
-
-/// Reads the rows of a release as they were written: text without encodings, floats bit by bit.
-///
-/// # Errors
-/// A data error when a file cannot be read.
-pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
-    let files = parts.iter().map(|part| {
-        let path = folder.join(&part.name);
-        let bytes = fs::metadata(&path).context("reading the release")?.len();
-        Ok(PinnedFile { path, bytes, modified: None })
-    });
-    let input = Input::of_files("", files.collect::<Result<_>>()?, Format::Parquet);
-    input.as_written(session)
 }

@@ -28,6 +28,7 @@ mod counting;
 mod distributions;
 pub(crate) mod each_class;
 pub mod expected;
+pub mod groups;
 pub(crate) mod holders;
 pub mod homogeneous;
 mod judge;

@@ -14,6 +14,7 @@
     reason = "a test may"
 )]
 
+mod anatomy;
 mod arx;
 mod arx_risk;
 mod canary;

@@ -412,7 +412,7 @@ proptest! {
         }
         let mut union = Union::new(&table, &requirements).unwrap();
         let all_hold = union.holds(&all_of(&table));
-        for method in variants() {
+        for method in variants().into_iter().filter(|method| !method::makes_groups(&method.name)) {
             let outcome = match method::search(&method, &problem, &options) {
                 Ok((_, outcome)) => outcome,
                 Err(error) => {

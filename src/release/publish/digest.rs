@@ -70,9 +70,27 @@ impl std::io::Write for Sink {
     }
 }
 
+/// Returns a random key.
+///
+/// # Errors
+/// A data error when the system has no random numbers.
+pub(crate) fn random_key<const BYTES: usize>() -> Result<[u8; BYTES]> {
+    let mut key = [0u8; BYTES];
+    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
+        .map_err(|_| Error::data("the system provides no random numbers"))?;
+    Ok(key)
+}
+
 /// Returns bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the bytes that [`hex`] writes like this; `None` for any other text.
+pub(crate) fn of_hex(text: &str) -> Option<Vec<u8>> {
+    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    let bytes: Vec<u8> = (0..text.len()).step_by(2).map(pair).collect::<Option<_>>()?;
+    (hex(&bytes) == text).then_some(bytes)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use arrow::datatypes::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 
 use crate::class::ClassSizes;
 use crate::engine::Context;
@@ -26,6 +27,7 @@ use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{Chosen, Shown};
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
+use crate::verify::groups::DealingKey;
 
 /// The input before recoding.
 pub(crate) struct Before {
@@ -139,32 +141,58 @@ pub(crate) fn column_records(policy: &Policy, schema: &Schema) -> Result<Vec<Col
     columns.collect()
 }
 
-/// Builds the public record.
-pub(crate) fn public_record(
+/// Returns the record of what a chosen recoding shows, and of the one table that it makes.
+///
+/// # Errors
+/// An internal error if the schema lacks a column, a data error if a file cannot be read.
+pub(crate) fn chosen_record(
     policy: &Policy,
     chosen: &Chosen,
     verified: &Verified,
-    unique: UniqueTogether,
     parts: &[write::Part],
     folder: &Path,
-) -> Result<PublicRecord> {
-    let models = policy.requirements.iter().zip(verified.recorded());
+) -> Result<Tables> {
     let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
     let table = TableRecord {
+        folder: None,
         columns: column_records(policy, &chosen.schema)?,
         rows: verified.rows,
-        files: parts.iter().map(|p| FileRecord::of(folder, &p.name, p.rows)).collect::<Result<_>>()?,
+        files: FileRecord::all(folder, parts)?,
     };
+    Ok(Tables {
+        recoding: recoding_record(policy, &chosen.shown, quasi),
+        tables: vec![table],
+        classes: verified.sizes.classes(),
+    })
+}
+
+/// The released tables in a record.
+pub(crate) struct Tables {
+    pub(crate) recoding: RecodingRecord,
+    pub(crate) tables: Vec<TableRecord>,
+    /// The number of classes, or of groups.
+    pub(crate) classes: u64,
+}
+
+/// Builds the public record.
+pub(crate) fn public_record(
+    policy: &Policy,
+    tables: Tables,
+    verified: &Verified,
+    unique: UniqueTogether,
+) -> Result<PublicRecord> {
+    let Tables { recoding, tables, classes } = tables;
+    let models = policy.requirements.iter().zip(verified.recorded());
     PublicRecord {
         format: FORMAT,
         tool: write::CREATED_BY.to_owned(),
         statement: Some(Statement::of(policy, policy.released_on.clone())),
         models: models.map(|(requirement, reached)| ModelRecord::of(requirement, reached)).collect(),
         counted_in: counted_in(policy.individual().is_some()).to_owned(),
-        recoding: recoding_record(policy, &chosen.shown, quasi),
-        tables: vec![table],
+        recoding,
+        tables,
         individuals: policy.individual().map(|_| verified.sizes.individuals()),
-        classes: verified.sizes.classes(),
+        classes,
         unique,
         homogeneous: verified.homogeneous.clone(),
         risk: risks(&verified.sizes)?,
@@ -181,6 +209,26 @@ fn compared_with_input(policy: &Policy, verified: &Verified) -> Vec<ModelRecord>
     record.map(|record| ModelRecord { compared_with: Some("input".into()), ..record }).collect()
 }
 
+/// What only the private record says of a recoding.
+pub(crate) enum Secret {
+    /// Nothing: the public record says all.
+    Nothing,
+    /// What each combination of values shows.
+    Assignment(Bytes),
+    /// The key by which rows were dealt to groups.
+    DealingKey(DealingKey),
+}
+
+impl Secret {
+    /// Returns what is secret of classes that show this.
+    pub(crate) fn of(shown: &Shown) -> Self {
+        match shown {
+            Shown::Levels { .. } => Self::Nothing,
+            Shown::Regions { assignment, .. } => Self::Assignment(assignment.clone()),
+        }
+    }
+}
+
 /// Builds the private record, for the publisher only.
 #[expect(clippy::too_many_arguments, reason = "a record is made of all that happened")]
 pub(crate) fn private_record(
@@ -191,14 +239,17 @@ pub(crate) fn private_record(
     before: &Before,
     verified: &Verified,
     as_is: Vec<AsIsColumn>,
-    shown: &Shown,
+    secret: Secret,
     search: SearchRecord,
     utility: Option<Utility>,
     recoding_of: Option<String>,
 ) -> Result<PrivateRecord> {
-    let mut key = [0u8; 32];
-    rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut key)
-        .map_err(|_| Error::data("the system provides no random numbers"))?;
+    let (assignment, dealing_key) = match secret {
+        Secret::Nothing => (None, None),
+        Secret::Assignment(assignment) => (Some(STANDARD.encode(assignment)), None),
+        Secret::DealingKey(key) => (None, Some(digest::hex(&key.0))),
+    };
+    let key: [u8; 32] = digest::random_key()?;
     let hierarchies =
         source.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
     let files = input.files.iter().map(|file| {
@@ -225,10 +276,8 @@ pub(crate) fn private_record(
         risk_before: risks(&before.sizes)?,
         compared_with_input: compared_with_input(policy, verified),
         as_is,
-        assignment: match shown {
-            Shown::Levels { .. } => None,
-            Shown::Regions { assignment, .. } => Some(STANDARD.encode(assignment)),
-        },
+        assignment,
+        dealing_key,
         search,
         utility,
         recoding_of,

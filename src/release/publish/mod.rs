@@ -1,7 +1,7 @@
 //! Publishing: staging, the files and their order, records, digests.
 
 pub mod digest;
-mod disk;
+pub(super) mod disk;
 mod entry_kind;
 pub mod input_records;
 pub(crate) mod make_record;

@@ -22,6 +22,21 @@ pub enum RecodingRecord {
     /// A centroid for each class and column: no generalization, so a released value need not be that
     /// of any row. The quasi-identifiers, in the order of the released columns.
     Centroids(Vec<CentroidColumn>),
+    /// Every value as it is, in one table; in another one how often each sensitive value occurs in each
+    /// group of rows.
+    Groups(GroupsRecord),
+}
+
+/// The groups of Anatomy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupsRecord {
+    /// The quasi-identifiers, in the order of the released columns.
+    pub columns: Vec<String>,
+    /// The sensitive column.
+    pub sensitive: String,
+    /// No sensitive value is that of more than one in so many rows of a group.
+    pub l: u64,
 }
 
 /// The level of a released quasi-identifier.
@@ -185,14 +200,20 @@ impl RecodingRecord {
             Self::Levels(levels) => levels.iter().map(|level| level.column.as_str()).collect(),
             Self::Regions(regions) => regions.columns.iter().map(|column| column.column.as_str()).collect(),
             Self::Centroids(columns) => columns.iter().map(|column| column.column.as_str()).collect(),
+            Self::Groups(groups) => groups.columns.iter().map(String::as_str).collect(),
         }
+    }
+
+    /// Returns whether rows are in groups and show every value as it is.
+    pub fn makes_groups(&self) -> bool {
+        matches!(self, Self::Groups(_))
     }
 
     /// Returns the level of a column; `None` if it has none.
     pub fn level(&self, column: &str) -> Option<&LevelRecord> {
         match self {
             Self::Levels(levels) => levels.iter().find(|level| level.column == column),
-            Self::Regions(_) | Self::Centroids(_) => None,
+            Self::Regions(_) | Self::Centroids(_) | Self::Groups(_) => None,
         }
     }
 
@@ -202,13 +223,14 @@ impl RecodingRecord {
             Self::Levels(_) => self.level(column).map(|level| level.by.clone()),
             Self::Regions(_) => self.region(column).map(|_| Descriptor::region()),
             Self::Centroids(_) => self.centroid(column).map(CentroidColumn::descriptor),
+            Self::Groups(_) => None,
         }
     }
 
     /// Returns what is recorded of a column's regions; `None` if the column shows none.
     pub fn region(&self, column: &str) -> Option<&RegionColumn> {
         match self {
-            Self::Levels(_) | Self::Centroids(_) => None,
+            Self::Levels(_) | Self::Centroids(_) | Self::Groups(_) => None,
             Self::Regions(regions) => regions.columns.iter().find(|region| region.column == column),
         }
     }
@@ -216,7 +238,7 @@ impl RecodingRecord {
     /// Returns what is recorded of a column's centroids; `None` if the column shows none.
     pub fn centroid(&self, column: &str) -> Option<&CentroidColumn> {
         match self {
-            Self::Levels(_) | Self::Regions(_) => None,
+            Self::Levels(_) | Self::Regions(_) | Self::Groups(_) => None,
             Self::Centroids(columns) => columns.iter().find(|shown| shown.column == column),
         }
     }
@@ -253,6 +275,8 @@ pub enum FoundRecoding {
     Regions(u64),
     /// The number of classes that show centroids, with those that are suppressed.
     Centroids(u64),
+    /// The number of groups.
+    Groups(u64),
 }
 
 impl FoundRecoding {
@@ -264,6 +288,7 @@ impl FoundRecoding {
                 let classes = released.regions().len() as u64;
                 if released.shows_centroids() { Self::Centroids(classes) } else { Self::Regions(classes) }
             }
+            Recoding::Groups(groups) => Self::Groups(groups.sizes().len() as u64),
         }
     }
 }

@@ -20,9 +20,11 @@ pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::model_record::ModelRecord;
 pub(crate) use crate::release::publish::model_record::compared_with;
 pub use crate::release::publish::recoding_record::{
-    CentroidColumn, FoundRecoding, LevelRecord, RecodingRecord, RegionColumn, Regions, RegionsRecord,
+    CentroidColumn, FoundRecoding, GroupsRecord, LevelRecord, RecodingRecord, RegionColumn, Regions,
+    RegionsRecord,
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
+use crate::release::publish::write::Part;
 use crate::role::Role;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::homogeneous::Homogeneous;
@@ -30,6 +32,10 @@ use crate::verify::homogeneous::Homogeneous;
 /// The version of the format of both records. Releases of format 1, by versions before the first
 /// published one, cannot be verified any more; from 2 on, every version verifies earlier formats.
 pub const FORMAT: u32 = 2;
+
+/// The folders of the two tables of groups: the quasi-identifiers of rows, and the sensitive values of
+/// groups.
+pub const TABLES_OF_GROUPS: [&str; 2] = ["quasi_identifiers", "sensitive_values"];
 
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
@@ -78,13 +84,13 @@ pub struct PublicRecord {
     pub counted_in: String,
     /// What the released quasi-identifiers show.
     pub recoding: RecodingRecord,
-    /// The released tables; there is one.
+    /// The released tables: one, or the two of a method that makes groups.
     pub tables: Vec<TableRecord>,
     /// The number of distinct individuals behind the rows, where individuals are counted. The rows
     /// do not name them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub individuals: Option<u64>,
-    /// The number of released classes.
+    /// The number of released classes, or of groups.
     pub classes: u64,
     /// The individuals that are unique on the quasi-identifiers together with all columns released
     /// as they are.
@@ -142,10 +148,17 @@ pub struct ColumnRecord {
     pub days_since: Option<String>,
 }
 
+/// The roles of the columns that only a table of groups has: the number of a group, and how many of
+/// its rows have a sensitive value.
+pub const OF_GROUPS: [&str; 2] = ["group", "count"];
+
 /// A released table in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableRecord {
+    /// The folder of its files in the release; none if they lie beside the record.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub folder: Option<String>,
     /// The columns in order.
     pub columns: Vec<ColumnRecord>,
     /// The number of rows.
@@ -168,7 +181,27 @@ pub struct FileRecord {
     pub sha256: String,
 }
 
+impl TableRecord {
+    /// Returns the folder of the table's files in the release at `out`.
+    pub fn path(&self, out: &Path) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| out.to_path_buf(), |folder| out.join(folder))
+    }
+
+    /// Returns the files as they were written.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        self.files.iter().map(|file| Part { name: file.name.clone(), rows: file.rows }).collect()
+    }
+}
+
 impl FileRecord {
+    /// Returns the records of existing files.
+    ///
+    /// # Errors
+    /// A data error if a file cannot be read.
+    pub(crate) fn all(folder: &Path, parts: &[Part]) -> Result<Vec<Self>> {
+        parts.iter().map(|part| Self::of(folder, &part.name, part.rows)).collect()
+    }
+
     /// Returns the record of an existing file.
     ///
     /// # Errors
@@ -181,9 +214,10 @@ impl FileRecord {
 }
 
 impl PublicRecord {
-    /// Returns the columns of all tables.
+    /// Returns the columns of the policy in all tables.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnRecord> {
-        self.tables.iter().flat_map(|table| &table.columns)
+        let columns = self.tables.iter().flat_map(|table| &table.columns);
+        columns.filter(|column| !OF_GROUPS.contains(&column.role.as_str()))
     }
 
     /// Returns the names of the columns in which the files hold the quasi-identifiers.
@@ -206,9 +240,9 @@ impl PublicRecord {
         self.tables.iter().flat_map(|table| &table.files)
     }
 
-    /// Returns the number of rows in all tables.
+    /// Returns the number of rows in the table of the quasi-identifiers.
     pub fn rows(&self) -> u64 {
-        self.tables.iter().map(|table| table.rows).fold(0, u64::saturating_add)
+        self.tables.first().map_or(0, |table| table.rows)
     }
 
     /// Returns the record with its own digest set.
@@ -272,9 +306,12 @@ impl PublicRecord {
         let quasi = record.columns().filter(is_quasi).map(|column| column.name.as_str());
         let names: BTreeSet<&String> = record.columns().map(|column| &column.name).collect();
         let are_unique = names.len() == record.columns().count();
-        if record.tables.len() != 1 || !are_unique || !quasi.eq(record.recoding.columns()) {
+        let folders: Vec<Option<&str>> = record.tables.iter().map(|table| table.folder.as_deref()).collect();
+        let of_groups = TABLES_OF_GROUPS.map(Some);
+        let expected = if record.recoding.makes_groups() { &of_groups[..] } else { &[None] };
+        if folders != expected || !are_unique || !quasi.eq(record.recoding.columns()) {
             return Err(Error::unmet(format!(
-                "verification refused: {} does not list one table of distinct columns, and what each quasi-identifier shows",
+                "verification refused: {} does not list the tables of its recoding, with distinct columns, and what each quasi-identifier shows",
                 path.display()
             )));
         }
@@ -331,6 +368,9 @@ pub struct PrivateRecord {
     /// For regions, what each combination of the input's quasi-identifiers shows: a Parquet file in base64.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<String>,
+    /// The key by which rows were dealt to groups, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dealing_key: Option<String>,
     /// How the recoding was found.
     pub search: SearchRecord,
     /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it.

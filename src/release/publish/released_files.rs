@@ -9,9 +9,9 @@ use super::write::{self, Part};
 use crate::engine::Run;
 use crate::error::Result;
 use crate::model::Requirement;
+use crate::release::check_files::{check_files, read_parts};
 use crate::release::released_recoding::Chosen;
 use crate::release::sink::{RecodedRows, Sink};
-use crate::release::verify_folder::{check_files, read_parts};
 
 /// The files of a release.
 pub(crate) struct ReleasedFiles {

@@ -20,6 +20,7 @@ pub(in super::super) fn nothing() -> Input {
 fn private(release: &str) -> PrivateRecord {
     PrivateRecord {
         assignment: None,
+        dealing_key: None,
         format: 1,
         release: release.to_owned(),
         policy: String::new(),
@@ -65,7 +66,7 @@ pub(in super::super) fn run(out: &Path, overwrite: bool, number: u64) -> Result<
         models: Vec::new(),
         counted_in: String::new(),
         recoding: RecodingRecord::Levels(Vec::new()),
-        tables: vec![TableRecord { columns: Vec::new(), rows: number, files }],
+        tables: vec![TableRecord { folder: None, columns: Vec::new(), rows: number, files }],
         individuals: None,
         classes: 1,
         unique: UniqueTogether::default(),

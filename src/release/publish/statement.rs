@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
-use crate::method::{AUTO, METHODS, chooses_levels, shows_centroids, shows_regions};
+use crate::method::{
+    AUTO, METHODS, MethodSpec, chooses_levels, makes_groups, shows_centroids, shows_regions,
+};
 use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
 use crate::release::publish::record::{
     ColumnRecord, ModelRecord, PublicRecord, RecodingRecord, are_same_models,
@@ -65,7 +67,7 @@ impl Statement {
     /// Creates the statement of a policy, with the day of the release.
     pub(crate) fn of(policy: &Policy, released_on: Option<String>) -> Self {
         let mut left_out: BTreeMap<String, LeftOut> = BTreeMap::new();
-        let with_role = policy.columns.iter().filter(|(_, role)| !role.is_released());
+        let with_role = policy.columns.iter().filter(|(_, role)| !policy.method.releases(*role));
         let with_role = with_role.map(|(name, role)| (name, role.word()));
         for (name, role) in with_role.chain(policy.others.iter().map(|name| (name, OTHERS))) {
             let of_role = left_out.entry(role.to_owned()).or_default();
@@ -129,7 +131,8 @@ impl Statement {
             distinct.len() == names.len() && names.iter().all(is_of)
         };
         let is_left_out = |(role, of_role): (&String, &LeftOut)| {
-            let is_known = role == OTHERS || Role::parse(role).is_ok_and(|role| !role.is_released());
+            let method = MethodSpec::named(&self.method);
+            let is_known = role == OTHERS || Role::parse(role).is_ok_and(|role| !method.releases(role));
             let are_all = of_role.names.as_ref().is_none_or(|names| {
                 let distinct: BTreeSet<&String> = names.iter().collect();
                 distinct.len() == of_role.columns
@@ -152,6 +155,7 @@ impl Statement {
             RecodingRecord::Levels(_) => chooses_levels(method),
             RecodingRecord::Regions(_) => shows_regions(method),
             RecodingRecord::Centroids(_) => shows_centroids(method),
+            RecodingRecord::Groups(_) => makes_groups(method),
         };
         let holds = [
             (self.released_on.as_deref().is_none_or(|day| parse_day(day).is_ok()), "the day of the release"),
@@ -186,7 +190,8 @@ impl Statement {
 /// Returns whether a release may have been made by this policy: it has the columns and their roles,
 /// the models, the method and the limit.
 pub fn may_be_policy_of(spec: &PolicySpec, record: &PublicRecord) -> bool {
-    let released = spec.columns().iter().filter(|column| column.role().is_released());
+    let method = MethodSpec::named(spec.promises().method);
+    let released = spec.columns().iter().filter(|column| method.releases(column.role()));
     let columns: BTreeSet<(&str, &str)> =
         released.map(|column| (column.name(), column.role().word())).collect();
     let recorded = record.columns().map(|column| (column.name.as_str(), column.role.as_str()));

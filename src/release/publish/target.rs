@@ -8,7 +8,7 @@ use crate::engine::Context;
 use crate::error::{Code, Error, Result, of_file};
 use crate::input::Input;
 use crate::release::publish::disk;
-use crate::release::publish::record::{PrivateRecord, RECORD, name_of};
+use crate::release::publish::record::{PrivateRecord, RECORD, TABLES_OF_GROUPS, name_of};
 
 /// Returns OUT as an absolute path. Folders above it need not exist yet.
 ///
@@ -86,12 +86,25 @@ pub(crate) fn is_release(out: &Path) -> bool {
     out.join(RECORD).is_file()
 }
 
-/// Returns whether an entry is a file that belongs to releases.
+/// Returns whether an entry is a file that belongs to releases, or the folder of a table with nothing
+/// but such files.
 pub(crate) fn is_of_a_release(entry: &DirEntry) -> io::Result<bool> {
+    let (name, kind) = (entry.file_name(), entry.file_type()?);
+    if kind.is_dir() && TABLES_OF_GROUPS.iter().any(|folder| name == *folder) {
+        for file in fs::read_dir(entry.path())? {
+            if !is_part(&file?)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    Ok(is_part(entry)? || (name == RECORD && kind.is_file()))
+}
+
+fn is_part(entry: &DirEntry) -> io::Result<bool> {
     let name = entry.file_name();
     let name = name.to_string_lossy();
-    let is_named = name == RECORD || name.starts_with("part-") && name.ends_with(".parquet");
-    Ok(is_named && entry.file_type()?.is_file())
+    Ok(name.starts_with("part-") && name.ends_with(".parquet") && entry.file_type()?.is_file())
 }
 
 /// Returns whether a path is a folder rather than a link to one.

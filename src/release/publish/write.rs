@@ -8,6 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{BatchCoalescer, cast, take};
 use arrow::datatypes::{SchemaRef, UInt64Type};
 use arrow::record_batch::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
@@ -15,7 +16,7 @@ use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{WriterProperties, WriterVersion};
 use futures::StreamExt;
 
-use crate::class::Held;
+use crate::class::{Budget, Held};
 use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
@@ -67,11 +68,37 @@ pub async fn write(
     stop: &CancelToken,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Part>> {
-    let RecodedRows { mut rows, policy, chosen, kept, memory } = recoded;
+    let RecodedRows { rows, policy, chosen, kept, memory } = recoded;
     let labels = labels(policy, chosen, kept)?;
-    let held = Held::new(memory);
-    let mut parts = Parts { folder, schema: chosen, footer, open: None, done: Vec::new(), held };
-    let mut even = BatchCoalescer::new(Arc::clone(&chosen.schema), BATCH_ROWS);
+    let written = |batch: &RecordBatch| labelled(batch, policy, chosen, &labels);
+    let table = Table { folder, schema: &chosen.schema, footer, memory };
+    write_table(rows, &table, &written, stop, progress).await
+}
+
+/// A table to be written.
+pub(crate) struct Table<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) schema: &'a SchemaRef,
+    /// The metadata of each file's footer.
+    pub(crate) footer: &'a [(String, String)],
+    pub(crate) memory: &'a Arc<dyn Budget>,
+}
+
+/// Writes rows into the folder of a table as numbered parts. The first two columns are the number of a
+/// class and a hash, by which the rows are ordered; `written_as` makes the columns of the table from all.
+///
+/// # Errors
+/// A data error when the plan or the disk fails.
+pub(crate) async fn write_table(
+    mut rows: SendableRecordBatchStream,
+    table: &Table<'_>,
+    written_as: &(dyn Fn(&RecordBatch) -> Result<RecordBatch> + Sync),
+    stop: &CancelToken,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Part>> {
+    let held = Held::new(table.memory);
+    let mut parts = Parts { table, open: None, done: Vec::new(), held };
+    let mut even = BatchCoalescer::new(Arc::clone(table.schema), BATCH_ROWS);
     let mut written = 0;
     let mut last = (0, 0);
     while let Some(batch) = rows.next().await {
@@ -79,7 +106,7 @@ pub async fn write(
         let batch = batch.context("generalizing and ordering the rows")?;
         last = in_order(&batch, last)?;
         written += batch.num_rows() as u64;
-        even.push_batch(labelled(&batch, policy, chosen, &labels)?).context("writing the release")?;
+        even.push_batch(written_as(&batch)?).context("writing the release")?;
         while let Some(full) = even.next_completed_batch() {
             parts.write(&full)?;
         }
@@ -187,18 +214,21 @@ pub(crate) fn labelled(
             None => columns.push(Arc::clone(as_is.next().ok_or_else(lost)?)),
         }
     }
-    for (values, field) in columns.iter_mut().zip(chosen.schema.fields()) {
+    typed(columns, &chosen.schema)
+}
+
+/// Returns columns with the types of a schema.
+pub(crate) fn typed(mut columns: Vec<ArrayRef>, schema: &SchemaRef) -> Result<RecordBatch> {
+    for (values, field) in columns.iter_mut().zip(schema.fields()) {
         if values.data_type() != field.data_type() {
             *values = cast(values, field.data_type()).context("writing the release")?;
         }
     }
-    RecordBatch::try_new(Arc::clone(&chosen.schema), columns).context("writing the release")
+    RecordBatch::try_new(Arc::clone(schema), columns).context("writing the release")
 }
 
 struct Parts<'a> {
-    folder: &'a Path,
-    schema: &'a Chosen,
-    footer: &'a [(String, String)],
+    table: &'a Table<'a>,
     open: Option<(ArrowWriter<File>, Part)>,
     done: Vec<Part>,
     /// The memory of the open row group's buffers.
@@ -224,8 +254,9 @@ impl Parts<'_> {
 
     fn begin(&self) -> Result<(ArrowWriter<File>, Part)> {
         let name = format!("part-{:05}.parquet", self.done.len());
-        let file = File::create_new(self.folder.join(&name)).context("writing the release")?;
-        let (schema, properties) = (Arc::clone(&self.schema.schema), properties(self.footer, CREATED_BY)?);
+        let file = File::create_new(self.table.folder.join(&name)).context("writing the release")?;
+        let (schema, properties) =
+            (Arc::clone(self.table.schema), properties(self.table.footer, CREATED_BY)?);
         let writer = ArrowWriter::try_new(file, schema, Some(properties)).context("writing the release")?;
         Ok((writer, Part { name, rows: 0 }))
     }

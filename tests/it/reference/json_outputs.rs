@@ -129,6 +129,7 @@ fn scene() -> Place {
         ("counted", counted(LEVELS)),
         ("regions", method("mondrian")),
         ("best", method("best")),
+        ("groups", method("anatomy").replace("[columns]", model)),
         ("alone", LEVELS.replace("k = 5", "").replace("[columns]", &model.replace("l = 2", "l = 1"))),
         // Nothing but suppression satisfies it.
         ("all", LEVELS.replace("suppression_limit = 0.5", "suppression_limit = 1")),
@@ -208,7 +209,7 @@ fn search() {
         let lines: Vec<String> = names.iter().map(line).collect();
         run(&place, &lines.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    let names = ["levels", "models", "counted", "regions", "best", "alone", "none"];
+    let names = ["levels", "models", "counted", "regions", "best", "groups", "alone", "none"];
     let mut documents = search(&names, "");
     documents.extend(search(&["all"], "--top 1000"));
     agrees("search", &documents);

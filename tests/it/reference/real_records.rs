@@ -181,6 +181,7 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     for (name, input, policy) in [
         ("levels", "people", LEVELS),
         ("means", "people", &means),
+        ("groups", "people", crate::anatomy::POLICY),
         ("medians", "people", &medians),
         ("regions", "people", REGIONS),
         ("best", "people", &best),
@@ -193,9 +194,11 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         place.run(&format!("release {input}.parquet --policy {name}.toml --to {name}")).exit(0);
     }
     place.run("release people.parquet --recoding levels.private.json --to again").exit(0);
-    let ours =
-        ["levels", "means", "medians", "regions", "best", "cities", "stays", "codes", "wards", "again"]
-            .map(|name| place.path(name));
+    let ours = [
+        "levels", "means", "medians", "groups", "regions", "best", "cities", "stays", "codes", "wards",
+        "again",
+    ]
+    .map(|name| place.path(name));
     let earlier = root().join("tests/fixtures/format_2/safe");
     let read = |path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();
     ours.into_iter()

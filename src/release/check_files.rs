@@ -1,0 +1,157 @@
+//! The files of a release as they must be: their listing, schema, footers and bytes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema, parquet_to_arrow_schema};
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use crate::engine::damaged::unless_it_panics;
+use crate::engine::{Context, Run};
+use crate::error::{Error, Result};
+use crate::input::{Format, Input, PinnedFile};
+use crate::release::check_record::refused;
+use crate::release::publish::record::{FileRecord, RECORD};
+use crate::release::publish::write::{self, Part};
+
+/// Checks that the folder of a table holds only its parts, and the record if that is there.
+pub(super) fn check_listing(folder: &Path, parts: &[Part]) -> Result<()> {
+    let planned: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    // Iterates over the list, not the set: a file that is listed twice would be counted twice.
+    for (index, Part { name, .. }) in parts.iter().enumerate() {
+        if *name != format!("part-{index:05}.parquet") {
+            return Err(refused("the files of the record are not numbered from part-00000.parquet"));
+        }
+        match fs::symlink_metadata(folder.join(name)) {
+            Ok(facts) if facts.is_file() => {}
+            // A link, a folder or a pipe: copying the release would publish something else.
+            Ok(_) => return Err(refused(format!("{name} is not a plain file"))),
+            Err(_) => return Err(refused(format!("{name} is missing"))),
+        }
+    }
+    for entry in fs::read_dir(folder).context("reading the release")? {
+        let name = entry.context("reading the release")?.file_name();
+        let known = name.to_str().is_some_and(|name| name == RECORD || planned.contains(name));
+        if !known {
+            return Err(refused("the release contains a file that the record does not list"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks files against the plan: listing, schema, footer and row counts.
+///
+/// # Errors
+/// An unmet error that names the file.
+pub(super) fn check_files(
+    folder: &Path,
+    parts: &[Part],
+    schema: &Schema,
+    footer: &[(String, String)],
+    tool: &str,
+) -> Result<()> {
+    check_listing(folder, parts)?;
+    let mut keys = footer.to_vec();
+    keys.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(schema)));
+    for part in parts {
+        let (found, facts) = footer_of(&folder.join(&part.name))?;
+        if found.fields() != schema.fields() {
+            return Err(refused(format!("{}: the schema is not the planned one", part.name)));
+        }
+        if facts.rows != part.rows {
+            return Err(refused(format!("{}: the footer counts other rows than the record", part.name)));
+        }
+        let mut found_keys = facts.keys;
+        if tool != write::CREATED_BY {
+            // An earlier version may encode the schema otherwise; its fields are compared above.
+            let encoded = |key: &&mut (String, String)| key.0 == ARROW_SCHEMA_META_KEY;
+            let both = [&mut found_keys, &mut keys].map(|keys| keys.iter_mut().find(encoded));
+            both.into_iter().flatten().for_each(|key| key.1.clear());
+        }
+        if found_keys != keys || facts.created_by.as_deref() != Some(tool) {
+            return Err(refused(format!(
+                "{}: the footer holds metadata that kanon did not write",
+                part.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Compares each file, byte for byte, with our writer's output for its rows, and returns whether all
+/// are equal: nothing is hidden between their pages, in statistics or in unused dictionary entries.
+///
+/// # Errors
+/// An unmet error for other bytes of this version. The writer of an earlier one may have differed.
+pub(super) fn check_bytes(
+    run: &Run<'_>,
+    folder: &Path,
+    files: &[FileRecord],
+    schema: Schema,
+    footer: &[(String, String)],
+    tool: &str,
+) -> Result<bool> {
+    let schema = Arc::new(schema);
+    for (number, file) in files.iter().enumerate() {
+        let is_last = number + 1 == files.len();
+        match write::digest_again(&folder.join(&file.name), &schema, footer, tool, is_last, run.stop)? {
+            Some(digest) if digest == file.sha256 => {}
+            _ if tool != write::CREATED_BY => return Ok(false),
+            Some(_) => return Err(refused(format!("{} holds data other than its rows", file.name))),
+            None => return Err(refused(format!("{} does not end where kanon begins a new file", file.name))),
+        }
+    }
+    Ok(true)
+}
+
+pub(super) struct Footer {
+    rows: u64,
+    keys: Vec<(String, String)>,
+    created_by: Option<String>,
+}
+
+/// Returns the schema and the metadata of a Parquet footer.
+pub(super) fn footer_of(path: &Path) -> Result<(Schema, Footer)> {
+    unless_it_panics(|| read_footer(path)).unwrap_or_else(|| {
+        let why = "the file is damaged: its footer, or the Arrow schema in it, cannot be read";
+        Err(Error::data(why).at(path.display()))
+    })
+}
+
+fn read_footer(path: &Path) -> Result<(Schema, Footer)> {
+    let place = format!("{}", path.display());
+    let reader = SerializedFileReader::new(fs::File::open(path).context(&place)?).context(&place)?;
+    let facts = reader.metadata().file_metadata();
+    let schema = parquet_to_arrow_schema(facts.schema_descr(), facts.key_value_metadata()).context(&place)?;
+    let keys = facts.key_value_metadata().into_iter().flatten();
+    let keys = keys.map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default())).collect();
+    // A hidden column, or a name that the Arrow schema conceals, would appear here.
+    let names = facts.schema_descr().columns().iter().map(|c| c.path().string());
+    if !names.eq(schema.fields().iter().map(|f| f.name().clone())) {
+        return Err(refused("the columns of a file are not those of its schema"));
+    }
+    let footer = Footer {
+        rows: u64::try_from(facts.num_rows()).map_err(|_| refused("a footer counts negative rows"))?,
+        keys,
+        created_by: facts.created_by().map(str::to_owned),
+    };
+    Ok((schema, footer))
+}
+
+/// Reads the rows of a release as they were written: text without encodings, floats bit by bit.
+///
+/// # Errors
+/// A data error when a file cannot be read.
+pub(super) fn read_parts(session: &SessionContext, folder: &Path, parts: &[Part]) -> Result<DataFrame> {
+    let files = parts.iter().map(|part| {
+        let path = folder.join(&part.name);
+        let bytes = fs::metadata(&path).context("reading the release")?.len();
+        Ok(PinnedFile { path, bytes, modified: None })
+    });
+    let input = Input::of_files("", files.collect::<Result<_>>()?, Format::Parquet);
+    input.as_written(session)
+}

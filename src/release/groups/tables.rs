@@ -1,0 +1,99 @@
+//! The two tables of a release in groups: their schemas, their columns in the record, their rows in order.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::prelude::DataFrame;
+
+use crate::engine::functions::row_hash;
+use crate::engine::{Context, column};
+use crate::error::{Error, Result};
+use crate::method::anatomy;
+use crate::policy::Policy;
+use crate::release::apply::ORDER_KEY;
+use crate::release::groups::{quasi, sensitive};
+use crate::release::publish::record::{ColumnRecord, OF_GROUPS};
+use crate::release::released_recoding::{field_label, labelled_field, released_type};
+
+/// Returns the columns of the number of a group and of the count.
+pub(super) fn own_columns() -> [&'static str; 2] {
+    anatomy::COLUMNS
+}
+
+/// The schemas of both tables: the quasi-identifiers with the number of the group; the number of the
+/// group with a sensitive value and its count.
+#[derive(Debug, PartialEq)]
+pub(super) struct Schemas(pub(super) [SchemaRef; 2]);
+
+impl Schemas {
+    /// Returns the schemas for an input.
+    ///
+    /// # Errors
+    /// An internal error if a released column is not in the input.
+    pub(super) fn of(policy: &Policy, input: &Schema) -> Result<Self> {
+        let [group, rows] = own_columns().map(|name| labelled_field(name, DataType::Int64, None));
+        let field = |name: &str| {
+            let field = input.field_with_name(name);
+            let field = field.map_err(|_| Error::internal("groups: the input lacks a released column"))?;
+            let label = field_label(policy.days_since.get(name).map(String::as_str), None);
+            Ok(labelled_field(name, released_type(field.data_type()), label))
+        };
+        let mut of_quasi = quasi(policy).iter().map(|name| field(name)).collect::<Result<Vec<_>>>()?;
+        of_quasi.push(group.clone());
+        let of_values = vec![group, field(sensitive(policy)?)?, rows];
+        Ok(Self([of_quasi, of_values].map(|fields| Arc::new(Schema::new(fields)))))
+    }
+}
+
+/// Returns the record of each column of a table.
+///
+/// # Errors
+/// An internal error for a column that the policy does not have.
+pub(super) fn columns(policy: &Policy, schema: &Schema) -> Result<Vec<ColumnRecord>> {
+    let column = |field: &Arc<arrow::datatypes::Field>| {
+        let own = own_columns().iter().position(|name| name == field.name());
+        let of_policy = || policy.columns.iter().find(|(name, _)| name == field.name());
+        let role = match own {
+            Some(at) => Some(OF_GROUPS[at]),
+            None => of_policy().map(|(_, role)| role.word()),
+        };
+        let role = role.ok_or_else(|| Error::internal("groups: a column without a role"))?;
+        Ok(ColumnRecord {
+            name: field.name().clone(),
+            role: role.to_owned(),
+            data_type: field.data_type().to_string(),
+            days_since: policy.days_since.get(field.name()).cloned(),
+        })
+    };
+    schema.fields().iter().map(column).collect()
+}
+
+/// Returns the rows of the first table in order: the group and a hash of the others, then the columns.
+pub(super) fn ordered_quasi(dealt: DataFrame, quasi: &[String]) -> Result<DataFrame> {
+    let [group, _] = own_columns();
+    let columns = || quasi.iter().map(column).collect::<Vec<_>>();
+    let of_table = columns().into_iter().chain([column(group)]);
+    in_order(dealt, columns(), of_table)
+}
+
+/// Returns the rows of the second table in the same way.
+pub(super) fn ordered_values(dealt: DataFrame, sensitive: &str) -> Result<DataFrame> {
+    let [group, rows] = own_columns();
+    let groups = vec![column(group), column(sensitive)];
+    let lines = dealt
+        .aggregate(groups.clone(), vec![count(lit(1i64)).alias(rows)])
+        .context("planning the release")?;
+    in_order(lines, vec![column(sensitive), column(rows)], groups.into_iter().chain([column(rows)]))
+}
+
+fn in_order(rows: DataFrame, hashed: Vec<Expr>, columns: impl Iterator<Item = Expr>) -> Result<DataFrame> {
+    const ORDER: [&str; 2] = ["kanon_group", "kanon_hash"];
+    let [group, _] = own_columns();
+    let by = [cast(column(group), DataType::UInt64), row_hash(ORDER_KEY, hashed)];
+    let by = by.into_iter().zip(ORDER).map(|(key, name)| key.alias(name));
+    let rows = rows.select(by.chain(columns).collect::<Vec<_>>()).context("planning the release")?;
+    let order = ORDER.map(|name| column(name).sort(true, true)).to_vec();
+    rows.sort(order).context("planning the release")
+}
