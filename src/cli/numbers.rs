@@ -149,11 +149,11 @@ pub(super) fn unique_lines(on_quasi: f64, together: &UniqueTogether, individuals
     text
 }
 
-/// Describes the rows of a release in groups that are unique on their quasi-identifiers.
-pub(super) fn in_groups_line(on_quasi: f64) -> String {
+/// Describes the share of rows that are unique on their exact quasi-identifiers, for a release in groups.
+pub(super) fn exact_quasi_line(on_quasi: f64) -> String {
     format!(
-        "unique    {} of the rows on their quasi-identifiers, which are released as they are: who knows them finds the row, and \
-         knows that the person is in the table\n",
+        "unique    {} of the rows on their quasi-identifiers, which are released as they are: an attacker who knows them finds \
+         the row, and learns that the individual is in the table\n",
         percent(on_quasi)
     )
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::explain::limit_text;
 use super::numbers::{
-    as_is_lines, grouped, homogeneous_lines, in_groups_line, model_text, nodes_of, percent, percent_of,
+    as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, percent, percent_of,
     plural, rows, steps_by, unique_lines,
 };
 use super::source::PolicyFile;
@@ -235,7 +235,8 @@ impl Release {
                 },
             ),
         );
-        line("verified", models.join("; "));
+        let of_groups = if public.recoding.makes_groups() { ", of the groups" } else { "" };
+        line("verified", models.join("; ") + of_groups);
         line(
             "after",
             format!(
@@ -247,7 +248,7 @@ impl Release {
         );
         let individuals = public.individuals.is_some();
         text += &match public.recoding.makes_groups() {
-            true => in_groups_line(risk(after, "sample_uniqueness")?),
+            true => exact_quasi_line(risk(after, "sample_uniqueness")?),
             false => unique_lines(risk(after, "sample_uniqueness")?, &public.unique, individuals),
         };
         text += &homogeneous_lines(&public.homogeneous, individuals);
@@ -287,10 +288,13 @@ fn earlier(path: &Path) -> Result<PrivateRecord> {
 /// Above this mean of the columns' losses a release points to other methods.
 const COARSE: f64 = 0.3;
 
-/// Describes two tables: `age and zip as they are, and disease by group: no value in more than 1 of 2 rows`.
+/// Describes two tables: `age, zip as they are; disease by group, no value in more than 1 of 2 rows of one`.
 pub(super) fn groups_text(groups: &GroupsRecord) -> String {
     let GroupsRecord { columns, sensitive, l } = groups;
-    format!("{} as they are; {sensitive} by group, no value in more than 1 of {l} rows", columns.join(", "))
+    format!(
+        "{} as they are; {sensitive} by group, no value in more than 1 of {l} rows of one",
+        columns.join(", ")
+    )
 }
 
 /// Describes the quasi-identifiers that lose most: the share of its domain that a value covers, on
@@ -298,6 +302,12 @@ pub(super) fn groups_text(groups: &GroupsRecord) -> String {
 fn costs_text(chosen: &RecodingRecord, costs: &[f64], some_suppressed: bool) -> String {
     const SHOWN: usize = 4;
     const MUCH: f64 = 0.5;
+    if let RecodingRecord::Groups(groups) = chosen {
+        return format!(
+            "nothing of the quasi-identifiers, and which value of {} goes with them",
+            groups.sensitive
+        );
+    }
     let shows_centroids = matches!(chosen, RecodingRecord::Centroids(_));
     let mut all: Vec<(&str, f64)> = chosen.columns().into_iter().zip(costs.iter().copied()).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));

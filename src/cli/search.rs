@@ -23,7 +23,7 @@ use crate::policy::Policy;
 use crate::release::publish::make_record::level_record;
 use crate::release::publish::record::plain_number;
 use crate::release::role_checks::each_counts_once;
-use crate::release::{NO_GROUPS, compare, load, search, search_minimal};
+use crate::release::{compare, load, no_groups, search, search_minimal};
 use crate::role::Role;
 
 /// Find the best generalizations and show what each one loses; write nothing.
@@ -91,7 +91,7 @@ impl Search {
         let warning = policy.promises_nothing();
         text += &warning_line(warning.as_deref());
         if outcome.best.is_empty() {
-            let no_groups = format!("found     nothing: {NO_GROUPS}\n");
+            let no_groups = format!("found     nothing: {}\n", no_groups(policy));
             text += match outcome.nodes {
                 None if policy.method.makes_groups() => &no_groups,
                 None => NO_CLASSES,

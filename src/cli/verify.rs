@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Done;
-use super::numbers::{homogeneous_lines, in_groups_line, model_text, plural, rows, unique_lines};
+use super::numbers::{exact_quasi_line, homogeneous_lines, model_text, plural, rows, unique_lines};
 use super::release::{centroids_text, groups_text, level_text, regions_text, risk};
 use super::source::{PolicyFile, release_note};
 use crate::engine::Run;
@@ -85,7 +85,7 @@ impl Verify {
         let individuals = public.individuals.is_some() && checked.with_input;
         let on_quasi = risk(&checked.verified.sizes, "sample_uniqueness")?;
         text += &match public.recoding.makes_groups() {
-            true => in_groups_line(on_quasi),
+            true => exact_quasi_line(on_quasi),
             false => unique_lines(on_quasi, &checked.unique, individuals),
         };
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
@@ -97,7 +97,8 @@ impl Verify {
             let holds = checked.with_input || by_rows;
             let in_input = reached.filter(|_| checked.with_input).map(Quantity::to_f64);
             let text_of_model = model_text(model, in_input);
-            text += &format!("{:<10}{text_of_model}\n", if holds { "holds" } else { "recorded" });
+            let of_groups = if public.recoding.makes_groups() { ", of the groups" } else { "" };
+            text += &format!("{:<10}{text_of_model}{of_groups}\n", if holds { "holds" } else { "recorded" });
         }
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
         text += &levels_text(public);

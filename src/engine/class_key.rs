@@ -128,6 +128,11 @@ pub(crate) fn is_key_function(function: &ScalarUDF) -> bool {
     function.inner().is::<KeyFunction>()
 }
 
+/// Returns whether a function is that of [`class_key`], which is never NULL.
+pub(crate) fn is_class_key_function(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<KeyFunction>().is_some_and(|key| key.of == Of::Class)
+}
+
 /// Returns whether columns of this type can be part of a key.
 fn is_hashable(data_type: &DataType) -> bool {
     match data_type {

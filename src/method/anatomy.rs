@@ -8,19 +8,18 @@
 //! the groups say nothing about quasi-identifiers.
 //!
 //! # Contract
-//! No value is that of more than 1/l of a group's rows, where l is the number of equally frequent
-//! values that the models need ([`values_needed`]); NULL counts as a value. That is more than distinct
-//! l-diversity. A group has at least k rows: if k is above l, it takes up to k values at once, or groups
+//! No value occurs in more than 1/l of a group's rows, where l is the number of equally frequent values
+//! that the models need; NULL counts as a value. That is more than distinct l-diversity. A group has at least k rows: if k is above l, it takes up to k values at once, or groups
 //! are joined, whichever makes the smaller ones.
-//! There are such groups iff no value is that of more than 1/l of the rows without NULL, there are
-//! k rows, and NULLs do not exceed their share when each group gets as many. The models must look at
+//! There are such groups iff no value occurs in more than 1/l of the rows that have one, there are k rows,
+//! NULLs dealt out in turn do not exceed their share of any group, and the models hold. The models must look at
 //! nothing but the size and the values of a class; without one that needs two values the policy is
-//! refused. Nothing is suppressed: whoever is missing would be known to have a frequent value. Each
-//! person has one row. `min_level`, `clip` and `merge` are refused.
+//! refused. Nothing is suppressed: a suppressed row would reveal that it has a frequent value. Each
+//! individual has one row. `min_level`, `clip` and `merge` are refused.
 //!
-//! It does not hide who is in the table, nor which exact quasi-identifiers occur. Who releases the same
-//! people again, with other groups, lets readers intersect them. Values of other groups can teach
-//! which value goes with which quasi-identifiers (Kifer 2009).
+//! It does not hide who is in the table, nor which exact quasi-identifiers occur. A second release of the
+//! same individuals puts them into other groups, and readers can intersect these. Values of other groups
+//! can teach which value goes with which quasi-identifiers (Kifer 2009).
 
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
@@ -69,6 +68,27 @@ pub(crate) fn check<'a>(
     requirements: &[Requirement],
     quasi: impl Iterator<Item = (&'a str, &'a Hierarchy, &'a RangeInclusive<usize>)>,
 ) -> Result<SensitiveColumn> {
+    let sensitive = check_models(requirements)?;
+    for (column, hierarchy, levels) in quasi {
+        let is_as_is =
+            hierarchy.levels().first().is_none_or(|level| level.descriptor() == Descriptor::as_is());
+        if *levels.start() > 0 || !is_as_is {
+            let why = format!(
+                "`{}` shows every value as it is, so it cannot honour `min_level`, `clip` or `merge`; remove it, or use another \
+                 method",
+                ROW.doc.name
+            );
+            return Err(Error::policy(why).at(format!("columns.{column}")));
+        }
+    }
+    Ok(sensitive)
+}
+
+/// Checks that groups can satisfy these models, and returns the sensitive column that they look at.
+///
+/// # Errors
+/// A policy error that says what they cannot.
+pub(crate) fn check_models(requirements: &[Requirement]) -> Result<SensitiveColumn> {
     let name = ROW.doc.name;
     let refused = |why: String| Err(Error::policy(why).at("method"));
     let mut sensitive: Option<&SensitiveColumn> = None;
@@ -91,28 +111,17 @@ pub(crate) fn check<'a>(
         }
         sensitive = sensitive.or(column);
     }
-    let Some(sensitive) = sensitive.filter(|_| values_needed(requirements) >= 2) else {
-        return refused(format!(
+    match sensitive.filter(|_| values_needed(requirements) >= 2) {
+        Some(sensitive) => Ok(sensitive.clone()),
+        None => refused(format!(
             "`{name}` shows quasi-identifiers as they are and protects sensitive values alone, so it needs a model of them, such as \
              l_diversity with l of at least 2; k says how large a group is"
-        ));
-    };
-    for (column, hierarchy, levels) in quasi {
-        let is_as_is =
-            hierarchy.levels().first().is_none_or(|level| level.descriptor() == Descriptor::as_is());
-        if *levels.start() > 0 || !is_as_is {
-            let why = format!(
-                "`{name}` shows every value as it is, so it cannot honour `min_level`, `clip` or `merge`; remove it, or use another \
-                 method"
-            );
-            return Err(Error::policy(why).at(format!("columns.{column}")));
-        }
+        )),
     }
-    Ok(sensitive.clone())
 }
 
-/// Refuses people with several rows, and rows of nobody: the groups would not say how many people
-/// have a value.
+/// Refuses individuals with several rows, and rows without an individual: the groups would not say how
+/// many individuals have a value.
 fn check_people(table: &ClassTable) -> Result<()> {
     if table.most_rows_of_one() <= 1 && table.unowned_rows() == 0 {
         return Ok(());
@@ -134,10 +143,14 @@ impl Method for Anatomy {
         check_people(table)?;
         let counted = table.sensitive_index(&sensitive);
         let counted = counted.ok_or_else(|| Error::internal("anatomy: the values are not counted"))?;
-        let values = by_rank(table.distribution(counted).values());
+        let values = table.distribution(counted).values();
         let mut held = Held::new(table.budget());
-        // The members of groups, and the groups of members.
-        held.at_least(usize::try_from(table.total_rows()).unwrap_or(usize::MAX).saturating_mul(8))?;
+        // The members of groups and the groups of members; per value its count twice, its place in the heap
+        // and its list.
+        let of_rows = usize::try_from(table.total_rows()).unwrap_or(usize::MAX).saturating_mul(8);
+        let of_value = 3 * size_of::<ValueCount>() + size_of::<Vec<u32>>();
+        held.at_least(of_rows.saturating_add(values.len() * of_value))?;
+        let values = by_rank(values);
         let sizes = Sizes { l: values_needed(requirements), least: min_size(requirements) };
         let found = match groups(&values, sizes, problem.stop)? {
             None => None,
@@ -180,7 +193,7 @@ fn groups(values: &[ValueCount], sizes: Sizes, stop: &CancelToken) -> Result<Opt
     let Some((l, each)) = sizes.of_group(most, rows) else { return Ok(None) };
     let (l, each) =
         usize::try_from(l).and_then(|l| Ok((l, usize::try_from(each)?))).map_err(|_| too_many())?;
-    let (mut left, mut nulls) = (BinaryHeap::new(), 0);
+    let (mut left, mut nulls) = (BinaryHeap::with_capacity(values.len()), 0);
     for (rank, value) in values.iter().enumerate() {
         let rank = u32::try_from(rank).map_err(|_| too_many())?;
         match value.value {
@@ -190,7 +203,7 @@ fn groups(values: &[ValueCount], sizes: Sizes, stop: &CancelToken) -> Result<Opt
         }
     }
     // l members for each group.
-    let mut members: Vec<u32> = Vec::new();
+    let mut members: Vec<u32> = Vec::with_capacity(usize::try_from(rows).map_err(|_| too_many())?);
     let mut taken = Vec::with_capacity(l);
     while left.len() >= l {
         if members.len() % (1 << 16) < l {
@@ -208,7 +221,9 @@ fn groups(values: &[ValueCount], sizes: Sizes, stop: &CancelToken) -> Result<Opt
     let joined = (count / each).max(1);
     let group = |at: usize| u32::try_from((at / each).min(joined - 1)).map_err(|_| too_many());
 
-    let mut of_value: Vec<Vec<u32>> = vec![Vec::new(); values.len()];
+    let list =
+        |value: &ValueCount| Ok(Vec::with_capacity(usize::try_from(value.count).map_err(|_| too_many())?));
+    let mut of_value: Vec<Vec<u32>> = values.iter().map(list).collect::<Result<_>>()?;
     for (at, rank) in members.iter().enumerate() {
         of_value[*rank as usize].push(group(at / l)?);
     }

@@ -76,7 +76,7 @@ pub enum Attempt {
 }
 
 /// Searches by every method, and by `lattice` for those that search the lattice, if it is given;
-/// returns them by loss, then those that found nothing or do not apply, and groups last, whose loss is another.
+/// returns them by loss, then those that found nothing or do not apply, methods that make groups last: their loss measures something else.
 ///
 /// # Errors
 /// An interruption.
@@ -152,7 +152,7 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
         let found = match &found.recoding {
             Recoding::Classes(_) => Some(found),
             Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels, &options.global)?)?,
-            Recoding::Groups(_) => None,
+            Recoding::Groups(_) => return Err(Error::internal("best: groups are no classes")),
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));
     }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 pub use publish::make_record::risks;
 use search::unseen_values;
-pub(crate) use search::{NO_GROUPS, ask, can_be_searched};
+pub(crate) use search::{ask, can_be_searched, no_groups};
 pub use search::{compare, limit, load, search, search_minimal};
 #[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;

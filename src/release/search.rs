@@ -10,7 +10,7 @@ use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
 use crate::method::{self, AUTO, MethodRow, Outcome, Problem, Shows};
-use crate::model::{Class, Counted, Merge, Requirement};
+use crate::model::{Class, Counted, Merge, Requirement, values_needed};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
@@ -181,22 +181,30 @@ pub(crate) fn ask<T>(
 
 /// Returns L, the number of individuals that may be suppressed; rows where none are counted.
 pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
+    // Groups hold every row.
+    if policy.method.makes_groups() {
+        return 0;
+    }
     policy.suppression_limit.floor_of(classes.total_individuals())
 }
 
-/// Why there are no groups, and what to do.
-pub(crate) const NO_GROUPS: &str = concat!(
-    "no sensitive value may be that of more than 1 in l of the rows that have one, nor may there be too many NULLs for the groups: ",
-    "require less, or use another method"
-);
+/// Returns why there are no groups that satisfy a policy, and what to do.
+pub(crate) fn no_groups(policy: &Policy) -> String {
+    let l = values_needed(&policy.requirements);
+    format!(
+        "each sensitive value may occur in at most 1 of {l} of the rows that have one, and the NULLs in at most 1 of {l} of each group: \
+         require less, or use another method"
+    )
+}
 
 /// Returns the error for a search that found no node.
 pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> Error {
     if policy.method.makes_groups() {
         return Error::unmet(format!(
-            "`{}` found no groups that satisfy {}; {NO_GROUPS}",
+            "`{}` found no groups that satisfy {}; {}",
             policy.method.name,
-            models_text(&policy.requirements)
+            models_text(&policy.requirements),
+            no_groups(policy)
         ));
     }
     let found = match outcome.nodes {

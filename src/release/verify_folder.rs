@@ -128,7 +128,7 @@ pub async fn check_release(
     if (verified.rows, classes) != (public.rows(), public.classes) {
         return Err(refused("the number of rows or classes differs from the record"));
     }
-    // The rows alone do not name their individuals, unless each has one.
+    // The rows alone do not name their individuals, unless each has exactly one.
     if input.is_some() || public.individuals.is_none() || makes_groups {
         check_counts(&public, &verified, input.is_some())?;
         if public.unique != unique {
@@ -297,7 +297,13 @@ async fn recorded_shown(
     private: Option<&PrivateRecord>,
 ) -> Result<Shown> {
     let has_levels = matches!(public.recoding, RecodingRecord::Levels(_));
-    if has_levels != (policy.shows == Shows::Levels) {
+    let is_of_policy = match &public.recoding {
+        RecodingRecord::Levels(_) => policy.shows == Shows::Levels,
+        RecodingRecord::Regions(_) => policy.shows == Shows::Regions,
+        RecodingRecord::Centroids(_) => matches!(policy.shows, Shows::Centroids(_)),
+        RecodingRecord::Groups(_) => policy.shows == Shows::Groups,
+    };
+    if !is_of_policy {
         let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
     }

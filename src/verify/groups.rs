@@ -151,7 +151,7 @@ impl GroupTables<'_> {
         let keys = random_keys(DOING)?;
         let (sizes, reached) = self.judge(budget, stop).await?;
         let mut held = Held::new(budget);
-        held.at_least(sizes.len() * size_of::<Arrived>())?;
+        held.at_least(sizes.len() * (size_of::<Arrived>() + size_of::<u64>()))?;
         let mut expected: Vec<Arrived> =
             sizes.iter().map(|rows| Arrived { rows: *rows, hashes: [0; 2] }).collect();
         let with_input = input.is_some();
@@ -203,13 +203,14 @@ impl GroupTables<'_> {
                             return Err(refused("the groups are not numbered from 1"));
                         }
                         self.end_group(&mut values, &mut sizes, &mut reached)?;
-                        held.at_least(sizes.len() * size_of::<u64>())?;
                     }
                 }
                 last = Some((*group, *hash));
                 let number = u32::try_from(values.len()).ok().filter(|_| !nulls.value(row));
                 values.push(ValueCount { value: number, count: *count });
             }
+            let of_group = values.capacity() * size_of::<ValueCount>();
+            held.at_least(2 * sizes.len() * size_of::<u64>() + of_group)?;
         }
         self.end_group(&mut values, &mut sizes, &mut reached)?;
         Ok((sizes, reached))

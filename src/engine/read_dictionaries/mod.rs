@@ -5,8 +5,9 @@
 //! With this rule, the key is computed in the scan, from the dictionaries as they are in the file.
 //!
 //! # Contract
-//! The rule changes a GROUP BY by a class key that only counts rows and stands right above a scan of
-//! Parquet files, or above one whose rows are dealt out to more threads. A column of text is read as
+//! The rule changes a GROUP BY by a class key that stands right above a scan of Parquet files, or above
+//! one whose rows are dealt out to more threads or filtered. Of rows that a filter removes no key is made,
+//! because that may fail. A column of text is read as
 //! a dictionary where nothing but class keys looks at it and all its pages in a file are encoded by
 //! one; another file may have it as plain text. Keys do not depend on the encoding, so the result is
 //! the same. Other plans and formats, and encrypted files, stay as they are. Readers of others are
@@ -18,9 +19,10 @@
 mod adapters;
 mod readers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{
@@ -29,15 +31,18 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::aggregate::AggregatePhysicalExpressions;
+use datafusion::physical_expr::expressions::{Column, case, is_not_null};
 use datafusion::physical_expr::{Partitioning, PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, PhysicalGroupBy};
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 
-use super::class_key::is_key_function;
+use super::class_key::{is_class_key_function, is_key_function};
 use adapters::PackedAdapters;
 use readers::DictionaryReaders;
 
@@ -57,6 +62,11 @@ pub(crate) type TakesDictionaries = fn(&ScalarUDF) -> bool;
 /// Returns whether an expression is a key of a class or of a value.
 fn is_key(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| is_key_function(call.fun()))
+}
+
+/// Returns whether an expression is a key of a class, which is never NULL.
+fn is_class_key(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| is_class_key_function(call.fun()))
 }
 
 /// Returns the indices of the columns that an expression looks at.
@@ -86,90 +96,225 @@ fn parquet_of(plan: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &Parque
     Some((config, config.file_source().downcast_ref::<ParquetSource>()?))
 }
 
+/// What lies below an aggregate: a scan of Parquet files, perhaps below a repartition, a filter and a
+/// projection.
+struct Below<'a> {
+    projection: Option<&'a ProjectionExec>,
+    filter: Option<&'a FilterExec>,
+    /// The number of partitions among which rows are dealt out.
+    dealt: Option<usize>,
+    config: &'a FileScanConfig,
+    source: &'a ParquetSource,
+    schema: SchemaRef,
+}
+
+impl<'a> Below<'a> {
+    /// Returns what lies below an aggregate; `None` for anything else.
+    fn of(aggregate: &'a AggregateExec) -> Option<Self> {
+        let projection = aggregate.input().downcast_ref::<ProjectionExec>();
+        let input = projection.map_or(aggregate.input(), ProjectionExec::input);
+        let filter = input.downcast_ref::<FilterExec>();
+        if filter.is_some_and(|filter| filter.fetch().is_some() || is_volatile(filter.predicate())) {
+            return None;
+        }
+        let input = filter.map_or(input, FilterExec::input);
+        let dealt = below_round_robin(input);
+        let scan = dealt.map_or(input, |(input, _)| input);
+        let (config, source) = parquet_of(scan)?;
+        Some(Self {
+            projection,
+            filter,
+            dealt: dealt.map(|(_, partitions)| partitions),
+            config,
+            source,
+            schema: scan.schema(),
+        })
+    }
+
+    /// Returns a column of the input of the aggregate as an expression of the scan.
+    fn column_of_scan(&self, at: usize) -> Option<Arc<dyn PhysicalExpr>> {
+        let Some(projection) = self.projection else { return self.below_projection(at) };
+        let expr = &projection.expr().get(at)?.expr;
+        match expr.downcast_ref::<Column>() {
+            Some(column) => self.below_projection(column.index()),
+            None => {
+                moved(expr, &|at| self.below_projection(at)?.downcast_ref::<Column>().map(Column::index)).ok()
+            }
+        }
+    }
+
+    fn below_projection(&self, at: usize) -> Option<Arc<dyn PhysicalExpr>> {
+        let at = match self.filter.and_then(|filter| filter.projection().as_ref()) {
+            Some(columns) => *columns.get(at)?,
+            None => at,
+        };
+        Some(Arc::new(Column::new(self.schema.fields().get(at)?.name(), at)))
+    }
+
+    /// Returns a key over the input of the aggregate as one over the columns of the scan; `None` if it looks
+    /// at a column that is computed above the scan.
+    fn key_of_scan(&self, key: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        let column = |at: usize| self.column_of_scan(at)?.downcast_ref::<Column>().map(Column::index);
+        let are_columns = columns_of(key)?.into_iter().all(|at| column(at).is_some());
+        are_columns.then(|| moved(key, &column)).transpose()
+    }
+
+    /// Returns an expression as the scan computes it: NULL for rows that do not pass the filter, because it
+    /// may fail on them.
+    fn if_it_passes(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        let Some(filter) = self.filter else { return Ok(expr) };
+        case(None, vec![(Arc::clone(filter.predicate()), expr)], None)
+    }
+
+    /// Returns the names of the columns of text that only class keys look at, which are these expressions
+    /// of the scan; `others` are the columns that others look at.
+    fn packed(&self, keys: &[Arc<dyn PhysicalExpr>], others: &BTreeSet<usize>) -> Result<BTreeSet<String>> {
+        let (mut of_keys, mut of_others) = (BTreeSet::new(), others.clone());
+        for key in keys {
+            if is_key(key) { &mut of_keys } else { &mut of_others }.extend(columns_of(key)?);
+        }
+        if let Some(filter) = self.filter {
+            of_others.extend(columns_of(filter.predicate())?);
+        }
+        let mut pruned: BTreeSet<String> = BTreeSet::new();
+        if let Some(filter) = self.source.filter() {
+            filter.apply(|part| {
+                pruned.extend(part.downcast_ref::<Column>().map(|column| column.name().to_owned()));
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        let projected = self.source.projection();
+        let mut names = BTreeSet::new();
+        for at in of_keys.difference(&of_others) {
+            // The scan may itself compute columns.
+            let column = match projected.and_then(|projected| projected.as_ref().get(*at)) {
+                Some(projected) => {
+                    projected.expr.downcast_ref::<Column>().map(|column| column.name().to_owned())
+                }
+                None => self.schema.fields().get(*at).map(|field| field.name().clone()),
+            };
+            let is_text = self.schema.fields().get(*at).is_some_and(|field| field.data_type().is_string());
+            names.extend(column.filter(|name| is_text && !pruned.contains(name)));
+        }
+        Ok(names)
+    }
+}
+
+/// Returns an expression whose columns are those at other places, under the same names.
+fn moved(
+    expr: &Arc<dyn PhysicalExpr>,
+    place: &dyn Fn(usize) -> Option<usize>,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let moved = Arc::clone(expr).transform_up(|part| {
+        let column = part.downcast_ref::<Column>();
+        let Some((column, at)) = column.and_then(|column| Some((column, place(column.index())?))) else {
+            return Ok(Transformed::no(part));
+        };
+        Ok(Transformed::yes(Arc::new(Column::new(column.name(), at))))
+    });
+    moved.data()
+}
+
+/// Returns the indices of the columns that the functions of an aggregate and their conditions look at.
+fn columns_of_functions(aggregate: &AggregateExec) -> Result<BTreeSet<usize>> {
+    let mut columns = BTreeSet::new();
+    for call in aggregate.aggr_expr() {
+        let AggregatePhysicalExpressions { args, order_by_exprs } = call.all_expressions();
+        for expr in args.iter().chain(&order_by_exprs) {
+            columns.extend(columns_of(expr)?);
+        }
+    }
+    for filter in aggregate.filter_expr().iter().flatten() {
+        columns.extend(columns_of(filter)?);
+    }
+    Ok(columns)
+}
+
 /// Returns an aggregate whose keys are computed in the scan below it; `None` if it is not of this form.
 fn with_keys_in_scan(
     aggregate: &AggregateExec,
     takes_dictionaries: TakesDictionaries,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let keys = aggregate.group_expr();
-    let looks_at_no_column =
-        |expr: &Arc<dyn PhysicalExpr>| columns_of(expr).is_ok_and(|columns| columns.is_empty());
-    let only_counts = aggregate.filter_expr().iter().all(Option::is_none)
-        && aggregate
-            .aggr_expr()
-            .iter()
-            .all(|call| call.order_bys().is_empty() && call.expressions().iter().all(looks_at_no_column));
-    let is_ours = keys.is_single() && keys.expr().iter().any(|(key, _)| is_key(key));
-    if aggregate.mode().input_mode() != AggregateInputMode::Raw || !is_ours || !only_counts {
+    let group = aggregate.group_expr();
+    let is_ours = group.is_single() && group.expr().iter().any(|(key, _)| is_key(key));
+    if aggregate.mode().input_mode() != AggregateInputMode::Raw || !is_ours {
         return Ok(None);
     }
-    let dealt = below_round_robin(aggregate.input());
-    let input = dealt.map_or(aggregate.input(), |(input, _)| input);
-    let Some((config, source)) = parquet_of(input) else { return Ok(None) };
-    let crypto = &source.table_parquet_options().crypto;
+    let Some(below) = Below::of(aggregate) else { return Ok(None) };
+    let keys = group.expr().iter().map(|(key, _)| below.key_of_scan(key));
+    let Some(keys) = keys.collect::<Result<Option<Vec<_>>>>()? else { return Ok(None) };
+    // The scan hands out the keys, then what else the aggregate looks at.
+    let mut columns: Vec<ProjectionExpr> = Vec::new();
+    for (key, (_, name)) in keys.iter().zip(group.expr()) {
+        columns.push(ProjectionExpr::new(below.if_it_passes(Arc::clone(key))?, name.clone()));
+    }
+    let (mut places, mut others) = (BTreeMap::new(), BTreeSet::new());
+    for at in columns_of_functions(aggregate)? {
+        let Some(column) = below.column_of_scan(at) else { return Ok(None) };
+        others.extend(columns_of(&column)?);
+        places.insert(at, columns.len());
+        let column = if column.is::<Column>() { column } else { below.if_it_passes(column)? };
+        columns.push(ProjectionExpr::new(column, format!("kanon_scanned_{at}")));
+    }
+    let crypto = &below.source.table_parquet_options().crypto;
     let is_encrypted = crypto.file_decryption.is_some() || crypto.factory_id.is_some();
-    let columns = columns_of_keys(aggregate, source)?;
-    let readers = source.parquet_file_reader_factory().filter(|_| !is_encrypted && !columns.is_empty());
+    let packed = below.packed(&keys, &others)?;
+    let readers = below.source.parquet_file_reader_factory().filter(|_| !is_encrypted && !packed.is_empty());
     let Some(readers) = readers else { return Ok(None) };
-    let readers = DictionaryReaders { readers: Arc::clone(readers), columns };
-    let source = source.clone().with_parquet_file_reader_factory(Arc::new(readers));
-    let adapters = PackedAdapters { adapters: config.expr_adapter_factory.clone(), takes_dictionaries };
-    let config = FileScanConfigBuilder::from(config.clone())
+    let readers = DictionaryReaders { readers: Arc::clone(readers), columns: packed };
+    let source = below.source.clone().with_parquet_file_reader_factory(Arc::new(readers));
+    let adapters = PackedAdapters { adapters: below.config.expr_adapter_factory.clone(), takes_dictionaries };
+    let config = FileScanConfigBuilder::from(below.config.clone())
         .with_source(Arc::new(source))
         .with_expr_adapter(Some(Arc::new(adapters)))
         .build();
     let scan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(config);
-    let named = keys.expr().iter().map(|(key, name)| ProjectionExpr::new(Arc::clone(key), name.clone()));
-    let projection = ProjectionExec::try_new(named.collect::<Vec<_>>(), Arc::clone(&scan))?;
-    let Some(scan) = scan.try_swapping_with_projection(&projection)? else { return Ok(None) };
-    let input = match dealt {
-        Some((_, partitions)) => {
-            Arc::new(RepartitionExec::try_new(scan, Partitioning::RoundRobinBatch(partitions))?)
-        }
-        None => scan,
+    let projection = ProjectionExec::try_new(columns, Arc::clone(&scan))?;
+    let Some(mut input) = scan.try_swapping_with_projection(&projection)? else { return Ok(None) };
+    if let Some(partitions) = below.dealt {
+        input = Arc::new(RepartitionExec::try_new(input, Partitioning::RoundRobinBatch(partitions))?);
+    }
+    if below.filter.is_some() {
+        let Some(at) = keys.iter().position(is_class_key) else { return Ok(None) };
+        let key = Column::new(input.schema().field(at).name(), at);
+        input = Arc::new(FilterExec::try_new(is_not_null(Arc::new(key))?, input)?);
+    }
+    above(aggregate, input, &places)
+}
+
+/// Returns the aggregate over a plan whose first columns are its keys, and whose other columns are at
+/// these places.
+fn above(
+    aggregate: &AggregateExec,
+    input: Arc<dyn ExecutionPlan>,
+    places: &BTreeMap<usize, usize>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let place = |at: usize| places.get(&at).copied();
+    let all_moved = |all: &[Arc<dyn PhysicalExpr>]| {
+        all.iter().map(|expr| moved(expr, &place)).collect::<Result<Vec<_>>>()
     };
-    let kept = keys
-        .expr()
-        .iter()
-        .enumerate()
-        .map(|(at, (_, name))| (Arc::new(Column::new(name, at)) as Arc<dyn PhysicalExpr>, name.clone()));
+    let keys = aggregate.group_expr().expr().iter().enumerate();
+    let keys =
+        keys.map(|(at, (_, name))| (Arc::new(Column::new(name, at)) as Arc<dyn PhysicalExpr>, name.clone()));
+    let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
+    for call in aggregate.aggr_expr() {
+        let AggregatePhysicalExpressions { args, order_by_exprs } = call.all_expressions();
+        let Some(moved) = call.with_new_expressions(all_moved(&args)?, all_moved(&order_by_exprs)?) else {
+            return Ok(None);
+        };
+        functions.push(Arc::new(moved));
+    }
+    let filters = aggregate.filter_expr().iter();
+    let filters = filters.map(|filter| filter.as_ref().map(|filter| moved(filter, &place)).transpose());
     let changed = AggregateExec::try_new(
         *aggregate.mode(),
-        PhysicalGroupBy::new_single(kept.collect()),
-        aggregate.aggr_expr().to_vec(),
-        aggregate.filter_expr().to_vec(),
+        PhysicalGroupBy::new_single(keys.collect()),
+        functions,
+        filters.collect::<Result<Vec<_>>>()?,
         Arc::clone(&input),
         input.schema(),
     )?;
     Ok(Some(Arc::new(changed.with_limit_options(aggregate.limit_options()))))
-}
-
-/// Returns the names of the columns of text that only class keys look at.
-fn columns_of_keys(aggregate: &AggregateExec, source: &ParquetSource) -> Result<BTreeSet<String>> {
-    let (mut of_keys, mut of_others) = (BTreeSet::new(), BTreeSet::new());
-    for (key, _) in aggregate.group_expr().expr() {
-        if is_key(key) { &mut of_keys } else { &mut of_others }.extend(columns_of(key)?);
-    }
-    let mut others: BTreeSet<String> = BTreeSet::new();
-    if let Some(filter) = source.filter() {
-        filter.apply(|part| {
-            others.extend(part.downcast_ref::<Column>().map(|column| column.name().to_owned()));
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-    }
-    let schema = aggregate.input().schema();
-    let projected = source.projection();
-    let mut names = BTreeSet::new();
-    for at in of_keys.difference(&of_others) {
-        // The scan may itself compute columns.
-        let column = match projected.and_then(|projected| projected.as_ref().get(*at)) {
-            Some(projected) => projected.expr.downcast_ref::<Column>().map(|column| column.name().to_owned()),
-            None => schema.fields().get(*at).map(|field| field.name().clone()),
-        };
-        let is_text = schema.fields().get(*at).is_some_and(|field| field.data_type().is_string());
-        names.extend(column.filter(|name| is_text && !others.contains(name)));
-    }
-    Ok(names)
 }
 
 impl PhysicalOptimizerRule for ReadDictionaries {

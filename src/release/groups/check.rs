@@ -13,19 +13,19 @@ use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
 use crate::input::open_typed;
+use crate::method::anatomy::{COLUMNS, check_models};
 use crate::model::{Requirement, values_needed};
 use crate::policy::FilesAndTrees;
 use crate::release::check_files::{check_bytes, check_files, footer_of};
 use crate::release::check_record::refused;
-use crate::release::groups::tables::{self, Schemas, own_columns};
-use crate::release::groups::{read_tables, recoding, verified};
+use crate::release::groups::tables::{self, Schemas};
+use crate::release::groups::{footers, groups_record, read_tables, verified};
 use crate::release::publish::digest;
 use crate::release::publish::order;
 use crate::release::publish::record::{
-    ColumnRecord, GroupsRecord, OF_GROUPS, PublicRecord, RECORD, RecodingRecord, TABLES_OF_GROUPS,
-    TableRecord, are_same_models, models_text,
+    ColumnRecord, GROUP_ROLES, GroupsRecord, PublicRecord, RECORD, RecodingRecord, TABLES_OF_GROUPS,
+    TableRecord, are_same_models,
 };
-use crate::release::publish::write;
 use crate::release::released_recoding::{field_label, labelled_field};
 use crate::release::role_checks;
 use crate::release::verify_folder::{Against, Judged};
@@ -46,7 +46,8 @@ pub(in crate::release) async fn judge(
     let RecodingRecord::Groups(groups) = &public.recoding else {
         return Err(Error::internal("groups: a record of another recoding"));
     };
-    if groups.l != values_needed(models) || groups.l < 2 {
+    let sensitive = check_models(models).map_err(refused)?;
+    if sensitive.name() != groups.sensitive || groups.l != values_needed(models) {
         return Err(refused("the record contradicts itself on how frequent a sensitive value may be"));
     }
     let schemas = schemas(out, public, groups)?;
@@ -63,7 +64,7 @@ pub(in crate::release) async fn judge(
         if !are_same_models(models, &policy.requirements) {
             return Err(refused("the models of the record are not those of the policy"));
         }
-        if !policy.method.makes_groups() || recoding(policy)? != public.recoding {
+        if !policy.method.makes_groups() || groups_record(policy)? != public.recoding {
             return Err(refused("the record describes another kind of recoding than the policy asks for"));
         }
         let planned = Schemas::of(policy, loaded.schema())?;
@@ -79,26 +80,27 @@ pub(in crate::release) async fn judge(
             return Err(refused("the record's statement is not that of the policy"));
         }
     }
-    let footer = write::footer(&models_text(models));
     let mut with_bytes = true;
-    for (table, schema) in public.tables.iter().zip(&schemas.0) {
+    for ((table, schema), footer) in public.tables.iter().zip(&schemas.0).zip(footers(models)) {
         let (folder, parts) = (table.path(out), table.parts());
         check_files(&folder, &parts, schema, &footer, &public.tool)?;
         with_bytes &= check_bytes(run, &folder, &table.files, Schema::clone(schema), &footer, &public.tool)?;
-        let by_group = order::Classes::InOrder(vec![own_columns()[0].to_owned()]);
+        let by_group = order::Classes::InOrder(vec![COLUMNS[0].to_owned()]);
         order::check(&folder, &parts, &by_group, run.stop)?;
     }
 
     let session =
         loaded.as_ref().map_or_else(|| run.resources.session(), |loaded| Ok(loaded.session.clone()))?;
     let tables = read_tables(&session, out, &public.tables)?;
-    let [quasi, values] = tables.as_slice() else { return Err(refused("the release has not two tables")) };
+    let [quasi, values] = tables.as_slice() else {
+        return Err(refused("the release does not have two tables"));
+    };
     let judged = GroupTables {
         quasi: quasi.clone(),
         values: values.clone(),
         names: &groups.columns,
         sensitive: &groups.sensitive,
-        own: own_columns(),
+        own: COLUMNS,
         individual: loaded.as_ref().and_then(|loaded| loaded.policy.individual()),
         requirements: models,
         l: groups.l,
@@ -152,14 +154,14 @@ fn dealing_key(against: &Against<'_>) -> Result<DealingKey> {
 
 /// Returns the schemas of the record's columns, with the types of the first files.
 fn schemas(out: &Path, public: &PublicRecord, groups: &GroupsRecord) -> Result<Schemas> {
-    let [group, count] = own_columns();
+    let [group, count] = COLUMNS;
     let (quasi, sensitive) = (Role::Quasi.word(), Role::Sensitive.word());
     let mut of_quasi: Vec<(&str, &str)> = groups.columns.iter().map(|name| (name.as_str(), quasi)).collect();
-    of_quasi.push((group, OF_GROUPS[0]));
+    of_quasi.push((group, GROUP_ROLES[0]));
     let of_values =
-        vec![(group, OF_GROUPS[0]), (groups.sensitive.as_str(), sensitive), (count, OF_GROUPS[1])];
+        vec![(group, GROUP_ROLES[0]), (groups.sensitive.as_str(), sensitive), (count, GROUP_ROLES[1])];
     let [first, second] = public.tables.as_slice() else {
-        return Err(refused("the record lists not two tables"));
+        return Err(refused("the record does not list two tables"));
     };
     Ok(Schemas([schema(out, first, &of_quasi)?, schema(out, second, &of_values)?]))
 }
@@ -167,9 +169,8 @@ fn schemas(out: &Path, public: &PublicRecord, groups: &GroupsRecord) -> Result<S
 /// Returns the schema of a table that must have these columns with these roles.
 fn schema(out: &Path, table: &TableRecord, expected: &[(&str, &str)]) -> Result<arrow::datatypes::SchemaRef> {
     let wrong = || refused("the columns are not those of the record");
-    let own = own_columns();
     let is_right = |(column, (name, role)): (&ColumnRecord, &(&str, &str))| {
-        let is_own = own.contains(name);
+        let is_own = COLUMNS.contains(name);
         column.name == *name
             && column.role == *role
             && (!is_own || (column.data_type == DataType::Int64.to_string() && column.days_since.is_none()))

@@ -1,7 +1,7 @@
 //! Deals the rows of the input to groups.
 //!
 //! The rows with a sensitive value take the places that the groups have for this value, in an order that a
-//! random key decides ([`DealingKey`]). Without the key nobody can tell one dealing from another.
+//! random key decides ([`DealingKey`]). Without the key all dealings are equally likely.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::engine::spilled_rows::SpilledRows;
 use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
-use crate::release::groups::tables::own_columns;
+use crate::method::anatomy::COLUMNS;
 use crate::verify::groups::DealingKey;
 
 const DOING: &str = "dealing the rows to groups";
@@ -39,7 +39,7 @@ pub(super) async fn deal(
     key: DealingKey,
     budget: &Arc<dyn Budget>,
 ) -> Result<DataFrame> {
-    let rank = Arc::new(Rank(by_rank(run, loaded, groups, sensitive, budget).await?));
+    let rank = Arc::new(Rank(encoded_by_rank(run, loaded, groups, sensitive, budget).await?));
     let names = ["kanon_rank", "kanon_order_a", "kanon_order_b", "kanon_value"];
     let [a, b] = key.order(quasi, sensitive);
     let numbers = [of_values(rank, sensitive, column(sensitive)), a, b, key.value(sensitive)];
@@ -50,7 +50,7 @@ pub(super) async fn deal(
     let order = names.iter().take(3).map(|name| column(*name).sort(true, true)).collect();
     let rows = rows.sort(order).context(DOING)?.execute_stream().await.context(DOING)?;
 
-    let [group, _] = own_columns();
+    let [group, _] = COLUMNS;
     let fields = rows.schema().fields().iter().skip(names.len()).map(Arc::clone).collect::<Vec<_>>();
     let group = Arc::new(Field::new(group, DataType::Int64, false));
     let schema = Arc::new(Schema::new(fields.into_iter().chain([group]).collect::<Vec<_>>()));
@@ -110,7 +110,7 @@ fn changed() -> Error {
 }
 
 /// Returns an encoder whose codes are the ranks of the sensitive values.
-async fn by_rank(
+async fn encoded_by_rank(
     run: &Run<'_>,
     loaded: &Loaded,
     groups: &Groups,

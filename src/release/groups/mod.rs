@@ -17,11 +17,12 @@ use crate::class::{Budget, Groups};
 use crate::engine::{Context, PoolBudget, Run};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
-use crate::model::values_needed;
+use crate::method::anatomy::COLUMNS;
+use crate::model::{Requirement, values_needed};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::check_files::{check_files, read_parts};
-use crate::release::groups::tables::{Schemas, ordered_quasi, ordered_values, own_columns};
+use crate::release::groups::tables::{Schemas, ordered_quasi, ordered_values};
 use crate::release::pipeline::{Findings, Made};
 use crate::release::profile::class_sizes;
 use crate::release::publish::disk;
@@ -36,22 +37,28 @@ use crate::verify::groups::{DealingKey, GroupTables, VerifiedGroups};
 use crate::verify::homogeneous::Homogeneous;
 use crate::verify::{IndividualCounts, Verified, same_types};
 
+/// Returns the metadata of the files' footers in each table. Classes of the quasi-identifiers satisfy no
+/// model: the models are promised of the groups.
+fn footers(models: &[Requirement]) -> [Vec<(String, String)>; 2] {
+    [Vec::new(), write::footer(&models_text(models))]
+}
+
 /// Returns the sensitive column of a policy whose method makes groups.
-pub(super) fn sensitive(policy: &Policy) -> Result<&str> {
+pub(super) fn sensitive_column(policy: &Policy) -> Result<&str> {
     policy.sensitive().next().ok_or_else(|| Error::internal("groups: the policy has no sensitive column"))
 }
 
 /// Returns the quasi-identifiers of a policy in the order of the released columns.
-pub(super) fn quasi(policy: &Policy) -> Vec<String> {
+pub(super) fn quasi_names(policy: &Policy) -> Vec<String> {
     let released = policy.released().map(|(name, _)| name);
     released.filter(|name| policy.quasi_index(name).is_some()).map(str::to_owned).collect()
 }
 
 /// Returns the record of the recoding of a policy whose method makes groups.
-pub(super) fn recoding(policy: &Policy) -> Result<RecodingRecord> {
+pub(super) fn groups_record(policy: &Policy) -> Result<RecodingRecord> {
     Ok(RecodingRecord::Groups(GroupsRecord {
-        columns: quasi(policy),
-        sensitive: sensitive(policy)?.to_owned(),
+        columns: quasi_names(policy),
+        sensitive: sensitive_column(policy)?.to_owned(),
         l: values_needed(&policy.requirements),
     }))
 }
@@ -70,25 +77,32 @@ pub(super) async fn release(
     folder: PathBuf,
 ) -> Result<Made> {
     let policy = &loaded.policy;
-    let (quasi, sensitive) = (quasi(policy), sensitive(policy)?);
+    let (quasi, sensitive) = (quasi_names(policy), sensitive_column(policy)?);
     let schemas = Schemas::of(policy, loaded.schema())?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "groups"));
     run.progress.begin(Phase::Write, groups.sizes().iter().sum());
     let dealt = deal::deal(run, loaded, &groups, sensitive, &quasi, key, &memory).await?;
     drop(groups);
-    let footer = write::footer(&models_text(&policy.requirements));
     let plans = [ordered_quasi(dealt.clone(), &quasi)?, ordered_values(dealt, sensitive)?];
+    let footers = footers(&policy.requirements);
     let mut tables = Vec::new();
-    for ((plan, schema), name) in plans.into_iter().zip(&schemas.0).zip(TABLES_OF_GROUPS) {
+    for (((plan, schema), footer), name) in
+        plans.into_iter().zip(&schemas.0).zip(&footers).zip(TABLES_OF_GROUPS)
+    {
         let folder = folder.join(name);
         disk::create_folder(&folder).context("writing the release")?;
         let rows = plan.execute_stream().await.context("planning the release")?;
         let written = |batch: &RecordBatch| typed(batch.columns().iter().skip(2).cloned().collect(), schema);
-        let table = Table { folder: &folder, schema, footer: &footer, memory: &memory };
-        let done = |rows| run.progress.done(rows);
+        let table = Table { folder: &folder, schema, footer, memory: &memory };
+        // The second table has as many rows at most, and takes less time for each.
+        let done = |rows| {
+            if tables.is_empty() {
+                run.progress.done(rows)
+            }
+        };
         let parts = write_table(rows, &table, &written, run.stop, &done).await?;
         disk::sync_folder(&folder).context("writing the release")?;
-        check_files(&folder, &parts, schema, &footer, write::CREATED_BY)?;
+        check_files(&folder, &parts, schema, footer, write::CREATED_BY)?;
         tables.push((folder, parts));
     }
 
@@ -105,14 +119,14 @@ pub(super) async fn release(
         values: values_table.clone(),
         names: &quasi,
         sensitive,
-        own: own_columns(),
+        own: COLUMNS,
         individual: policy.individual(),
         requirements: &policy.requirements,
         l: values_needed(&policy.requirements),
     };
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
     let found = judged.verify(Some((again.table.clone(), key)), &budget, run.stop).await?;
-    role_checks::check_sensitive(run, loaded, found.rows).await?;
+    role_checks::check_sensitive(run, &again, found.rows).await?;
     let groups = found.groups;
     let (verified, unique) = verified(run, &judged, found, policy.individual().is_some(), true).await?;
     let records = tables.iter().zip(&schemas.0).zip(TABLES_OF_GROUPS);
@@ -124,7 +138,7 @@ pub(super) async fn release(
             files: FileRecord::all(folder, parts)?,
         })
     });
-    let chosen = recoding(policy)?;
+    let chosen = groups_record(policy)?;
     let tables =
         Tables { recoding: chosen.clone(), tables: records.collect::<Result<_>>()?, classes: groups };
     let findings = Findings { unique, ..Findings::default() };

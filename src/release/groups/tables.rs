@@ -10,17 +10,12 @@ use datafusion::prelude::DataFrame;
 use crate::engine::functions::row_hash;
 use crate::engine::{Context, column};
 use crate::error::{Error, Result};
-use crate::method::anatomy;
+use crate::method::anatomy::COLUMNS;
 use crate::policy::Policy;
 use crate::release::apply::ORDER_KEY;
-use crate::release::groups::{quasi, sensitive};
-use crate::release::publish::record::{ColumnRecord, OF_GROUPS};
+use crate::release::groups::{quasi_names, sensitive_column};
+use crate::release::publish::record::{ColumnRecord, GROUP_ROLES};
 use crate::release::released_recoding::{field_label, labelled_field, released_type};
-
-/// Returns the columns of the number of a group and of the count.
-pub(super) fn own_columns() -> [&'static str; 2] {
-    anatomy::COLUMNS
-}
 
 /// The schemas of both tables: the quasi-identifiers with the number of the group; the number of the
 /// group with a sensitive value and its count.
@@ -33,16 +28,16 @@ impl Schemas {
     /// # Errors
     /// An internal error if a released column is not in the input.
     pub(super) fn of(policy: &Policy, input: &Schema) -> Result<Self> {
-        let [group, rows] = own_columns().map(|name| labelled_field(name, DataType::Int64, None));
+        let [group, rows] = COLUMNS.map(|name| labelled_field(name, DataType::Int64, None));
         let field = |name: &str| {
             let field = input.field_with_name(name);
             let field = field.map_err(|_| Error::internal("groups: the input lacks a released column"))?;
             let label = field_label(policy.days_since.get(name).map(String::as_str), None);
             Ok(labelled_field(name, released_type(field.data_type()), label))
         };
-        let mut of_quasi = quasi(policy).iter().map(|name| field(name)).collect::<Result<Vec<_>>>()?;
+        let mut of_quasi = quasi_names(policy).iter().map(|name| field(name)).collect::<Result<Vec<_>>>()?;
         of_quasi.push(group.clone());
-        let of_values = vec![group, field(sensitive(policy)?)?, rows];
+        let of_values = vec![group, field(sensitive_column(policy)?)?, rows];
         Ok(Self([of_quasi, of_values].map(|fields| Arc::new(Schema::new(fields)))))
     }
 }
@@ -53,10 +48,10 @@ impl Schemas {
 /// An internal error for a column that the policy does not have.
 pub(super) fn columns(policy: &Policy, schema: &Schema) -> Result<Vec<ColumnRecord>> {
     let column = |field: &Arc<arrow::datatypes::Field>| {
-        let own = own_columns().iter().position(|name| name == field.name());
+        let own = COLUMNS.iter().position(|name| name == field.name());
         let of_policy = || policy.columns.iter().find(|(name, _)| name == field.name());
         let role = match own {
-            Some(at) => Some(OF_GROUPS[at]),
+            Some(at) => Some(GROUP_ROLES[at]),
             None => of_policy().map(|(_, role)| role.word()),
         };
         let role = role.ok_or_else(|| Error::internal("groups: a column without a role"))?;
@@ -72,7 +67,7 @@ pub(super) fn columns(policy: &Policy, schema: &Schema) -> Result<Vec<ColumnReco
 
 /// Returns the rows of the first table in order: the group and a hash of the others, then the columns.
 pub(super) fn ordered_quasi(dealt: DataFrame, quasi: &[String]) -> Result<DataFrame> {
-    let [group, _] = own_columns();
+    let [group, _] = COLUMNS;
     let columns = || quasi.iter().map(column).collect::<Vec<_>>();
     let of_table = columns().into_iter().chain([column(group)]);
     in_order(dealt, columns(), of_table)
@@ -80,7 +75,7 @@ pub(super) fn ordered_quasi(dealt: DataFrame, quasi: &[String]) -> Result<DataFr
 
 /// Returns the rows of the second table in the same way.
 pub(super) fn ordered_values(dealt: DataFrame, sensitive: &str) -> Result<DataFrame> {
-    let [group, rows] = own_columns();
+    let [group, rows] = COLUMNS;
     let groups = vec![column(group), column(sensitive)];
     let lines = dealt
         .aggregate(groups.clone(), vec![count(lit(1i64)).alias(rows)])
@@ -90,7 +85,7 @@ pub(super) fn ordered_values(dealt: DataFrame, sensitive: &str) -> Result<DataFr
 
 fn in_order(rows: DataFrame, hashed: Vec<Expr>, columns: impl Iterator<Item = Expr>) -> Result<DataFrame> {
     const ORDER: [&str; 2] = ["kanon_group", "kanon_hash"];
-    let [group, _] = own_columns();
+    let [group, _] = COLUMNS;
     let by = [cast(column(group), DataType::UInt64), row_hash(ORDER_KEY, hashed)];
     let by = by.into_iter().zip(ORDER).map(|(key, name)| key.alias(name));
     let rows = rows.select(by.chain(columns).collect::<Vec<_>>()).context("planning the release")?;

@@ -150,7 +150,7 @@ pub struct ColumnRecord {
 
 /// The roles of the columns that only a table of groups has: the number of a group, and how many of
 /// its rows have a sensitive value.
-pub const OF_GROUPS: [&str; 2] = ["group", "count"];
+pub const GROUP_ROLES: [&str; 2] = ["group", "count"];
 
 /// A released table in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,7 +217,8 @@ impl PublicRecord {
     /// Returns the columns of the policy in all tables.
     pub fn columns(&self) -> impl Iterator<Item = &ColumnRecord> {
         let columns = self.tables.iter().flat_map(|table| &table.columns);
-        columns.filter(|column| !OF_GROUPS.contains(&column.role.as_str()))
+        let makes_groups = self.recoding.makes_groups();
+        columns.filter(move |column| !makes_groups || !GROUP_ROLES.contains(&column.role.as_str()))
     }
 
     /// Returns the names of the columns in which the files hold the quasi-identifiers.
@@ -368,12 +369,14 @@ pub struct PrivateRecord {
     /// For regions, what each combination of the input's quasi-identifiers shows: a Parquet file in base64.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<String>,
-    /// The key by which rows were dealt to groups, in hexadecimal digits.
+    /// The key by which rows were dealt to groups, in hexadecimal digits. Who has it can test guesses of
+    /// the sensitive value of each row.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dealing_key: Option<String>,
     /// How the recoding was found.
     pub search: SearchRecord,
-    /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it.
+    /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it,
+    /// and a release in groups keeps all of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub utility: Option<Utility>,
     /// The digest of the release whose recoding was applied again, without a search.

@@ -66,7 +66,12 @@ pub(crate) fn check_apart(out: &Path, input: &Input) -> Result<()> {
         let pattern = glob::Pattern::new(&input.argument).ok();
         pattern.is_some_and(|p| p.matches_path(path) || near.is_some_and(|near| p.matches_path(&near)))
     };
-    if !folder.exists() && (matched(out) || matched(&out.join("part-00000.parquet"))) {
+    const PART: &str = "part-00000.parquet";
+    let tables = || TABLES_OF_GROUPS.iter().map(|table| out.join(table));
+    let is_matched = matched(out)
+        || matched(&out.join(PART))
+        || tables().any(|table| matched(&table) || matched(&table.join(PART)));
+    if !folder.exists() && is_matched {
         return Err(Error::policy(format!(
             "--to {}: the input's pattern matches it, so the next run would read it; choose another place",
             out.display()
