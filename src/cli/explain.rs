@@ -119,7 +119,7 @@ fn page(out: &str, record: &PublicRecord) -> String {
         }
         RecodingRecord::Groups(_) => {
             "finds that person's row, and learns that the person is in the data; but not which of the sensitive values of its group is \
-             that person's. What follows says how easily the row is found, among"
+             that person's. What follows says how easily the row is found, in the set of"
         }
         RecodingRecord::Levels(_) | RecodingRecord::Regions(_) => {
             "finds that person's group, and cannot tell which of its"
@@ -136,11 +136,11 @@ fn page(out: &str, record: &PublicRecord) -> String {
             let constants = row.parameters.iter().filter_map(|parameter| {
                 parameter.default().map(|constant| format!(" ({} = {constant})", parameter.name))
             });
-            page += &format!(
-                "- {value}: {}{}\n",
-                in_groups(row.doc.summary, people),
-                constants.collect::<String>()
-            );
+            let summary = match record.recoding.makes_groups() {
+                true => in_words(row.doc.summary, people, ["set of equal rows", "sets of equal rows"]),
+                false => in_groups(row.doc.summary, people),
+            };
+            page += &format!("- {value}: {summary}{}\n", constants.collect::<String>());
         }
     }
     let is_beside =
@@ -196,14 +196,18 @@ const NOT_PROMISED: &str = ".
 - That a law is satisfied. Somebody with legal responsibility decides that.
 ";
 
-const NOT_PROMISED_OF_GROUPS: &str = "- Anything against somebody who learns from other groups which value goes with which quasi-identifiers. Released again, the same
-  people are in other groups, and two releases together can give a value away.
+const NOT_PROMISED_OF_GROUPS: &str = "- Protection against an attacker who infers from other groups which value goes with which quasi-identifiers. A second release puts the
+  same people into other groups, and the two together can give a value away.
 ";
 
 /// Returns a summary in the words of the page, where individuals are `people` or rows.
 fn in_groups(summary: &str, people: &str) -> String {
-    let words =
-        [("classes", "groups"), ("class", "group"), ("individuals", people), ("individual", "person")];
+    in_words(summary, people, ["group", "groups"])
+}
+
+/// The same with these words for a class and for classes.
+fn in_words(summary: &str, people: &str, [class, classes]: [&str; 2]) -> String {
+    let words = [("classes", classes), ("class", class), ("individuals", people), ("individual", "person")];
     words.iter().fold(summary.to_owned(), |text, (word, ours)| text.replace(word, ours))
 }
 

@@ -35,8 +35,8 @@ Examples:
   kanon release patients.parquet --policy patients.toml --to patients_safe
   kanon release tonight.parquet --recoding patients_safe.private.json --to tonight_safe
 
-Writes patients_safe/part-00000.parquet ... and patients_safe/_kanon.json, which may be published, and
-patients_safe.private.json beside it, which may not. Nothing appears under --to before it is verified.")]
+Writes patients_safe/part-00000.parquet ... (of method \"anatomy\", two folders of them) and patients_safe/_kanon.json,
+which may be published, and patients_safe.private.json beside it, which may not. Nothing appears under --to before it is verified.")]
 pub(crate) struct Release {
     /// A file, folder or glob of Parquet, CSV, JSON lines or Arrow files.
     input: String,

@@ -176,7 +176,7 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
     let tried = tokio::task::block_in_place(|| compare(run, policy, classes))?;
     let objective = policy.objective.doc().name;
     let warning = policy.promises_nothing();
-    let mut text = format!("{}compared  by {objective}, least loss first\n", read(classes));
+    let mut text = format!("{}compared  by {objective}, least loss first, two tables last\n", read(classes));
     text += &warning_line(warning.as_deref());
     let (mut rows, mut holds) = (Vec::new(), false);
     for Tried { method, result, steps, time } in tried {

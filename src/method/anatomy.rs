@@ -11,8 +11,8 @@
 //! No value occurs in more than 1/l of a group's rows, where l is the number of equally frequent values
 //! that the models need; NULL counts as a value. That is more than distinct l-diversity. A group has at least k rows: if k is above l, it takes up to k values at once, or groups
 //! are joined, whichever makes the smaller ones.
-//! There are such groups iff no value occurs in more than 1/l of the rows that have one, there are k rows,
-//! NULLs dealt out in turn do not exceed their share of any group, and the models hold. The models must look at
+//! There are such groups iff no value occurs in more than 1/l of the rows that have one, nor NULL in more
+//! than 1/l of all rows, there are k rows, and the models hold. The models must look at
 //! nothing but the size and the values of a class; without one that needs two values the policy is
 //! refused. Nothing is suppressed: a suppressed row would reveal that it has a frequent value. Each
 //! individual has one row. `min_level`, `clip` and `merge` are refused.
@@ -218,6 +218,13 @@ fn groups(values: &[ValueCount], sizes: Sizes, stop: &CancelToken) -> Result<Opt
         }
     }
     let count = members.len() / l;
+    // NULLs may be as frequent as any value; in larger groups there is room for more of them.
+    let has_room = |each: &usize| {
+        let joined = (count / each).max(1) as u64;
+        let (nulls, others) = (nulls.div_ceil(joined), if joined == 1 { rows } else { (each * l) as u64 });
+        nulls.saturating_mul(sizes.l) <= nulls + others
+    };
+    let Some(each) = (each..=each.max(count)).find(has_room) else { return Ok(None) };
     let joined = (count / each).max(1);
     let group = |at: usize| u32::try_from((at / each).min(joined - 1)).map_err(|_| too_many());
 
@@ -297,13 +304,15 @@ mod tests {
         #[test]
         fn groups_exist_and_hold(
             counts in proptest::collection::vec(0..12u64, 0..9),
-            nulls in 0..4u64,
+            nulls in 0..20u64,
             l in 2..5u64,
             k in 0..9u64,
         ) {
             let by_rank = values(&counts, nulls);
             let known: u64 = counts.iter().sum();
-            let is_eligible = known > 0 && counts.iter().all(|count| count * l <= known);
+            let is_eligible = known > 0
+                && counts.iter().all(|count| count * l <= known)
+                && nulls * l <= known + nulls;
             let found = groups(&by_rank, Sizes { l, least: k }, &CancelToken::default()).unwrap();
             prop_assert_eq!(found.is_some(), is_eligible);
             let Some(found) = found else { return Ok(()) };
@@ -316,6 +325,7 @@ mod tests {
                 assert_eq!(size, all.sizes()[number]);
                 let rows: u64 = values.iter().filter(|v| v.value.is_some()).map(|value| value.count).sum();
                 assert!(values.iter().filter(|v| v.value.is_some()).all(|value| value.count * l <= rows));
+                assert!(values.iter().all(|value| value.count * l <= size));
                 Ok(())
             })
             .unwrap();

@@ -22,7 +22,9 @@ pub struct Promises<'a> {
 impl PolicySpec {
     /// Returns the promises.
     pub fn promises(&self) -> Promises<'_> {
-        let unique = self.columns.iter().filter(|column| column.allow_unique);
+        // Of columns that the method leaves out there is nothing to promise.
+        let unique =
+            self.columns.iter().filter(|column| column.allow_unique && self.method.releases(column.role));
         Promises {
             method: &self.method.name,
             objective: self.objective.doc().name,

@@ -84,7 +84,7 @@ impl PolicySpec {
             names_left_out: self.output.names_left_out.unwrap_or(false),
             rows_are_individuals: self.rows_are_individuals,
             accept_homogeneity: self.accept_homogeneity.clone(),
-            allow_unique: self.columns.iter().filter(|c| c.allow_unique).map(|c| c.name.clone()).collect(),
+            allow_unique: self.promises().allow_unique.into_iter().map(str::to_owned).collect(),
             days_since: self.days_since(),
             sensitive_hierarchies,
         })

@@ -192,8 +192,8 @@ pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
 pub(crate) fn no_groups(policy: &Policy) -> String {
     let l = values_needed(&policy.requirements);
     format!(
-        "each sensitive value may occur in at most 1 of {l} of the rows that have one, and the NULLs in at most 1 of {l} of each group: \
-         require less, or use another method"
+        "each sensitive value may occur in at most 1 of {l} of the rows that have one, and NULL in at most 1 of {l} of all: require \
+         less, or use another method"
     )
 }
 

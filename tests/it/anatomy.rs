@@ -12,11 +12,12 @@ use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion_kanon::release::publish::record::{
-    FileRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS,
+    ColumnRecord, FileRecord, PublicRecord, RecodingRecord, TABLES_OF_GROUPS,
 };
 use datafusion_kanon::release::publish::write;
 use siphasher::sip::SipHasher13;
 
+use crate::command::Place;
 use crate::mutants::Must::{self, Pass, Refuse};
 use crate::mutants::verify;
 use crate::releases::{Lab, OUT, PART, as_kanon_writes, people, read_parquet, record, seal, write_parquet};
@@ -47,7 +48,7 @@ const FOOTER: [(&str, &str); 1] = [("kanon.models", "l_diversity(3, diagnosis)")
 fn released() -> Lab {
     let lab = Lab::new(&people(1));
     fs::write(lab.path("policy.toml"), POLICY).unwrap();
-    lab.release("policy.toml", OUT).exit(0, "diagnosis by group, no value in more than 1 of 3 rows");
+    lab.release("policy.toml", OUT).exit(0, "diagnosis by group, no value in more than 1 of 3 rows of one");
     lab
 }
 
@@ -140,13 +141,14 @@ fn picked(rows: &RecordBatch, order: &[u32]) -> RecordBatch {
     RecordBatch::try_new(rows.schema(), columns).unwrap()
 }
 
-fn properties() -> WriterProperties {
-    as_kanon_writes(&FOOTER, write::CREATED_BY)
+/// The settings of the writer of a table: only that of the sensitive values names the models.
+fn properties(table: usize) -> WriterProperties {
+    as_kanon_writes(if table == 0 { &[] } else { &FOOTER }, write::CREATED_BY)
 }
 
 /// Replaces a table, ordered, and makes the record say so.
 fn forge(lab: &Lab, table: usize, rows: &RecordBatch) {
-    write_parquet(&path(lab, table), &ordered(rows), properties());
+    write_parquet(&path(lab, table), &ordered(rows), properties(table));
     let mut public = record(lab);
     let folder = lab.out().join(TABLES_OF_GROUPS[table]);
     let rows = rows.num_rows() as u64;
@@ -300,7 +302,118 @@ fn forged_records_and_folders_are_refused() {
     verify(&lab, "a file in a table", why, why);
 }
 
-/// Without the private record nobody can tell who is in which group, nor can the publisher without its key.
+/// A record states no model that groups cannot promise, even if the groups satisfy it.
+#[test]
+fn models_of_something_else_are_refused() {
+    let lab = released();
+    let mut public = record(&lab);
+    let mut over_age = public.models[0].clone();
+    (over_age.model, over_age.required, over_age.reached) = ("k_anonymity".into(), 3.0, Some(3.0));
+    (over_age.sensitive, over_age.quasi) = (None, Some(vec!["age".into()]));
+    over_age.parameters = [("k".to_owned(), "3".to_owned())].into();
+    public.models.push(over_age);
+    seal(&lab, public);
+    let why = Refuse("`anatomy` takes only models of the size of a class");
+    verify(&lab, "k over a column whose values are exact", why, why);
+}
+
+/// The roles of the columns of groups are those of no other release.
+#[test]
+fn other_releases_have_no_columns_of_groups() {
+    let lab = Lab::released();
+    let mut public = record(&lab);
+    let column = public.tables[0].columns[0].clone();
+    let column = ColumnRecord { name: "anything".into(), role: "group".into(), ..column };
+    public.tables[0].columns.push(column);
+    seal(&lab, public);
+    let why = Refuse("the record contradicts itself on the role of a column");
+    verify(&lab, "a column that no file has", why, why);
+}
+
+/// Columns of any name, and left-out ones that may be unique.
+#[test]
+fn columns_may_have_any_name() {
+    let place = Place::new();
+    for (quasi, sensitive) in [
+        ("kanon_rank", "kanon_order_a"),
+        ("kanon_group", "kanon_hash"),
+        ("kanon_written_0", "kanon_group"),
+        ("q", "kanon_rows"),
+    ] {
+        place.write("in.csv", format!("{quasi},{sensitive},ward\n1,a,x\n2,b,y\n3,a,x\n4,b,z\n"));
+        let policy = format!(
+            "method = \"anatomy\"\nrows_are_individuals = true\n[[require]]\nmodel = \"l_diversity\"\nl = 2\n[columns]\n\
+             {quasi} = {{ role = \"quasi\" }}\n{sensitive} = {{ role = \"sensitive\", allow_unique = true }}\n\
+             ward = {{ role = \"insensitive\", allow_unique = true }}\n"
+        );
+        place.write("policy.toml", policy);
+        place.run("release in.csv --policy policy.toml --to out --overwrite").exit(0);
+        place.run("verify out").exit(0);
+        assert!(place.run("verify out --input in.csv").exit(0).out.contains("all 4 rows come from it"));
+    }
+    for name in ["group_id", "count"] {
+        let policy = fs::read_to_string(place.path("policy.toml")).unwrap();
+        place.write("named.toml", policy.replace("\nq =", &format!("\n{name} =")));
+        place.write("named.csv", format!("{name},kanon_rows,ward\n1,a,x\n2,b,y\n"));
+        let ran = place.run("search named.csv --policy named.toml").exit(2);
+        ran.says("the release has a column of this name already");
+    }
+}
+
+/// Groups of every model of counts are found, hold and are verified. NULLs find room in larger groups.
+#[test]
+fn every_model_of_counts_is_satisfied() {
+    let place = Place::new();
+    let mut csv = String::from("age,disease\n");
+    for row in 0..90 {
+        // Too many NULLs for groups of three.
+        let disease = if row % 10 < 3 { "" } else { ["flu", "gout", "HIV", "asthma", "angina"][row % 5] };
+        csv += &format!("{row},{disease}\n");
+    }
+    place.write("in.csv", csv);
+    for (model, l) in [
+        ("model = \"l_diversity\"\nl = 3", 3),
+        ("model = \"entropy_l_diversity\"\nl = 2.5", 3),
+        ("model = \"alpha_k_anonymity\"\nalpha = 0.4", 3),
+        ("model = \"recursive_l_diversity\"\nc = 2\nl = 2", 2),
+    ] {
+        let policy = format!(
+            "k = 2\nmethod = \"anatomy\"\nrows_are_individuals = true\n[[require]]\n{model}\n[columns]\n\
+             age = {{ role = \"quasi\" }}\ndisease = {{ role = \"sensitive\" }}\n"
+        );
+        place.write("policy.toml", policy);
+        let ran = place.run("release in.csv --policy policy.toml --to out --overwrite").exit(0);
+        assert!(ran.out.contains(&format!("no value in more than 1 of {l} rows of one")), "{ran:?}");
+        assert!(place.run("verify out --input in.csv").exit(0).out.contains("all 90 rows come from it"));
+    }
+}
+
+/// The verification counts the rows of each individual in the input.
+#[test]
+fn an_individual_with_two_rows_is_refused() {
+    let place = Place::new();
+    let policy = "method = \"anatomy\"\n[[require]]\nmodel = \"l_diversity\"\nl = 2\n[columns]\n\
+                  who = { role = \"individual\" }\nage = { role = \"quasi\" }\n\
+                  disease = { role = \"sensitive\", allow_unique = true }\n";
+    place.write("policy.toml", policy);
+    let csv = |first: &str, second: &str| {
+        format!("who,age,disease\n{first},1,flu\n{second},2,gout\nc,3,flu\nd,4,gout\n")
+    };
+    place.write("in.csv", csv("a", "b"));
+    place.run("release in.csv --policy policy.toml --to out").exit(0);
+    place.run("verify out --input in.csv").exit(0);
+    for other in [csv("a", "a"), csv("", "b")] {
+        place.write("other.csv", other);
+        let ran = place.run("verify out --input other.csv").exit(1);
+        ran.says("an individual has several rows, or a row has none");
+        let ran = place.run("release other.csv --policy policy.toml --to again").exit(2);
+        ran.says("takes one row for each individual");
+    }
+    let ran = place.run("release in.csv --recoding out.private.json --to again").exit(2);
+    ran.says("deals the rows of its own input to groups");
+}
+
+/// Without the key of the private record, even the publisher cannot tell which row is in which group.
 #[test]
 fn the_key_is_needed_and_must_be_right() {
     let lab = released();

@@ -21,6 +21,7 @@ use crate::engine::{Context, Run, column};
 use crate::error::{Error, Result};
 use crate::input::Loaded;
 use crate::method::anatomy::COLUMNS;
+use crate::release::groups::tables::unused_name;
 use crate::verify::groups::DealingKey;
 
 const DOING: &str = "dealing the rows to groups";
@@ -41,17 +42,21 @@ pub(super) async fn deal(
 ) -> Result<DataFrame> {
     let rank = Arc::new(Rank(encoded_by_rank(run, loaded, groups, sensitive, budget).await?));
     let names = ["kanon_rank", "kanon_order_a", "kanon_order_b", "kanon_value"];
+    let names = names.map(|name| unused_name(&loaded.table, name));
     let [a, b] = key.order(quasi, sensitive);
     let numbers = [of_values(rank, sensitive, column(sensitive)), a, b, key.value(sensitive)];
     let mut columns: Vec<_> =
-        numbers.into_iter().zip(names).map(|(number, name)| number.alias(name)).collect();
-    columns.extend(quasi.iter().map(column).chain([column(sensitive)]));
+        numbers.into_iter().zip(&names).map(|(number, name)| number.alias(name)).collect();
+    let names_of_input = || quasi.iter().map(String::as_str).chain([sensitive]);
+    columns.extend(names_of_input().map(|name| column(name).alias(dealt_name(name))));
     let rows = loaded.table.clone().select(columns).context(DOING)?;
-    let order = names.iter().take(3).map(|name| column(*name).sort(true, true)).collect();
+    let order = names.iter().take(3).map(|name| column(name).sort(true, true)).collect();
     let rows = rows.sort(order).context(DOING)?.execute_stream().await.context(DOING)?;
 
     let [group, _] = COLUMNS;
-    let fields = rows.schema().fields().iter().skip(names.len()).map(Arc::clone).collect::<Vec<_>>();
+    let ordered = rows.schema();
+    let fields = ordered.fields().iter().skip(names.len()).zip(names_of_input());
+    let fields: Vec<_> = fields.map(|(field, name)| Arc::new(Field::clone(field).with_name(name))).collect();
     let group = Arc::new(Field::new(group, DataType::Int64, false));
     let schema = Arc::new(Schema::new(fields.into_iter().chain([group]).collect::<Vec<_>>()));
     let mut places = Places { groups, key, next: 0, left: Vec::new().into_iter() };
@@ -77,6 +82,11 @@ pub(super) async fn deal(
         return Err(changed());
     }
     table_of_partitions(&loaded.session, vec![Arc::new(dealt)])
+}
+
+/// Returns the name of a column of the input beside the numbers that rows are ordered by.
+fn dealt_name(name: &str) -> String {
+    format!("kanon_dealt_{name}")
 }
 
 /// The places of the values, which rows take in the order of the ranks.
@@ -117,11 +127,13 @@ async fn encoded_by_rank(
     sensitive: &str,
     budget: &Arc<dyn Budget>,
 ) -> Result<Encoder> {
-    const ROWS: &str = "kanon_rows";
-    let counts = vec![count(lit(1i64)).alias(ROWS)];
-    let counts = loaded.table.clone().aggregate(vec![column(sensitive)], counts).context(DOING)?;
+    let number = unused_name(&loaded.table, "kanon_rows");
+    let counts = vec![count(lit(1i64)).alias(&number)];
+    let value = dealt_name(sensitive);
+    let counts =
+        loaded.table.clone().aggregate(vec![column(sensitive).alias(&value)], counts).context(DOING)?;
     // NULL before other values that are as frequent, as in the groups.
-    let order = vec![column(ROWS).sort(false, true), column(sensitive).sort(true, true)];
+    let order = vec![column(number).sort(false, true), column(value).sort(true, true)];
     let mut stream = counts.sort(order).context(DOING)?.execute_stream().await.context(DOING)?;
     let encoder = Encoder::new(budget);
     let mut rank = 0;

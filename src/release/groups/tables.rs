@@ -84,11 +84,22 @@ pub(super) fn ordered_values(dealt: DataFrame, sensitive: &str) -> Result<DataFr
 }
 
 fn in_order(rows: DataFrame, hashed: Vec<Expr>, columns: impl Iterator<Item = Expr>) -> Result<DataFrame> {
-    const ORDER: [&str; 2] = ["kanon_group", "kanon_hash"];
+    let order = ["kanon_group", "kanon_hash"].map(|name| unused_name(&rows, name));
     let [group, _] = COLUMNS;
     let by = [cast(column(group), DataType::UInt64), row_hash(ORDER_KEY, hashed)];
-    let by = by.into_iter().zip(ORDER).map(|(key, name)| key.alias(name));
+    let by = by.into_iter().zip(&order).map(|(key, name)| key.alias(name));
+    // The writer takes them by their places.
+    let columns = columns.enumerate().map(|(at, column)| column.alias(format!("kanon_written_{at}")));
     let rows = rows.select(by.chain(columns).collect::<Vec<_>>()).context("planning the release")?;
-    let order = ORDER.map(|name| column(name).sort(true, true)).to_vec();
-    rows.sort(order).context("planning the release")
+    rows.sort(order.map(|name| column(name).sort(true, true)).to_vec()).context("planning the release")
+}
+
+/// Returns a name that no column of a table has. By one of the table's own, the engine would sort by that
+/// column, even if it has another name by then.
+pub(super) fn unused_name(table: &DataFrame, name: &str) -> String {
+    let mut unused = name.to_owned();
+    while table.schema().fields().iter().any(|field| *field.name() == unused) {
+        unused.push('_');
+    }
+    unused
 }

@@ -27,6 +27,14 @@ pub enum RecodingRecord {
     Groups(GroupsRecord),
 }
 
+/// The folders of the two tables of groups: the quasi-identifiers of rows, and the sensitive values of
+/// groups.
+pub const TABLES_OF_GROUPS: [&str; 2] = ["quasi_identifiers", "sensitive_values"];
+
+/// The roles of the columns that only a table of groups has: the number of a group, and how many of
+/// its rows have a sensitive value.
+pub const GROUP_ROLES: [&str; 2] = ["group", "count"];
+
 /// The groups of Anatomy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

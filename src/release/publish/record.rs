@@ -20,8 +20,8 @@ pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::model_record::ModelRecord;
 pub(crate) use crate::release::publish::model_record::compared_with;
 pub use crate::release::publish::recoding_record::{
-    CentroidColumn, FoundRecoding, GroupsRecord, LevelRecord, RecodingRecord, RegionColumn, Regions,
-    RegionsRecord,
+    CentroidColumn, FoundRecoding, GROUP_ROLES, GroupsRecord, LevelRecord, RecodingRecord, RegionColumn,
+    Regions, RegionsRecord, TABLES_OF_GROUPS,
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::release::publish::write::Part;
@@ -32,10 +32,6 @@ use crate::verify::homogeneous::Homogeneous;
 /// The version of the format of both records. Releases of format 1, by versions before the first
 /// published one, cannot be verified any more; from 2 on, every version verifies earlier formats.
 pub const FORMAT: u32 = 2;
-
-/// The folders of the two tables of groups: the quasi-identifiers of rows, and the sensitive values of
-/// groups.
-pub const TABLES_OF_GROUPS: [&str; 2] = ["quasi_identifiers", "sensitive_values"];
 
 /// The name of the public record in a release.
 pub const RECORD: &str = "_kanon.json";
@@ -147,10 +143,6 @@ pub struct ColumnRecord {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub days_since: Option<String>,
 }
-
-/// The roles of the columns that only a table of groups has: the number of a group, and how many of
-/// its rows have a sensitive value.
-pub const GROUP_ROLES: [&str; 2] = ["group", "count"];
 
 /// A released table in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -369,14 +361,13 @@ pub struct PrivateRecord {
     /// For regions, what each combination of the input's quasi-identifiers shows: a Parquet file in base64.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub assignment: Option<String>,
-    /// The key by which rows were dealt to groups, in hexadecimal digits. Who has it can test guesses of
-    /// the sensitive value of each row.
+    /// The key by which rows were dealt to groups, in hexadecimal digits: with it, guesses of values can be tested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dealing_key: Option<String>,
     /// How the recoding was found.
     pub search: SearchRecord,
-    /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it,
-    /// and a release in groups keeps all of them.
+    /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it, and
+    /// groups keep all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub utility: Option<Utility>,
     /// The digest of the release whose recoding was applied again, without a search.
