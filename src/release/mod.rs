@@ -33,8 +33,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use publish::make_record::risks;
+#[cfg(feature = "cli")]
+pub(crate) use search::no_groups;
 use search::unseen_values;
-pub(crate) use search::{ask, can_be_searched, no_groups};
+pub(crate) use search::{ask, can_be_searched};
 pub use search::{compare, limit, load, search, search_minimal};
 #[cfg(feature = "cli")]
 pub(crate) use search_progress::nodes_of;

@@ -97,7 +97,7 @@ pub(super) async fn release(
         // The second table has as many rows at most, and takes less time for each.
         let done = |rows| {
             if tables.is_empty() {
-                run.progress.done(rows)
+                run.progress.done(rows);
             }
         };
         let parts = write_table(rows, &table, &written, run.stop, &done).await?;
