@@ -41,7 +41,7 @@ def queries(file):
         ("k alone", measured(), by_hand()),
         ("k, 99.9 % of the rows", measured("WHERE cost > 10"), by_hand("WHERE cost > 10")),
         ("k, half of the rows", measured("WHERE sex = 'F'"), by_hand("WHERE sex = 'F'")),
-        ("k, one row in 365", measured("WHERE visit_date = DATE '2022-03-01'"), by_hand("WHERE visit_date = DATE '2022-03-01'")),
+        ("k, one day of three years", measured("WHERE visit_date = DATE '2022-03-01'"), by_hand("WHERE visit_date = DATE '2022-03-01'")),
         (
             "k and a maximum",
             measured(also=", max(length_of_stay)"),

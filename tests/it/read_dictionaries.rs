@@ -195,7 +195,7 @@ async fn keys_that_fail_on_rows_without_them_are_not_made() {
     let texts = |of: [&str; 2]| -> ArrayRef {
         Arc::new((0..4_000).map(|n| Some(of[n % 2])).collect::<StringArray>())
     };
-    let cost = |n: usize| if n % 5 == 0 { f64::MAX } else { (n % 50) as f64 };
+    let cost = |n: usize| if n.is_multiple_of(5) { f64::MAX } else { (n % 50) as f64 };
     let cost: ArrayRef = Arc::new(Float64Array::from_iter_values((0..4_000).map(cost)));
     let all_huge: ArrayRef = Arc::new(Float64Array::from_iter_values(std::iter::repeat_n(f64::MAX, 4_000)));
     let (zip, sex) = (texts(["021", "100"]), texts(["f", "m"]));
