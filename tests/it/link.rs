@@ -156,7 +156,7 @@ fn records_of_another_shape_are_believed_by_no_command() {
             place
                 .run(line)
                 .exit(1)
-                .says("does not list one table of distinct columns, and what each quasi-identifier shows");
+                .says("does not list the tables of its recoding, with distinct columns, and what each quasi-identifier shows");
         }
     }
 }

@@ -85,9 +85,10 @@ fn json(place: &Place, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
 }
 
-/// Every method but those of centroids, which refuse merged values.
+/// Every method but those of centroids and groups, which refuse merged values.
 fn all_methods() -> impl Iterator<Item = MethodSpec> {
-    let shows_labels = |method: &MethodSpec| !matches!(method.shows(), Ok(Shows::Centroids(_)));
+    let shows_labels =
+        |method: &MethodSpec| !matches!(method.shows(), Ok(Shows::Centroids(_) | Shows::Groups));
     variants().into_iter().chain(["auto", "best"].map(MethodSpec::named)).filter(shows_labels)
 }
 

@@ -60,7 +60,9 @@ fn tonight() -> RecordBatch {
 
 #[test]
 fn other_rows_show_what_the_earlier_ones_did() {
-    for method in variants().into_iter().chain([MethodSpec::named("best")]) {
+    // Groups are refused: see anatomy.rs.
+    let methods = variants().into_iter().filter(|method| !method.makes_groups());
+    for method in methods.chain([MethodSpec::named("best")]) {
         let lab = Lab::new(&people(2));
         fs::write(lab.path("policy.toml"), policy(&method, "closed")).unwrap();
         lab.release("policy.toml", OUT).exit(0, "");

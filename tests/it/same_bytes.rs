@@ -341,7 +341,8 @@ fn regions_of_rows_in_any_order_and_files() {
     place.parquet("lake/a.parquet", &whole.slice(0, 700));
     place.parquet("lake/b.parquet", &whole.slice(700, ROWS - 700));
     place.write("in.csv", csv(&shuffled, ',', true, "\n"));
-    let methods = variants().into_iter().filter(|method| method.name != "auto");
+    // Rows are dealt to groups under a new key each time.
+    let methods = variants().into_iter().filter(|method| method.name != "auto" && !method.makes_groups());
     let methods = methods.chain([MethodSpec::named("best")]).map(|method| (method, ""));
     let as_columns = (MethodSpec::named("mondrian"), "\n[output]\nintervals = \"columns\"\n");
     let mut all = Vec::new();
