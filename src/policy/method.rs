@@ -184,10 +184,12 @@ impl PolicySpec {
     fn check_no_intervals(&self, method: &str) -> Result<()> {
         let given = [("ends", self.output.ends.is_some()), ("intervals", self.output.writes_ends.is_some())];
         let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
-        let shows = match () {
-            () if shows_centroids(method) => "shows centroids, which have no ends",
-            () if makes_groups(method) => "shows every value as it is",
-            () => "releases labels whose ends are fixed",
+        let shows = if shows_centroids(method) {
+            "shows centroids, which have no ends"
+        } else if makes_groups(method) {
+            "shows every value as it is"
+        } else {
+            "releases labels whose ends are fixed"
         };
         let names = METHODS.iter().map(|row| row.doc().name).filter(|name| shows_regions(name));
         let names: Vec<String> = names.map(|name| format!("{name:?}")).collect();

@@ -19,7 +19,7 @@ use crate::policy::FilesAndTrees;
 use crate::release::check_files::{check_bytes, check_files, footer_of};
 use crate::release::check_record::refused;
 use crate::release::groups::tables::{self, Schemas};
-use crate::release::groups::{footers, groups_record, read_tables, verified};
+use crate::release::groups::{footers, group_tables, groups_record, read_tables, verified};
 use crate::release::publish::digest;
 use crate::release::publish::order;
 use crate::release::publish::record::{
@@ -30,7 +30,7 @@ use crate::release::released_recoding::{field_label, labelled_field};
 use crate::release::role_checks;
 use crate::release::verify_folder::{Against, Judged};
 use crate::role::Role;
-use crate::verify::groups::{DealingKey, GroupTables};
+use crate::verify::groups::DealingKey;
 
 /// Judges the release at `out`, which has these models; `against` its input, if that is given.
 ///
@@ -64,7 +64,7 @@ pub(in crate::release) async fn judge(
         if !are_same_models(models, &policy.requirements) {
             return Err(refused("the models of the record are not those of the policy"));
         }
-        if !policy.method.makes_groups() || groups_record(policy)? != public.recoding {
+        if !policy.method.makes_groups() || groups_record(policy)? != *groups {
             return Err(refused("the record describes another kind of recoding than the policy asks for"));
         }
         let planned = Schemas::of(policy, loaded.schema())?;
@@ -92,19 +92,9 @@ pub(in crate::release) async fn judge(
     let session =
         loaded.as_ref().map_or_else(|| run.resources.session(), |loaded| Ok(loaded.session.clone()))?;
     let tables = read_tables(&session, out, &public.tables)?;
-    let [quasi, values] = tables.as_slice() else {
-        return Err(refused("the release does not have two tables"));
-    };
-    let judged = GroupTables {
-        quasi: quasi.clone(),
-        values: values.clone(),
-        names: &groups.columns,
-        sensitive: &groups.sensitive,
-        own: COLUMNS,
-        individual: loaded.as_ref().and_then(|loaded| loaded.policy.individual()),
-        requirements: models,
-        l: groups.l,
-    };
+    let tables = tables.try_into().map_err(|_| refused("the release does not have two tables"))?;
+    let individual = loaded.as_ref().and_then(|loaded| loaded.policy.individual());
+    let judged = group_tables(tables, groups, models, individual);
     let key = against.as_ref().map(dealing_key).transpose()?;
     let input = loaded.as_ref().zip(key).map(|(loaded, key)| (loaded.table.clone(), key));
     let with_input = input.is_some();

@@ -54,13 +54,32 @@ pub(super) fn quasi_names(policy: &Policy) -> Vec<String> {
     released.filter(|name| policy.quasi_index(name).is_some()).map(str::to_owned).collect()
 }
 
-/// Returns the record of the recoding of a policy whose method makes groups.
-pub(super) fn groups_record(policy: &Policy) -> Result<RecodingRecord> {
-    Ok(RecodingRecord::Groups(GroupsRecord {
+/// Returns the record of the groups of a policy whose method makes them.
+pub(super) fn groups_record(policy: &Policy) -> Result<GroupsRecord> {
+    Ok(GroupsRecord {
         columns: quasi_names(policy),
         sensitive: sensitive_column(policy)?.to_owned(),
         l: values_needed(&policy.requirements),
-    }))
+    })
+}
+
+/// Returns both tables as a verification judges them, which were written and are recorded so.
+fn group_tables<'a>(
+    [quasi, values]: [DataFrame; 2],
+    record: &'a GroupsRecord,
+    requirements: &'a [Requirement],
+    individual: Option<&'a str>,
+) -> GroupTables<'a> {
+    GroupTables {
+        quasi,
+        values,
+        names: &record.columns,
+        sensitive: &record.sensitive,
+        own: COLUMNS,
+        individual,
+        requirements,
+        l: record.l,
+    }
 }
 
 /// Deals the rows to the groups under a key, writes both tables below `folder`, and verifies them against the
@@ -77,13 +96,14 @@ pub(super) async fn release(
     folder: PathBuf,
 ) -> Result<Made> {
     let policy = &loaded.policy;
-    let (quasi, sensitive) = (quasi_names(policy), sensitive_column(policy)?);
+    let record = groups_record(policy)?;
+    let GroupsRecord { columns: quasi, sensitive, .. } = &record;
     let schemas = Schemas::of(policy, loaded.schema())?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "groups"));
     run.progress.begin(Phase::Write, groups.sizes().iter().sum());
-    let dealt = deal::deal(run, loaded, &groups, sensitive, &quasi, key, &memory).await?;
+    let dealt = deal::deal(run, loaded, &groups, sensitive, quasi, key, &memory).await?;
     drop(groups);
-    let plans = [ordered_quasi(dealt.clone(), &quasi)?, ordered_values(dealt, sensitive)?];
+    let plans = [ordered_quasi(dealt.clone(), quasi)?, ordered_values(dealt, sensitive)?];
     let footers = footers(&policy.requirements);
     let mut tables = Vec::new();
     for (((plan, schema), footer), name) in
@@ -111,19 +131,8 @@ pub(super) async fn release(
     same_types(loaded.schema(), again.schema())?;
     let read = |(folder, parts): &(PathBuf, Vec<Part>)| read_parts(&again.session, folder, parts);
     let written = tables.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let [quasi_table, values_table] = written.as_slice() else {
-        return Err(Error::internal("groups: a release has two tables"));
-    };
-    let judged = GroupTables {
-        quasi: quasi_table.clone(),
-        values: values_table.clone(),
-        names: &quasi,
-        sensitive,
-        own: COLUMNS,
-        individual: policy.individual(),
-        requirements: &policy.requirements,
-        l: values_needed(&policy.requirements),
-    };
+    let written = written.try_into().map_err(|_| Error::internal("groups: a release has two tables"))?;
+    let judged = group_tables(written, &record, &policy.requirements, policy.individual());
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
     let found = judged.verify(Some((again.table.clone(), key)), &budget, run.stop).await?;
     role_checks::check_sensitive(run, &again, found.rows).await?;
@@ -138,12 +147,12 @@ pub(super) async fn release(
             files: FileRecord::all(folder, parts)?,
         })
     });
-    let chosen = groups_record(policy)?;
+    let costs = vec![0.0; quasi.len()];
+    let chosen = RecodingRecord::Groups(record);
     let tables =
         Tables { recoding: chosen.clone(), tables: records.collect::<Result<_>>()?, classes: groups };
     let findings = Findings { unique, ..Findings::default() };
-    let (secret, costs) = (Secret::DealingKey(key), vec![0.0; quasi.len()]);
-    Ok(Made { tables, verified, findings, secret, costs, chosen, utility: None })
+    Ok(Made { tables, verified, findings, secret: Secret::DealingKey(key), costs, chosen, utility: None })
 }
 
 /// Returns the counts of groups that passed. Sizes are those of the sets of rows with the same exact
