@@ -112,6 +112,7 @@ pub mod linkage;
 pub mod measure;
 pub mod method;
 pub mod model;
+pub mod noise;
 #[doc(hidden)]
 pub mod papers;
 pub mod parameter;

@@ -75,6 +75,9 @@ pub const DOMINGO_FERRER_TORRA_2005: &str = "Domingo-Ferrer & Torra 2005";
 /// J. Soria-Comas, J. Domingo-Ferrer, R. Mulero: "Efficient near-optimal variable-size
 /// microaggregation", MDAI 2019 (ONA).
 pub const SORIA_COMAS_2019: &str = "Soria-Comas et al. 2019";
+/// J. Soria-Comas, J. Domingo-Ferrer, D. Sánchez, S. Martínez: "Enhancing data utility in differential
+/// privacy via microaggregation-based k-anonymity", The VLDB Journal 23(5), 2014.
+pub const SORIA_COMAS_2014: &str = "Soria-Comas et al. 2014";
 /// X. Xiao, Y. Tao: "Anatomy: simple and effective privacy preservation", VLDB 2006.
 pub const XIAO_TAO_2006: &str = "Xiao & Tao 2006";
 /// F. Thaeter, R. Reischuk: "Scalable k-anonymous microaggregation: exploiting the tradeoff between

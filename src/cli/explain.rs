@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
-use super::numbers::{grouped, percent, plural, reached, recorded_text, rows};
+use super::numbers::{grouped, percent, plural, reached, recorded_text, rows, significant};
 use super::release::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -13,8 +13,8 @@ use crate::generalize::Centroid;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence};
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord,
-    Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
+    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, NoiseRecord, PublicRecord,
+    RecodingRecord, Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
 };
 use crate::release::publish::statement::OTHERS;
 use crate::role::Role;
@@ -83,6 +83,13 @@ fn page(out: &str, record: &PublicRecord) -> String {
     };
     page += "\n## What is promised\n\n";
     record.models.iter().for_each(|model| page += &promise(model, people));
+    let epsilon = record.recoding.epsilon();
+    if let Some(epsilon) = &epsilon {
+        page += &format!(
+            "- Differential privacy with epsilon {epsilon}: whatever an attacker knows, another row in place of one person's would have \
+             made this release likely by a factor of at most e^{epsilon} more or less. The number of rows is public.\n"
+        );
+    }
     if let RecodingRecord::Groups(groups) = &record.recoding {
         let GroupsRecord { sensitive, l, .. } = groups;
         page += &format!(
@@ -178,10 +185,14 @@ fn page(out: &str, record: &PublicRecord) -> String {
     let bounds_membership = record.models.iter().any(|model| model.model == delta_presence::ROW.doc.name);
     let beyond = if bounds_membership { ", beyond what `delta_presence` bounds" } else { "" };
     let of_groups = if record.recoding.makes_groups() { NOT_PROMISED_OF_GROUPS } else { "" };
-    page + "\n## What is not promised\n\n- That nobody learns whether a person is in the data"
-        + beyond
-        + NOT_PROMISED
-        + of_groups
+    let not_promised = match epsilon {
+        Some(_) => NOT_PROMISED_WITH_NOISE.to_owned(),
+        None => {
+            format!("- That nobody learns whether a person is in the data{beyond}{NOT_PROMISED}{of_groups}")
+        }
+    };
+    page + "\n## What is not promised\n\n"
+        + &not_promised
         + &format!(
             "\n## What this page does not check\n\nIt repeats the record. `kanon verify {out}` checks the released rows against it, and with \
          `--input` every row against the input.{in_rows} No program can check whether the roles are right: whether others know a column \
@@ -193,6 +204,12 @@ const NOT_PROMISED: &str = ".
 - Anything against somebody who knows more than the quasi-identifiers, can rule out sensitive values, or compares this release with
   another one of the same people.
 - How many rows a person has, where people have several.
+- That a law is satisfied. Somebody with legal responsibility decides that.
+";
+
+const NOT_PROMISED_WITH_NOISE: &str =
+    "- That several releases of the same people together promise as much as one: their epsilons add up.
+- That nothing is learned of a person which is true of many people: that is what the data are released for.
 - That a law is satisfied. Somebody with legal responsibility decides that.
 ";
 
@@ -230,7 +247,8 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 /// Returns what the publisher asserts, as lines of a list.
 fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> String {
     let limit = limit_text(statement);
-    let mut lines = match record.recoding.makes_groups() {
+    let holds_all = record.recoding.makes_groups() || record.recoding.epsilon().is_some();
+    let mut lines = match holds_all {
         true => format!("- None of the {people} is left out.\n"),
         false => format!(
             "- The publisher allowed that at most {limit} of the {people} are left out because no group can hold them.\n"
@@ -325,6 +343,7 @@ fn of_centroid(shown: &CentroidColumn) -> String {
     let shows = match shown.centroid {
         Centroid::Mean if is_moment => "in each group the mean of its values, rounded down",
         Centroid::Mean => "in each group the mean of its values, which need not be any of them",
+        Centroid::NoisyMean => "in each group the mean of its values with noise",
         Centroid::Median => "in each group its lower median, the value of one of its rows",
         Centroid::Mode => "in each group its most frequent value",
     };
@@ -336,7 +355,11 @@ fn of_centroid(shown: &CentroidColumn) -> String {
         [None, Some(high)] => format!("; values above {high} count as {high}"),
         [None, None] => String::new(),
     });
-    shows.to_owned() + &clip.unwrap_or_default()
+    let noise = shown.noise.as_ref().map(|NoiseRecord { epsilon, scale }| {
+        let off = scale.parse().map_or_else(|_| scale.clone(), significant);
+        format!(", which takes it {off} away on average (epsilon {epsilon})")
+    });
+    shows.to_owned() + &noise.unwrap_or_default() + &clip.unwrap_or_default()
 }
 
 fn of_region(name: &str, regions: &RegionsRecord) -> String {

@@ -211,7 +211,11 @@ const SEARCH_MINIMAL: &[JsonField] = &[
 const SEARCH_COMPARE: &[JsonField] = &[
     field("objective", "text", "The loss by which the methods are compared."),
     field("warning", "text or null", WARNING),
-    field("methods", "list of tables", "The methods, least loss first, methods that make two tables last."),
+    field(
+        "methods",
+        "list of tables",
+        "The methods, least loss first; methods that make two tables or add noise last.",
+    ),
     field("methods[].method", "text", "The method's name."),
     field("methods[].settings", "table of texts", "Its parameters by name."),
     with(

@@ -67,6 +67,17 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
+/// Writes a number above 0 with about three digits.
+pub(crate) fn significant(value: f64) -> String {
+    match value {
+        100.0.. => format!("{value:.0}").parse().map_or_else(|_| format!("{value:.2e}"), grouped),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        0.1.. => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
 /// Formats `a / b` as a percentage; 0 for 0/0.
 pub(crate) fn percent_of(a: u64, b: u64) -> String {
     percent(crate::measure::ratio(u128::from(a), u128::from(b)))

@@ -176,7 +176,8 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
     let tried = tokio::task::block_in_place(|| compare(run, policy, classes))?;
     let objective = policy.objective.doc().name;
     let warning = policy.promises_nothing();
-    let mut text = format!("{}compared  by {objective}, least loss first, two tables last\n", read(classes));
+    let mut text =
+        format!("{}compared  by {objective}, least loss first, two tables and noise last\n", read(classes));
     text += &warning_line(warning.as_deref());
     let (mut rows, mut holds) = (Vec::new(), false);
     for Tried { method, result, steps, time } in tried {
@@ -194,7 +195,9 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
                 text += &format!("          {}", describe(policy, classes, &best));
                 text += &format!("          {took}{of_its_kind}\n");
                 let (mut node, utility) = node_and_utility(policy, classes, &best)?;
-                text += &format!("          {}\n", utility_text(&utility));
+                text += &utility
+                    .as_ref()
+                    .map_or(String::new(), |utility| format!("          {}\n", utility_text(utility)));
                 let utility = serde_json::to_value(utility);
                 node["utility"] =
                     utility.map_err(|_| Error::internal("search: the utility cannot be serialized"))?;
@@ -225,7 +228,7 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
 /// Describes what a recoding keeps: `keeps 71 % of the information in a column, 55 % in two; half
 /// of random counts within 12 %`.
 fn utility_text(utility: &Utility) -> String {
-    let mean = |shares: Vec<f64>| shares.iter().sum::<f64>() / ratio(shares.len() as u128, 1);
+    let mean = |shares: Vec<f64>| mean(&shares);
     let of_columns = mean(utility.columns.iter().map(|column| column.information_kept).collect());
     let mut text = format!("keeps {} of the information in a column", percent(of_columns));
     if !utility.pairs.is_empty() {
@@ -240,6 +243,10 @@ fn utility_text(utility: &Utility) -> String {
         text += &format!("; half of random counts within {}", percent(queries.median_relative_error));
     }
     text
+}
+
+fn mean(shares: &[f64]) -> f64 {
+    shares.iter().sum::<f64>() / ratio(shares.len() as u128, 1)
 }
 
 /// Describes a node in one line.
@@ -267,6 +274,13 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
             Recoding::Groups(groups) => format!(
                 "two tables: quasi-identifiers as they are, sensitive values by group (reconstruction error {:.3})",
                 groups.reconstruction_error()
+            ),
+            Recoding::Clusters(clusters) => format!(
+                "each cluster shows means with noise (squared error of numbers {} of their variance, noise included)",
+                match mean(clusters.squared_errors()) {
+                    10.0.. => "more than 1,000 %".to_owned(),
+                    error => percent(error),
+                }
             ),
         },
     )
@@ -300,12 +314,18 @@ fn node(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<Valu
 }
 
 /// Returns a recoding with every loss measure that applies to it, and what it keeps.
-fn node_and_utility(policy: &Policy, classes: &ClassTable, found: &Candidate) -> Result<(Value, Utility)> {
-    judged(policy, classes, found, Utility::of_node, Utility::of_regions)
+fn node_and_utility(
+    policy: &Policy,
+    classes: &ClassTable,
+    found: &Candidate,
+) -> Result<(Value, Option<Utility>)> {
+    let of_node = |node: &EvaluatedNode<'_>| Utility::of_node(node).map(Some);
+    let of_regions = |regions: &EvaluatedRegions<'_>| Utility::of_regions(regions).map(Some);
+    judged(policy, classes, found, of_node, of_regions)
 }
 
 /// Evaluates a recoding; returns it with every loss measure that applies to it, and another figure.
-fn judged<T>(
+fn judged<T: Default>(
     policy: &Policy,
     classes: &ClassTable,
     found: &Candidate,
@@ -338,6 +358,11 @@ fn judged<T>(
             let error = ("reconstruction_error", groups.reconstruction_error());
             let losses = losses.chain([error]).collect();
             ("groups", json!(groups.sizes().len()), losses, of_node(&judged)?)
+        }
+        Recoding::Clusters(clusters) => {
+            let errors = ("squared_error_with_noise", mean(clusters.squared_errors()));
+            let losses = vec![(policy.objective.doc().name, found.loss), errors];
+            ("clusters", json!(clusters.count()), losses, T::default())
         }
     };
     let measures = losses.into_iter().map(|(name, loss)| (name.to_owned(), plain_number(loss)));

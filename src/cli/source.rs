@@ -135,7 +135,9 @@ pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<Strin
             groups.sensitive, groups.l
         ));
     }
-    let individuals = plural(record.individuals?, "individual", "individuals");
+    // Where noise is added, each individual has one row.
+    let individuals = record.individuals.filter(|_| record.recoding.epsilon().is_none())?;
+    let individuals = plural(individuals, "individual", "individuals");
     Some(format!(
         "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \
          several rows: kanon explain {} shows its figures\n",

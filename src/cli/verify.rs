@@ -88,9 +88,10 @@ impl Verify {
             true => exact_quasi_line(on_quasi),
             false => unique_lines(on_quasi, &checked.unique, individuals),
         };
+        let has_one_row_each = public.recoding.makes_groups() || public.recoding.epsilon().is_some();
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
         for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
-            let by_rows = (public.individuals.is_none() || public.recoding.makes_groups())
+            let by_rows = (public.individuals.is_none() || has_one_row_each)
                 && model.compared_with.is_none()
                 && model.level.is_none()
                 && reached.is_some();
@@ -103,12 +104,16 @@ impl Verify {
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
         text += &levels_text(public);
         text += &match checked.verified.suppressed_rows {
+            Some(_) if public.recoding.epsilon().is_some() => format!(
+                "verified  against the input: the means of all {}, with the noise of the key in the private record\n",
+                rows(public.rows())
+            ),
             Some(suppressed) => format!(
                 "verified  against the input: all {} come from it, {} suppressed\n",
                 rows(public.rows()),
                 rows(suppressed)
             ),
-            None if public.individuals.is_some() && !public.recoding.makes_groups() => {
+            None if public.individuals.is_some() && !has_one_row_each => {
                 "verified  the released rows, not the individuals: only the input says whose a row is. The lines `recorded` repeat the \
                  record, which the rows do not contradict; --input INPUT recounts them\n"
                     .to_owned()

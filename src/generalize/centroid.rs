@@ -4,6 +4,8 @@
 //!   or a tick.
 //! - `median`: of numbers, dates and timestamps the least value that half of the rows do not exceed,
 //!   with its own type.
+//! - `noisy_mean`: the mean, as a float, with noise that makes a release differentially private; no
+//!   function of the values alone.
 //! - `mode`: of texts, booleans and the values of a hierarchy file the value of the most rows; of
 //!   several the least.
 //!
@@ -46,6 +48,8 @@ use crate::error::{Error, Result};
 pub enum Centroid {
     /// The mean.
     Mean,
+    /// The mean with noise.
+    NoisyMean,
     /// The lower median.
     Median,
     /// The most frequent value.
@@ -66,6 +70,7 @@ impl Centroid {
     pub fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
+            Self::NoisyMean => "noisy_mean",
             Self::Median => "median",
             Self::Mode => "mode",
         }
@@ -80,6 +85,10 @@ impl Centroid {
 
     /// Returns whether kanon makes this centroid of values of this type.
     pub fn suits(self, data_type: &DataType) -> bool {
+        let is_number = data_type.is_integer() || data_type.is_floating() || data_type.is_decimal();
+        if self == Self::NoisyMean {
+            return is_number;
+        }
         self == Self::Mode || !(data_type.is_string() || *data_type == DataType::Boolean)
     }
 
@@ -87,7 +96,7 @@ impl Centroid {
     pub fn output_type(self, data_type: &DataType) -> DataType {
         let is_number = data_type.is_integer() || data_type.is_floating() || data_type.is_decimal();
         match data_type {
-            _ if self == Self::Mean && is_number => DataType::Float64,
+            _ if matches!(self, Self::Mean | Self::NoisyMean) && is_number => DataType::Float64,
             text if text.is_string() => DataType::Utf8,
             other => other.clone(),
         }
@@ -97,8 +106,11 @@ impl Centroid {
     ///
     /// # Errors
     /// A data error if the sum of the values is too large, an internal error for values of several
-    /// types and those without a mean.
+    /// types, those without a mean and a centroid with noise.
     pub fn of(self, values: &[(Value, u64)]) -> Result<Value> {
+        if self == Self::NoisyMean {
+            return Err(Error::internal("centroid: noise is drawn for a whole release"));
+        }
         let mut sorted: Vec<(&Value, u64)> = values.iter().map(|(value, rows)| (value, *rows)).collect();
         sorted.sort_by(|a, b| order(a.0, b.0));
         sorted.dedup_by(|next, first| {

@@ -26,9 +26,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::lattice::Options;
-use super::partition::Row;
+use super::partition::{Row, check_people};
 use super::{Candidate, Method, Outcome, Problem, Recoding};
-use crate::class::{ClassTable, EvaluatedNode, Groups, Held, by_rank};
+use crate::class::{EvaluatedNode, Groups, Held, by_rank};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Hierarchy};
@@ -120,27 +120,13 @@ pub(crate) fn check_models(requirements: &[Requirement]) -> Result<SensitiveColu
     }
 }
 
-/// Refuses individuals with several rows, and rows without an individual: the groups would not say how
-/// many individuals have a value.
-fn check_people(table: &ClassTable) -> Result<()> {
-    if table.most_rows_of_one() <= 1 && table.unowned_rows() == 0 {
-        return Ok(());
-    }
-    let why = format!(
-        "`{}` takes one row for each individual, and some have several, or a row has none; aggregate the rows of each individual \
-         first, or use another method",
-        ROW.doc.name
-    );
-    Err(Error::policy(why).at("method"))
-}
-
 impl Method for Anatomy {
     fn search(&self, problem: &Problem<'_>) -> Result<Outcome> {
         let (table, requirements) = (problem.table, problem.requirements);
         let columns = table.columns().iter().zip(&self.options.ranges);
         let quasi = columns.map(|(column, levels)| (column.name(), column.hierarchy(), levels));
         let sensitive = check(requirements, quasi)?;
-        check_people(table)?;
+        check_people(ROW.doc.name, table)?;
         let counted = table.sensitive_index(&sensitive);
         let counted = counted.ok_or_else(|| Error::internal("anatomy: the values are not counted"))?;
         let values = table.distribution(counted).values();
@@ -281,6 +267,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::class::ClassTable;
     use crate::class::tests::{quasi, table};
 
     fn values(counts: &[u64], nulls: u64) -> Vec<ValueCount> {

@@ -51,7 +51,7 @@ fn table(columns: &[Column], rows: &[(&String, u8, u64)]) -> ClassTable {
 fn methods() -> Vec<MethodSpec> {
     let mut all: Vec<_> = variants().into_iter().filter(|method| !makes_groups(&method.name)).collect();
     for name in METHODS.iter().map(|row| row.doc().name).filter(|name| *name != "strategies") {
-        if !makes_groups(name) && all.iter().all(|method| method.name != name) {
+        if !makes_groups(name) && !adds_noise(name) && all.iter().all(|method| method.name != name) {
             all.push(MethodSpec::named(name));
         }
     }
@@ -93,7 +93,7 @@ fn release(
                 columns().zip(levels).map(|(column, level)| label(column, *level)).collect()
             }
             Recoding::Classes(released) => released.class_of_base()[base as usize].into_iter().collect(),
-            Recoding::Groups(_) => unreachable!("{method} makes groups"),
+            Recoding::Groups(_) | Recoding::Clusters(_) => unreachable!("{method} makes no classes"),
         };
         classes.entry(class).or_default().push(base);
     }
@@ -108,7 +108,7 @@ fn release(
                     return released.centroid(class[0] as usize, at).flatten().unwrap_or("NULL").to_owned();
                 }
                 Recoding::Classes(released) => &released.regions()[class[0] as usize][at],
-                Recoding::Groups(_) => unreachable!("{method} makes groups"),
+                Recoding::Groups(_) | Recoding::Clusters(_) => unreachable!("{method} makes no classes"),
             };
             let kept: BTreeSet<u32> = classes.values().flatten().map(|base| code(*base, at)).collect();
             let kept: Vec<u32> = kept.into_iter().collect();

@@ -26,7 +26,9 @@ use super::lattice::{Effort, Options};
 use super::partition::global::{at_levels, count_combinations};
 use super::partition::nodes::Node;
 use super::partition::{candidate, released};
-use super::{Candidate, MethodSpec, Outcome, Problem, Recoding, chooses_levels, shows_regions, variants};
+use super::{
+    AUTO, Candidate, MethodSpec, Outcome, Problem, Recoding, chooses_levels, shows_regions, variants,
+};
 use crate::class::{ReleasedClasses, Union};
 use crate::doc::Doc;
 use crate::error::{Error, Kind, Result};
@@ -75,13 +77,16 @@ pub enum Attempt {
     DoesNotApply(String),
 }
 
-/// Searches by every method, and by `lattice` for those that search the lattice, if it is given;
-/// returns them by loss, then those that found nothing or do not apply, methods that make groups last: their loss measures something else.
+/// Searches by every method that needs no parameter, and by the `named` one, which stands for all that
+/// search the lattice if it is one of these; returns them by loss, then those that found nothing or do not
+/// apply, methods that make groups or add noise last: their loss measures something else.
 ///
 /// # Errors
 /// An interruption.
-pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&MethodSpec>) -> Result<Vec<Tried>> {
-    let methods = methods(options, lattice).into_iter();
+pub fn compare(problem: &Problem<'_>, options: &Options, named: Option<&MethodSpec>) -> Result<Vec<Tried>> {
+    let lattice = named.filter(|method| method.name != AUTO && chooses_levels(&method.name));
+    let with_noise = named.filter(|method| method.adds_noise()).cloned();
+    let methods = methods(options, lattice).into_iter().chain(with_noise);
     // A method that is named keeps its own effort.
     let within = &if lattice.is_some() { options.clone() } else { within_effort(options) };
     let mut all = methods.map(|method| attempt(problem, within, method)).collect::<Result<Vec<_>>>()?;
@@ -89,8 +94,11 @@ pub fn compare(problem: &Problem<'_>, options: &Options, lattice: Option<&Method
         Attempt::Found { best, .. } => best.loss,
         Attempt::Nothing | Attempt::DoesNotApply(_) => f64::INFINITY,
     };
-    // Groups lose nothing of a quasi-identifier, but what goes with it: that is another loss.
-    let is_other = |tried: &Tried| matches!(&tried.result, Attempt::Found { best, .. } if matches!(best.recoding, Recoding::Groups(_)));
+    // Groups lose nothing of a quasi-identifier, but what goes with it; noise is in no loss.
+    let is_other = |tried: &Tried| match &tried.result {
+        Attempt::Found { best, .. } => matches!(best.recoding, Recoding::Groups(_) | Recoding::Clusters(_)),
+        Attempt::Nothing | Attempt::DoesNotApply(_) => false,
+    };
     // Stable: equal losses stay in the order of the methods.
     all.sort_by(|a, b| is_other(a).cmp(&is_other(b)).then(loss(a).total_cmp(&loss(b))));
     Ok(all)
@@ -152,7 +160,9 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
         let found = match &found.recoding {
             Recoding::Classes(_) => Some(found),
             Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels, &options.global)?)?,
-            Recoding::Groups(_) => return Err(Error::internal("best: groups are no classes")),
+            Recoding::Groups(_) | Recoding::Clusters(_) => {
+                return Err(Error::internal("best: these are no classes"));
+            }
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));
     }

@@ -13,13 +13,14 @@ pub mod partition;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use self::microaggregation::dp_centroids::Clusters;
 use crate::class::{ClassTable, EncodedColumn, Groups, ReleasedClasses};
 use crate::doc::{Doc, find};
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Ends};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
-use crate::parameter::{Kind, Parameter, Setting};
+use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::progress::{CancelToken, Phase, Progress};
 use crate::role::Role;
 
@@ -54,6 +55,8 @@ pub enum Recoding {
     Classes(Arc<ReleasedClasses>),
     /// Quasi-identifiers as they are, beside groups that hide to which of them a sensitive value belongs.
     Groups(Arc<Groups>),
+    /// Clusters of rows, which show centroids with noise.
+    Clusters(Arc<Clusters>),
 }
 
 impl Recoding {
@@ -61,7 +64,7 @@ impl Recoding {
     pub fn levels(&self) -> Option<&[usize]> {
         match self {
             Self::Levels(levels) => Some(levels),
-            Self::Classes(_) | Self::Groups(_) => None,
+            Self::Classes(_) | Self::Groups(_) | Self::Clusters(_) => None,
         }
     }
 }
@@ -227,13 +230,14 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Microaggregation(microaggregation::mdav::ROW),
     MethodRow::Microaggregation(microaggregation::ona::ROW),
     MethodRow::Microaggregation(microaggregation::mona::ROW),
+    MethodRow::Microaggregation(microaggregation::dp_centroids::ROW),
     MethodRow::Groups(anatomy::ROW),
     MethodRow::Best(best::DOC),
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
 /// other method with each choice that its parameters allow. Methods that show centroids or make groups
-/// come once, with their defaults.
+/// come once, with their defaults; those that need a parameter are left out.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
     for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
@@ -250,7 +254,10 @@ pub fn variants() -> Vec<MethodSpec> {
         }
         all.extend(variants);
     }
-    let comes_once = |row: &&MethodRow| matches!(row, MethodRow::Microaggregation(_) | MethodRow::Groups(_));
+    let comes_once = |row: &&MethodRow| {
+        matches!(row, MethodRow::Microaggregation(_) | MethodRow::Groups(_))
+            && row.parameters().iter().all(|parameter| parameter.absent != Absent::Refused)
+    };
     all.extend(METHODS.iter().filter(comes_once).map(|row| MethodSpec::named(row.doc().name)));
     all
 }
@@ -284,10 +291,21 @@ impl MethodSpec {
         makes_groups(&self.name)
     }
 
+    /// Returns whether the method adds noise.
+    pub fn adds_noise(&self) -> bool {
+        adds_noise(&self.name)
+    }
+
     /// Returns whether the method releases columns of this role: beside exact quasi-identifiers, a
-    /// method that makes groups releases sensitive values alone.
+    /// method that makes groups releases sensitive values alone, and one that adds noise releases nothing
+    /// without it.
     pub fn releases(&self, role: Role) -> bool {
-        role.is_released() && !(role == Role::Insensitive && makes_groups(&self.name))
+        let is_left_out = match role {
+            Role::Quasi => false,
+            Role::Sensitive => self.adds_noise(),
+            _ => self.makes_groups() || self.adds_noise(),
+        };
+        role.is_released() && !is_left_out
     }
 
     /// Returns what the classes of the method show; [`AUTO`] and unknown methods show levels.
@@ -319,6 +337,11 @@ pub(crate) fn shows_centroids(name: &str) -> bool {
 /// Returns whether the method with this name makes groups, and two tables.
 pub(crate) fn makes_groups(name: &str) -> bool {
     row(name).is_some_and(|row| matches!(row, MethodRow::Groups(_)))
+}
+
+/// Returns whether the method with this name adds noise.
+pub(crate) fn adds_noise(name: &str) -> bool {
+    name == microaggregation::dp_centroids::ROW.doc.name
 }
 
 /// Returns whether the classes of the method with this name show regions of their own.

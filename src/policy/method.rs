@@ -5,13 +5,14 @@ use toml::Value;
 use super::PolicySpec;
 use super::key_tables::{OUTPUT, names};
 use super::keys::{Keys, checked_setting, day, expected, join, string, table_of};
+use super::spec::ColumnSpec;
 use crate::error::{Error, Result, nearest};
 use crate::generalize::Ends;
 use crate::measure::LOSSES;
 use crate::method::lattice::{EFFORT, Effort};
 use crate::method::{
-    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, chooses_levels, chooses_no_levels, makes_groups,
-    makes_no_cuts, row, shows_centroids, shows_regions, shows_values, takes_effort,
+    ALL_ARE_GLOBAL, AUTO, METHODS, MethodRow, MethodSpec, adds_noise, chooses_levels, chooses_no_levels,
+    makes_groups, makes_no_cuts, row, shows_centroids, shows_regions, shows_values, takes_effort,
 };
 use crate::parameter::{Absent, Kind, Parameter, Setting};
 use crate::role::Role;
@@ -160,6 +161,14 @@ impl PolicySpec {
         }
         if shows_centroids(method) {
             self.check_for_centroids(method)?;
+        }
+        let is_sensitive = |column: &&ColumnSpec| column.role == Role::Sensitive;
+        if let (true, Some(column)) = (adds_noise(method), self.columns.iter().find(is_sensitive)) {
+            let why = format!(
+                "`{method}` releases no value without noise: make the column a quasi-identifier with a `clip` on both sides, or leave it \
+                 out (`text`)"
+            );
+            return Err(Error::policy(why).at(column.path()));
         }
         let mut quasi = self.columns.iter().filter(|column| column.role == Role::Quasi).peekable();
         if let Some(first) = quasi.peek().map(|column| join(&column.path(), "recode"))

@@ -43,8 +43,10 @@ use crate::error::{Code, Error, Result, nearest, of_file};
 use crate::generalize::{Ends, Hierarchy};
 use crate::measure::LossRow;
 use crate::method::lattice::{Effort, Options};
+use crate::method::microaggregation::dp_centroids;
 use crate::method::{MethodSpec, Shows};
 use crate::model::{Needs, Requirement, SensitiveColumn, looked_at};
+use crate::noise::Mechanism;
 use crate::parameter::TextTable;
 use crate::plural::plural;
 use crate::role::Role;
@@ -101,7 +103,7 @@ pub struct Quasi {
     pub hierarchy: Hierarchy,
     /// The tree of the levels, if the run made it of the column's values.
     pub tree: Option<TextTable>,
-    /// The column's weight in the loss.
+    /// The column's weight in the loss, and in how noise is split.
     pub weight: f64,
     /// The levels that a method may choose from.
     pub levels: RangeInclusive<usize>,
@@ -114,6 +116,13 @@ impl Quasi {
     pub fn for_class_table(&self) -> QuasiColumn {
         QuasiColumn { name: self.name.clone(), hierarchy: self.hierarchy.clone(), weight: self.weight }
     }
+}
+
+/// Returns the mechanism of a method that adds noise.
+fn mechanism(method: &MethodSpec, requirements: &[Requirement], quasi: &[Quasi]) -> Result<Mechanism> {
+    let heaviest = quasi.iter().map(|quasi| quasi.weight).fold(0.0, f64::max);
+    let columns = quasi.iter().map(|quasi| (quasi.name.as_str(), &quasi.hierarchy, quasi.weight / heaviest));
+    dp_centroids::mechanism(&method.settings, requirements, columns)
 }
 
 /// Returns the names of the columns that hold the ends of a column's intervals, and whether the
@@ -135,6 +144,15 @@ impl Policy {
              least 2, or l_diversity with l of at least 2, over all quasi-identifiers",
             required.join(" with ")
         ))
+    }
+
+    /// Returns the mechanism of a method that adds noise; `None` for others.
+    ///
+    /// # Errors
+    /// A policy error that says what the method cannot do.
+    pub fn mechanism(&self) -> Result<Option<Mechanism>> {
+        let mechanism = || mechanism(&self.method, &self.requirements, &self.quasi);
+        self.method.adds_noise().then(mechanism).transpose()
     }
 
     /// Returns the columns of the release in the table's order.

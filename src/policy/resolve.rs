@@ -61,6 +61,9 @@ impl PolicySpec {
             Some(MethodRow::Groups(_)) => self.check_groups(&requirements, &quasi)?,
             _ => {}
         }
+        if self.method.adds_noise() {
+            super::mechanism(&self.method, &requirements, &quasi)?;
+        }
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,

@@ -15,16 +15,23 @@ use datafusion::prelude::DataFrame;
 
 use super::check_models::{is_reached, rules_out_sharing};
 use crate::class::ClassSizes;
+use crate::decimal::Decimal;
 use crate::error::{Error, Result};
-use crate::generalize::{AsIs, Descriptor, Generalizer, RegionLabel, Value, clip, suppress::Suppress};
+use crate::generalize::clip::Clip;
+use crate::generalize::{
+    AsIs, Centroid, Descriptor, Generalizer, Hierarchy, RegionLabel, Value, clip, suppress::Suppress,
+};
 use crate::measure::{
     RISKS, RiskRow, expected_reidentifications, prosecutor_risk_max, prosecutor_risk_mean, ratio,
     sample_uniqueness, share_at_risk,
 };
-use crate::model::{Counted, Requirement, Worst};
+use crate::method::microaggregation::dp_centroids;
+use crate::model::{Counted, Requirement, Worst, min_size};
+use crate::noise::{Mechanism, NoisyColumn, Order};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, LevelRecord, PublicRecord, RecodingRecord, RegionColumn, Regions, recorded,
+    CentroidColumn, ColumnRecord, LevelRecord, NoiseRecord, PublicRecord, RecodingRecord, RegionColumn,
+    Regions, recorded,
 };
 use crate::release::publish::write;
 use crate::release::released_labels::released_labels;
@@ -111,6 +118,9 @@ fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Res
     if of_numbers.any(|other| Some(other) != first) {
         return Err(refused("the record contradicts itself on what columns of numbers show"));
     }
+    if centroids.iter().any(|one| (one.centroid == Centroid::NoisyMean) != one.noise.is_some()) {
+        return Err(refused("the record contradicts itself on the noise"));
+    }
     for (column, centroid) in quasi.iter().zip(centroids) {
         let written = centroid.written_columns()?.columns();
         if !written.iter().any(|(_, data_type)| column.data_type == data_type.to_string()) {
@@ -118,6 +128,47 @@ fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Res
         }
     }
     Ok(())
+}
+
+/// Checks what the record says of noise: for the columns' types and bounds, the number of rows and the models
+/// there is one scale.
+///
+/// # Errors
+/// An unmet error.
+pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Result<()> {
+    let RecodingRecord::Centroids(columns) = &public.recoding else { return Ok(()) };
+    let given: Vec<_> = columns.iter().filter_map(|column| Some((column, column.noise.as_ref()?))).collect();
+    if given.is_empty() {
+        return Ok(());
+    }
+    let wrong = || refused("the record contradicts itself on the noise");
+    dp_centroids::check_models(models).map_err(refused)?;
+    let noisy = given.iter().map(|(column, noise)| {
+        let [low, high] =
+            column.clip.clone().unwrap_or_default().map(|end| end.as_deref().map(Decimal::parse));
+        let clip = Clip::new(low.transpose()?, high.transpose()?)?;
+        let hierarchy = Hierarchy::new(&column.type_of_values()?, Vec::new())?.clipped(&clip)?;
+        let epsilon = Decimal::parse(&noise.epsilon)?;
+        NoisyColumn::new(&column.column, &hierarchy, epsilon).map_err(Error::unmet)
+    });
+    let noisy = noisy.collect::<Result<Vec<_>>>().map_err(|_| wrong())?;
+    // The record does not say which order; only the input tells.
+    let is_of = |order: Order| {
+        let mechanism = Mechanism::of(order, min_size(models), noisy.clone());
+        given.iter().map(|(_, noise)| *noise).eq(&NoiseRecord::all(&mechanism, public.rows()))
+    };
+    let are_right = noisy.iter().all(|noisy| noisy.epsilon().is_positive())
+        && [Order::Hilbert, Order::Distance].into_iter().any(is_of);
+    if public.individuals.is_some_and(|individuals| individuals != public.rows()) {
+        return Err(refused(
+            "the record contradicts itself on the number of individuals, who have one row each",
+        ));
+    }
+    let is_of_all = given.len() == columns.len() && public.columns().count() == columns.len();
+    match is_of_all && are_right {
+        true => Ok(()),
+        false => Err(wrong()),
+    }
 }
 
 /// Returns whether kanon gives this descriptor to the level with this number.

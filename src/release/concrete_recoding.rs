@@ -58,7 +58,7 @@ pub(super) fn concrete(
             let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
             Ok(Concrete { chosen, kept, costs: granularity::of_columns(&evaluated), utility })
         }
-        Recoding::Groups(_) => Err(Error::internal("release: groups are two tables")),
+        Recoding::Groups(_) | Recoding::Clusters(_) => Err(Error::internal("release: these are no classes")),
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn finer(policy: &Policy, shown: &Shown) -> Vec<Finer> {
         let quasi = policy.quasi_index(name)?;
         let level = match shown {
             Shown::Levels { levels, .. } => levels.get(quasi)?.checked_sub(1)?,
-            Shown::Regions { .. } => 0,
+            Shown::Regions { .. } | Shown::Noise { .. } => 0,
         };
         let generalizer = policy.quasi[quasi].hierarchy.levels().get(level)?;
         Some((index, Arc::clone(generalizer)))
@@ -103,12 +103,12 @@ pub(super) fn expected<'a>(
     let columns = policy.released().map(|(name, _)| {
         let generalizer = policy.quasi_index(name).map(|index| match shown {
             Shown::Levels { generalizers, .. } => Arc::clone(&generalizers[index]),
-            Shown::Regions { .. } => Arc::new(AsIs { text: true }),
+            Shown::Regions { .. } | Shown::Noise { .. } => Arc::new(AsIs { text: true }),
         });
         (name.to_owned(), generalizer)
     });
     let assignment = match shown {
-        Shown::Levels { .. } => None,
+        Shown::Levels { .. } | Shown::Noise { .. } => None,
         Shown::Regions { assignment, is_of_earlier } => {
             let quasi = policy.released().filter_map(|(name, _)| naive.quasi_index(name));
             let hierarchies = quasi.map(|index| naive.quasi[index].hierarchy.clone()).collect();

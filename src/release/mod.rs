@@ -14,6 +14,7 @@ mod earlier_recoding;
 mod groups;
 pub(crate) mod interval_columns;
 mod merged_trees;
+mod noise;
 mod pipeline;
 pub mod profile;
 pub mod publish;
@@ -195,6 +196,7 @@ async fn release_by(
     let searched = search_record(policy, &method, &outcome);
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
+    notices.extend(outcome.best.first().and_then(|best| noise::too_much(&best.recoding)));
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);

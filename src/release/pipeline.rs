@@ -10,12 +10,11 @@ use crate::error::Result;
 use crate::input::Loaded;
 use crate::input::population::PopulationTable;
 use crate::measure::utility::Utility;
-use crate::method::Outcome;
+use crate::method::{Outcome, Recoding};
 use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::apply::{self, ClassNumbers};
 use crate::release::concrete_recoding::{Concrete, concrete, expected, finer};
-use crate::release::merged_trees;
 use crate::release::publish::make_record::{Secret, Tables, chosen_record, recoding_record};
 use crate::release::publish::record::RecodingRecord;
 use crate::release::publish::write::Part;
@@ -24,6 +23,7 @@ use crate::release::role_checks;
 use crate::release::search::{limit, nothing_found};
 use crate::release::sink::{RecodedRows, Sink};
 use crate::release::written_columns::as_texts;
+use crate::release::{merged_trees, noise};
 use crate::verify::as_is::{self, AsIsColumn, ReleasedRows, UniqueTogether};
 use crate::verify::{Verified, same_types, verify};
 
@@ -95,6 +95,10 @@ pub(crate) async fn recode_and_verify<S: Sink>(
     let policy = &loaded.policy;
     let best = outcome.best.first();
     let best = best.ok_or_else(|| nothing_found(policy, limit(policy, &classes), outcome))?;
+    if let Recoding::Clusters(clusters) = &best.recoding {
+        drop(classes);
+        return noise::add_and_verify(run, loaded, clusters, again, sink).await;
+    }
     let Concrete { chosen, mut kept, costs, utility } =
         concrete(policy, loaded.schema(), &classes, &best.recoding, S::IS_RECORDED)?;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "kept classes"));

@@ -13,7 +13,9 @@ use crate::engine::Context;
 use crate::error::{Error, Result};
 use crate::generalize::{Descriptor, Generalizer, apply};
 use crate::input::canonical_type;
+use crate::noise::Mechanism;
 use crate::policy::Policy;
+use crate::verify::noise::NoiseKey;
 
 /// The recoding that apply executes and verify expects.
 #[derive(Debug, Clone)]
@@ -41,13 +43,22 @@ pub enum Shown {
         /// Whether classes show what those of an earlier release did, whose values need not be in this one.
         is_of_earlier: bool,
     },
+    /// The means of clusters, with noise.
+    Noise {
+        /// What the policy says of the noise.
+        mechanism: Arc<Mechanism>,
+        /// The number of rows.
+        rows: u64,
+        /// The key that the noise was drawn by.
+        key: NoiseKey,
+    },
 }
 
 impl Shown {
     /// Returns the memory that it takes in bytes, with what the private record makes of it.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Levels { .. } => 0,
+            Self::Levels { .. } | Self::Noise { .. } => 0,
             Self::Regions { assignment, .. } => assignment.len() * 4,
         }
     }
@@ -59,6 +70,7 @@ impl std::fmt::Debug for Shown {
         match self {
             Self::Levels { levels, .. } => write!(f, "Levels({levels:?})"),
             Self::Regions { .. } => f.write_str("Regions(..)"),
+            Self::Noise { .. } => f.write_str("Noise(..)"),
         }
     }
 }

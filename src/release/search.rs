@@ -9,8 +9,8 @@ use crate::input::Loaded;
 use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
-use crate::method::{self, AUTO, MethodRow, Outcome, Problem, Shows};
-use crate::model::{Class, Counted, Merge, Requirement, values_needed};
+use crate::method::{self, AUTO, MethodRow, Outcome, Problem};
+use crate::model::{Class, Counted, Merge, Requirement, min_size, values_needed};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
@@ -130,9 +130,8 @@ pub fn search(
 /// # Errors
 /// A data error when memory runs out, an interruption.
 pub fn compare(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Result<Vec<Tried>> {
-    let lattice = (policy.shows == Shows::Levels && policy.method.name != AUTO).then_some(&policy.method);
     let options = policy.options(1);
-    best::compare(&problem(run, policy, classes, run.progress), &options, lattice)
+    best::compare(&problem(run, policy, classes, run.progress), &options, Some(&policy.method))
 }
 
 pub(super) fn problem<'a>(
@@ -181,8 +180,8 @@ pub(crate) fn ask<T>(
 
 /// Returns L, the number of individuals that may be suppressed; rows where none are counted.
 pub fn limit(policy: &Policy, classes: &ClassTable) -> u64 {
-    // Groups hold every row.
-    if policy.method.makes_groups() {
+    // Groups hold every row, and so do the clusters that noise is added to.
+    if policy.method.makes_groups() || policy.method.adds_noise() {
         return 0;
     }
     policy.suppression_limit.floor_of(classes.total_individuals())
@@ -205,6 +204,13 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
             policy.method.name,
             models_text(&policy.requirements),
             no_groups(policy)
+        ));
+    }
+    if policy.method.adds_noise() {
+        return Error::unmet(format!(
+            "clusters of {} rows do not satisfy {}; require less, or use another method",
+            min_size(&policy.requirements),
+            models_text(&policy.requirements)
         ));
     }
     let found = match outcome.nodes {

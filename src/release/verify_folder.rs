@@ -14,7 +14,7 @@ use crate::class::Budget;
 use crate::engine::{PoolBudget, Run};
 use crate::error::{Error, Kind, Result};
 use crate::input::infer_types::Typing;
-use crate::input::{Input, open_typed};
+use crate::input::{Input, Loaded, open_typed};
 use crate::method::Shows;
 use crate::model::{Counted, Quantity, Requirement, SensitiveColumn};
 use crate::policy::{Files, FilesAndTrees, Policy, PolicySpec};
@@ -28,15 +28,16 @@ use crate::release::publish::record::{
     models_text, parameters_text,
 };
 use crate::release::publish::write::{self, Part};
-use crate::release::publish::{order, record, staging};
+use crate::release::publish::{digest, order, record, staging};
 use crate::release::released_labels::released_labels;
 use crate::release::released_recoding::{
     self, GENERALIZED, Shown, field_label, labelled_field, released_schema,
 };
 use crate::release::written_columns::as_texts;
-use crate::release::{groups, merged_trees, released_regions, role_checks};
+use crate::release::{groups, merged_trees, noise, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
+use crate::verify::noise::NoiseKey;
 use crate::verify::{Expected, Verified, expected::preferences_of, verify};
 
 /// The result of checking a release.
@@ -171,6 +172,7 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 /// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
 async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judged> {
     let (models, parts) = (recorded_models(public)?, &parts_of(public));
+    check_record::check_noise(public, &models)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, files_of(public), schema.clone(), &footer, &public.tool)?;
@@ -242,11 +244,12 @@ async fn against(
         return Err(refused("the models of the record are not those of the policy"));
     }
     let session = run.resources.session()?;
-    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.written_columns()?)?;
+    let written = read_parts(&session, out, parts)?;
+    let output = as_texts(written.clone(), &public.recoding.written_columns()?)?;
     let shown = recorded_shown(policy, public, &output, private).await?;
     let fields = match &shown {
         Shown::Levels { generalizers, .. } => released_recoding::fields(policy, generalizers),
-        Shown::Regions { .. } => released_regions::fields(policy),
+        Shown::Regions { .. } | Shown::Noise { .. } => released_regions::fields(policy),
     };
     let schema = Arc::new(released_schema(policy, loaded.schema(), &fields)?);
     let footer = write::footer(&models_text(&models));
@@ -257,7 +260,29 @@ async fn against(
         return Err(refused("the record counts another unit than the policy"));
     }
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "assignment"));
-    let mut expected = expected(policy, policy, &shown, &memory)?;
+    let expected = expected(policy, policy, &shown, &memory)?;
+    let (verified, unique) = match &shown {
+        Shown::Noise { mechanism, key, .. } => {
+            noise::judge(run, written, &loaded, expected, (mechanism, *key)).await?
+        }
+        Shown::Levels { .. } | Shown::Regions { .. } => judge(run, output, &loaded, expected).await?,
+    };
+    if public.statement.as_ref().is_some_and(|statement| !statement.follows_from(policy)) {
+        return Err(refused("the record's statement is not that of the policy"));
+    }
+    let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
+    order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
+    Ok(Judged { classes: verified.sizes.classes(), verified, unique, with_bytes })
+}
+
+/// Judges rows whose classes show what their rows generalize to, or regions or centroids of them.
+async fn judge(
+    run: &Run<'_>,
+    output: DataFrame,
+    loaded: &Loaded,
+    mut expected: Expected<'_>,
+) -> Result<(Verified, UniqueTogether)> {
+    let policy = &loaded.policy;
     if let Some(population) = &loaded.population {
         population.check_members(&policy.requirements, &loaded.table).await?;
         expected.population = Some(population.for_verification());
@@ -270,13 +295,7 @@ async fn against(
         Kind::Policy => refused(error),
         _ => error,
     })?;
-    let unique = rows.unique_together().await?;
-    if public.statement.as_ref().is_some_and(|statement| !statement.follows_from(policy)) {
-        return Err(refused("the record's statement is not that of the policy"));
-    }
-    let quasi = policy.quasi.iter().flat_map(|quasi| quasi.written_names(policy)).collect();
-    order::check(out, parts, &order::Classes::InOrder(quasi), run.stop)?;
-    Ok(Judged { classes: verified.sizes.classes(), verified, unique, with_bytes })
+    Ok((verified, rows.unique_together().await?))
 }
 
 /// Returns the files of the only table.
@@ -300,12 +319,26 @@ async fn recorded_shown(
     let is_of_policy = match &public.recoding {
         RecodingRecord::Levels(_) => policy.shows == Shows::Levels,
         RecodingRecord::Regions(_) => policy.shows == Shows::Regions,
-        RecodingRecord::Centroids(_) => matches!(policy.shows, Shows::Centroids(_)),
+        RecodingRecord::Centroids(columns) => {
+            matches!(policy.shows, Shows::Centroids(_))
+                && columns.iter().all(|column| column.noise.is_some() == policy.method.adds_noise())
+        }
         RecodingRecord::Groups(_) => policy.shows == Shows::Groups,
     };
     if !is_of_policy {
         let method = &policy.method.name;
         return Err(refused(format!("the record describes another kind of recoding than `{method}` makes")));
+    }
+    if let Some(mechanism) = policy.mechanism()? {
+        let key = private.and_then(|private| private.noise_key.as_deref()).ok_or_else(|| {
+            Error::policy(
+                "this release shows means with noise: to compare it with the input, its private record is needed, whose key tells the \
+                 noise; it is missing, damaged or belongs to another release",
+            )
+        })?;
+        let key = digest::of_hex(key).and_then(|bytes| bytes.try_into().ok()).map(NoiseKey);
+        let key = key.ok_or_else(|| refused("the private record is damaged"))?;
+        return Ok(Shown::Noise { mechanism: Arc::new(mechanism), rows: public.rows(), key });
     }
     if !has_levels {
         let recorded = private.and_then(|one| Some((one.recoding_of.is_some(), one.assignment.as_deref()?)));

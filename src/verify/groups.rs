@@ -135,6 +135,23 @@ fn refused(why: &str) -> Error {
     Error::unmet(format!("verification refused: {why}"))
 }
 
+/// Checks that each row of the input has an individual of its own.
+pub(super) async fn check_one_row_each(
+    input: &DataFrame,
+    individual: &str,
+    stop: &CancelToken,
+) -> Result<()> {
+    let counts = vec![count(lit(1i64)), count_distinct(column(individual))];
+    let mut counts = stream(input.clone().aggregate(Vec::new(), counts).context(DOING)?).await?;
+    while let Some(batch) = next(&mut counts, stop).await? {
+        let [rows, individuals] = batch.columns() else { return Err(lost()) };
+        if rows.to_data() != individuals.to_data() {
+            return Err(refused("an individual has several rows, or a row has none"));
+        }
+    }
+    Ok(())
+}
+
 impl GroupTables<'_> {
     /// Judges the tables: by themselves, and against the rows of `input`, which were dealt under a key,
     /// if these are given.
@@ -156,7 +173,9 @@ impl GroupTables<'_> {
             sizes.iter().map(|rows| Arrived { rows: *rows, hashes: [0; 2] }).collect();
         let with_input = input.is_some();
         if let Some((input, key)) = input {
-            self.check_individuals(&input, stop).await?;
+            if let Some(individual) = self.individual {
+                check_one_row_each(&input, individual, stop).await?;
+            }
             expected.iter_mut().for_each(|group| group.rows = 0);
             self.deal(input, key, keys, &mut expected, budget, stop).await?;
             if !expected.iter().map(|group| group.rows).eq(sizes.iter().copied()) {
@@ -241,20 +260,6 @@ impl GroupTables<'_> {
         }
         sizes.push(size);
         values.clear();
-        Ok(())
-    }
-
-    /// Checks that each row of the input has an individual of its own.
-    async fn check_individuals(&self, input: &DataFrame, stop: &CancelToken) -> Result<()> {
-        let Some(individual) = self.individual else { return Ok(()) };
-        let counts = vec![count(lit(1i64)), count_distinct(column(individual))];
-        let mut counts = stream(input.clone().aggregate(Vec::new(), counts).context(DOING)?).await?;
-        while let Some(batch) = next(&mut counts, stop).await? {
-            let [rows, individuals] = batch.columns() else { return Err(lost()) };
-            if rows.to_data() != individuals.to_data() {
-                return Err(refused("an individual has several rows, or a row has none"));
-            }
-        }
         Ok(())
     }
 

@@ -37,6 +37,7 @@ mod members;
 #[cfg(test)]
 mod memory_tests;
 pub(crate) mod merged_values;
+pub mod noise;
 mod over_subset;
 pub(crate) mod per_class;
 mod population;

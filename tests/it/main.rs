@@ -22,6 +22,7 @@ mod centroids;
 mod cli;
 mod command;
 mod damaged;
+mod dp_centroids;
 mod earlier_releases;
 mod explain;
 mod formats;

@@ -347,7 +347,8 @@ pub(crate) fn ordered(rows: &RecordBatch, record: &PublicRecord) -> RecordBatch 
         |row: &Vec<u8>| SipHasher13::new_with_keys(0x6b61_6e6f_6e2d_6f72, 0x6465_722d_6f66_2d72).hash(row);
     let (labels, others) = (in_rows(true), in_rows(false));
     let mut order: Vec<u32> = (0..u32::try_from(rows.num_rows()).unwrap()).collect();
-    order.sort_by_key(|row| (&labels[*row as usize], hash(&others[*row as usize])));
+    // Without other columns there are no hashes.
+    order.sort_by_key(|row| (&labels[*row as usize], others.get(*row as usize).map(hash)));
     picked(rows, &order)
 }
 

@@ -31,7 +31,7 @@ use crate::parameter::{Parameter, Setting, Settings};
 pub struct Row {
     /// Name and documentation.
     pub doc: &'static Doc,
-    /// Its parameters; each has a default.
+    /// Its parameters.
     pub parameters: &'static [Parameter],
     /// Whether no class shows anything coarser than a label of a level that the policy allows.
     pub keeps_max_level: bool,
@@ -50,6 +50,18 @@ impl Row {
     pub fn with(&self, given: &[(String, Setting)], options: &Options) -> Result<Box<dyn Method>> {
         (self.make)(&Settings::by_name(self.doc, self.parameters, given)?, options)
     }
+}
+
+/// Refuses individuals with several rows, and rows without an individual, for a method that protects rows.
+pub(crate) fn check_people(method: &str, table: &ClassTable) -> Result<()> {
+    if table.most_rows_of_one() <= 1 && table.unowned_rows() == 0 {
+        return Ok(());
+    }
+    let why = format!(
+        "`{method}` takes one row for each individual, and some have several, or a row has none; aggregate the rows of each individual \
+         first, or use another method"
+    );
+    Err(Error::policy(why).at("method"))
 }
 
 /// Evaluates released classes; failing ones are suppressed. `None` if that suppresses more than the

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::class::ClassSizes;
 use crate::engine::Context;
 use crate::error::{Error, Result};
-use crate::generalize::Generalizer;
+use crate::generalize::{Centroid, Generalizer};
 use crate::input::{Input, PolicySource};
 use crate::measure::RISKS;
 use crate::measure::utility::Utility;
@@ -20,14 +20,15 @@ use crate::policy::{Policy, Quasi};
 use crate::release::merged_trees;
 use crate::release::publish::record::{
     CandidateRecord, CentroidColumn, ColumnRecord, FORMAT, FileRecord, FoundRecoding, InputColumn,
-    InputRecord, LevelRecord, ModelRecord, PrivateRecord, PublicRecord, RecodingRecord, RegionColumn,
-    Regions, RegionsRecord, SearchRecord, Statement, TableRecord, compared_with,
+    InputRecord, LevelRecord, ModelRecord, NoiseRecord, PrivateRecord, PublicRecord, RecodingRecord,
+    RegionColumn, Regions, RegionsRecord, SearchRecord, Statement, TableRecord, compared_with,
 };
 use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{Chosen, Shown};
 use crate::verify::Verified;
 use crate::verify::as_is::{AsIsColumn, UniqueTogether};
 use crate::verify::groups::DealingKey;
+use crate::verify::noise::NoiseKey;
 
 /// The input before recoding.
 pub(crate) struct Before {
@@ -93,6 +94,16 @@ pub(crate) fn recoding_record(
         Shown::Levels { levels, generalizers } => {
             let level = |at: usize| level_record(&policy.quasi[at], levels[at], &*generalizers[at]);
             RecodingRecord::Levels(quasi.map(level).collect())
+        }
+        Shown::Noise { mechanism, rows, .. } => {
+            let noise = NoiseRecord::all(mechanism, *rows);
+            let column = |at: usize| {
+                let column = CentroidColumn::of(&policy.quasi[at], Centroid::NoisyMean);
+                // The type of a CSV column follows from its values, and what is public must not.
+                let value_type = DataType::Float64.to_string();
+                CentroidColumn { value_type, noise: noise.get(at).cloned(), ..column }
+            };
+            RecodingRecord::Centroids(quasi.map(column).collect())
         }
         Shown::Regions { .. } => {
             if let Shows::Centroids(centroid) = policy.shows {
@@ -217,6 +228,8 @@ pub(crate) enum Secret {
     Assignment(Bytes),
     /// The key by which rows were dealt to groups.
     DealingKey(DealingKey),
+    /// The key by which noise was drawn.
+    NoiseKey(NoiseKey),
 }
 
 impl Secret {
@@ -225,6 +238,7 @@ impl Secret {
         match shown {
             Shown::Levels { .. } => Self::Nothing,
             Shown::Regions { assignment, .. } => Self::Assignment(assignment.clone()),
+            Shown::Noise { key, .. } => Self::NoiseKey(*key),
         }
     }
 }
@@ -244,11 +258,13 @@ pub(crate) fn private_record(
     utility: Option<Utility>,
     recoding_of: Option<String>,
 ) -> Result<PrivateRecord> {
-    let (assignment, dealing_key) = match secret {
-        Secret::Nothing => (None, None),
-        Secret::Assignment(assignment) => (Some(STANDARD.encode(assignment)), None),
-        Secret::DealingKey(key) => (None, Some(digest::hex(&key.0))),
-    };
+    let (mut assignment, mut dealing_key, mut noise_key) = (None, None, None);
+    match secret {
+        Secret::Nothing => {}
+        Secret::Assignment(lines) => assignment = Some(STANDARD.encode(lines)),
+        Secret::DealingKey(key) => dealing_key = Some(digest::hex(&key.0)),
+        Secret::NoiseKey(key) => noise_key = Some(digest::hex(&key.0)),
+    }
     let key: [u8; 32] = digest::random_key()?;
     let hierarchies =
         source.spec.hierarchy_files().into_iter().map(|name| Ok((name.to_owned(), source.files.read(name)?)));
@@ -278,6 +294,7 @@ pub(crate) fn private_record(
         as_is,
         assignment,
         dealing_key,
+        noise_key,
         search,
         utility,
         recoding_of,

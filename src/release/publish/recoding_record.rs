@@ -3,11 +3,14 @@
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
+use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Descriptor, Ends, Hierarchy};
 use crate::method::Recoding;
+use crate::noise::{EPSILON_SCALE, Mechanism, NoisyColumn};
 use crate::policy::Quasi;
 use crate::release::interval_columns::IntervalColumns;
+use crate::release::publish::record::{plain_number, recorded};
 use crate::release::written_columns::WrittenColumns;
 
 /// What the released quasi-identifiers show, by kind of recoding.
@@ -95,13 +98,38 @@ pub struct RegionColumn {
 pub struct CentroidColumn {
     /// The quasi-identifier.
     pub column: String,
-    /// The Arrow type of its values in the input.
+    /// The Arrow type of its values in the input; that of the means with noise, which tells nothing.
     pub value_type: String,
     /// What stands for the values of a class.
     pub centroid: Centroid,
     /// The two bounds at which numbers are clipped first; NULL on a side without a bound.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clip: Option<[Option<String>; 2]>,
+    /// The noise, of means with noise.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub noise: Option<NoiseRecord>,
+}
+
+/// The noise of a column's means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseRecord {
+    /// The column's share of the release's epsilon.
+    pub epsilon: String,
+    /// How far the noise takes a mean away, on average, before it is put back within the bounds: the scale
+    /// of its Laplace distribution, for a cluster of k rows.
+    pub scale: String,
+}
+
+impl NoiseRecord {
+    /// Describes the noise of each column in a release of so many rows.
+    pub(crate) fn all(mechanism: &Mechanism, rows: u64) -> Vec<Self> {
+        let of_column = |(column, scale): (&NoisyColumn, f64)| Self {
+            epsilon: column.epsilon().to_string(),
+            scale: plain_number(recorded(scale)).to_string(),
+        };
+        mechanism.columns().iter().zip(mechanism.scales(rows)).map(of_column).collect()
+    }
 }
 
 impl CentroidColumn {
@@ -113,6 +141,7 @@ impl CentroidColumn {
             value_type: value_type.to_string(),
             centroid: centroid.for_column(&quasi.hierarchy),
             clip: quasi.hierarchy.levels().first().and_then(|level| level.descriptor().clip),
+            noise: None,
         }
     }
 
@@ -217,6 +246,15 @@ impl RecodingRecord {
         matches!(self, Self::Groups(_))
     }
 
+    /// Returns the epsilon of the release, of means with noise: the sum of the columns' shares.
+    pub fn epsilon(&self) -> Option<String> {
+        let Self::Centroids(columns) = self else { return None };
+        let shares = columns.iter().filter_map(|column| Decimal::parse(&column.noise.as_ref()?.epsilon).ok());
+        let sum: i128 = shares.map(|share| share.units(EPSILON_SCALE)).sum();
+        let sum = Decimal::parse(&format!("{sum}e-{EPSILON_SCALE}")).ok()?;
+        sum.is_positive().then(|| sum.to_string())
+    }
+
     /// Returns the level of a column; `None` if it has none.
     pub fn level(&self, column: &str) -> Option<&LevelRecord> {
         match self {
@@ -297,6 +335,7 @@ impl FoundRecoding {
                 if released.shows_centroids() { Self::Centroids(classes) } else { Self::Regions(classes) }
             }
             Recoding::Groups(groups) => Self::Groups(groups.sizes().len() as u64),
+            Recoding::Clusters(clusters) => Self::Centroids(clusters.count()),
         }
     }
 }

@@ -20,8 +20,8 @@ pub use crate::release::publish::input_records::{InputColumn, InputRecord};
 pub use crate::release::publish::model_record::ModelRecord;
 pub(crate) use crate::release::publish::model_record::compared_with;
 pub use crate::release::publish::recoding_record::{
-    CentroidColumn, FoundRecoding, GROUP_ROLES, GroupsRecord, LevelRecord, RecodingRecord, RegionColumn,
-    Regions, RegionsRecord, TABLES_OF_GROUPS,
+    CentroidColumn, FoundRecoding, GROUP_ROLES, GroupsRecord, LevelRecord, NoiseRecord, RecodingRecord,
+    RegionColumn, Regions, RegionsRecord, TABLES_OF_GROUPS,
 };
 pub use crate::release::publish::statement::{LeftOut, Statement};
 use crate::release::publish::write::Part;
@@ -364,6 +364,9 @@ pub struct PrivateRecord {
     /// The key by which rows were dealt to groups, in hexadecimal digits: with it, guesses of values can be tested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dealing_key: Option<String>,
+    /// The key by which noise was drawn, in hexadecimal digits: with it, the noise can be taken off.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub noise_key: Option<String>,
     /// How the recoding was found.
     pub search: SearchRecord,
     /// What the release keeps of the quasi-identifiers' distributions; earlier versions did not record it, and

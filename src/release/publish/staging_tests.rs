@@ -21,6 +21,7 @@ fn private(release: &str) -> PrivateRecord {
     PrivateRecord {
         assignment: None,
         dealing_key: None,
+        noise_key: None,
         format: 1,
         release: release.to_owned(),
         policy: String::new(),

@@ -12,7 +12,7 @@ use crate::decimal::Decimal;
 use crate::error::{Error, Result};
 use crate::measure::{LOSSES, RISKS};
 use crate::method::{
-    AUTO, METHODS, MethodSpec, chooses_levels, makes_groups, shows_centroids, shows_regions,
+    AUTO, METHODS, MethodSpec, adds_noise, chooses_levels, makes_groups, shows_centroids, shows_regions,
 };
 use crate::policy::{Policy, PolicySpec, Promises, parse_day, protects_column};
 use crate::release::publish::record::{
@@ -154,7 +154,10 @@ impl Statement {
         let is_made_by = |method: &str| match record.recoding {
             RecodingRecord::Levels(_) => chooses_levels(method),
             RecodingRecord::Regions(_) => shows_regions(method),
-            RecodingRecord::Centroids(_) => shows_centroids(method),
+            RecodingRecord::Centroids(ref columns) => {
+                shows_centroids(method)
+                    && columns.iter().all(|column| column.noise.is_some() == adds_noise(method))
+            }
             RecodingRecord::Groups(_) => makes_groups(method),
         };
         let holds = [

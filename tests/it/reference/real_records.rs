@@ -182,6 +182,7 @@ fn records() -> (Vec<Value>, Vec<Value>) {
         ("levels", "people", LEVELS),
         ("means", "people", &means),
         ("groups", "people", crate::anatomy::POLICY),
+        ("noise", "people", crate::dp_centroids::POLICY),
         ("medians", "people", &medians),
         ("regions", "people", REGIONS),
         ("best", "people", &best),
@@ -195,8 +196,8 @@ fn records() -> (Vec<Value>, Vec<Value>) {
     }
     place.run("release people.parquet --recoding levels.private.json --to again").exit(0);
     let ours = [
-        "levels", "means", "medians", "groups", "regions", "best", "cities", "stays", "codes", "wards",
-        "again",
+        "levels", "means", "medians", "groups", "noise", "regions", "best", "cities", "stays", "codes",
+        "wards", "again",
     ]
     .map(|name| place.path(name));
     let earlier = root().join("tests/fixtures/format_2/safe");
