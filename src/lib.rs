@@ -64,6 +64,7 @@
 //! method                         chooses a recoding
 //! measure                        loss and risk
 //! class    model                 the class table | is a class safe
+//! noise                          what makes means differentially private
 //! generalize                     coarser values
 //! known                          hierarchies that come with the tool
 //! error doc decimal role papers parameter plural
@@ -79,7 +80,8 @@
 //! The attacker knows the quasi-identifiers of a person and looks for the person's row. k-anonymity bounds
 //! the chance of picking it by 1/k. It does not protect against background knowledge, against learning a
 //! sensitive value that a whole class shares, against knowing that a person is in the data, against several
-//! releases of the same people, or against columns that were wrongly called insensitive. See the README.
+//! releases of the same people, or against columns that were wrongly called insensitive. Means with noise
+//! ([`dp_centroids`](method::microaggregation::dp_centroids)) promise more. See the README.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Done;
-use super::numbers::{grouped, percent, plural, reached, recorded_text, rows, significant};
+use super::numbers::{grouped, noise_text, percent, plural, reached, recorded_text, rows};
 use super::release::level_text;
 use crate::engine::Run;
 use crate::error::{Error, Result};
@@ -13,8 +13,8 @@ use crate::generalize::Centroid;
 use crate::measure::RISKS;
 use crate::model::{MODELS, delta_presence};
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, NoiseRecord, PublicRecord,
-    RecodingRecord, Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
+    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PublicRecord, RecodingRecord,
+    Regions, RegionsRecord, Statement, TABLES_OF_GROUPS,
 };
 use crate::release::publish::statement::OTHERS;
 use crate::role::Role;
@@ -85,9 +85,10 @@ fn page(out: &str, record: &PublicRecord) -> String {
     record.models.iter().for_each(|model| page += &promise(model, people));
     let epsilon = record.recoding.epsilon();
     if let Some(epsilon) = &epsilon {
+        let row = if record.individuals.is_some() { "person's row" } else { "row" };
         page += &format!(
-            "- Differential privacy with epsilon {epsilon}: whatever an attacker knows, another row in place of one person's would have \
-             made this release likely by a factor of at most e^{epsilon} more or less. The number of rows is public.\n"
+            "- Differential privacy with epsilon {epsilon}: whatever an attacker knows, replacing one {row} by any other would have \
+             changed the probability of this release by a factor of at most e^{epsilon}. The number of rows is public.\n"
         );
     }
     if let RecodingRecord::Groups(groups) = &record.recoding {
@@ -209,7 +210,7 @@ const NOT_PROMISED: &str = ".
 
 const NOT_PROMISED_WITH_NOISE: &str =
     "- That several releases of the same people together promise as much as one: their epsilons add up.
-- That nothing is learned of a person which is true of many people: that is what the data are released for.
+- That nothing is learned about a person from what is true of many people: the data are released for that.
 - That a law is satisfied. Somebody with legal responsibility decides that.
 ";
 
@@ -247,7 +248,7 @@ fn promise(model: &ModelRecord, people: &str) -> String {
 /// Returns what the publisher asserts, as lines of a list.
 fn assertions(statement: &Statement, record: &PublicRecord, people: &str) -> String {
     let limit = limit_text(statement);
-    let holds_all = record.recoding.makes_groups() || record.recoding.epsilon().is_some();
+    let holds_all = record.recoding.makes_groups() || record.recoding.adds_noise();
     let mut lines = match holds_all {
         true => format!("- None of the {people} is left out.\n"),
         false => format!(
@@ -355,10 +356,7 @@ fn of_centroid(shown: &CentroidColumn) -> String {
         [None, Some(high)] => format!("; values above {high} count as {high}"),
         [None, None] => String::new(),
     });
-    let noise = shown.noise.as_ref().map(|NoiseRecord { epsilon, scale }| {
-        let off = scale.parse().map_or_else(|_| scale.clone(), significant);
-        format!(", which takes it {off} away on average (epsilon {epsilon})")
-    });
+    let noise = shown.noise.as_ref().map(|noise| format!(", {}", noise_text(noise)));
     shows.to_owned() + &noise.unwrap_or_default() + &clip.unwrap_or_default()
 }
 

@@ -177,6 +177,7 @@ const SEARCH: &[JsonField] = &[
         "number, may be missing",
         "The number of groups, for methods that make two tables.",
     ),
+    field("best[].clusters", "number, may be missing", "The number of clusters, for methods that add noise."),
     field("best[].value", "number", "The objective's loss."),
     field("best[].suppressed_rows", "number", "The number of suppressed rows."),
     field("best[].suppressed_individuals", "number", "The number of individuals with a suppressed row."),
@@ -190,7 +191,7 @@ const SEARCH: &[JsonField] = &[
     field(
         "best[].measures",
         "table of numbers",
-        "Every loss that applies to the recoding, by name; of groups also the `reconstruction_error`.",
+        "Every loss that applies to the recoding, by name; of groups also the `reconstruction_error`, of clusters the `squared_error_with_noise`.",
     ),
 ];
 
@@ -227,8 +228,8 @@ const SEARCH_COMPARE: &[JsonField] = &[
     with(
         Keys::OfPrivateRecord("utility"),
         "methods[].found.utility",
-        "table",
-        "What the recoding keeps of the distributions of the quasi-identifiers.",
+        "table or null",
+        "What the recoding keeps of the distributions of the quasi-identifiers; `null` for means with noise.",
     ),
     field("methods[].steps", "number", "The number of nodes or cuts that were evaluated."),
     field("methods[].seconds", "number", "The time that the search took, in seconds."),

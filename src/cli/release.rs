@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::explain::limit_text;
 use super::numbers::{
-    as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, percent, percent_of,
-    plural, rows, significant, steps_by, unique_lines,
+    as_is_lines, exact_quasi_line, grouped, homogeneous_lines, model_text, nodes_of, noise_text, percent,
+    percent_of, plural, rows, steps_by, unique_lines,
 };
 use super::source::PolicyFile;
 use super::{Done, in_shell, without_controls};
@@ -21,8 +21,8 @@ use crate::input::{Input, PolicySource};
 use crate::measure::{RISKS, ratio};
 use crate::policy::parse_day;
 use crate::release::publish::record::{
-    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, NoiseRecord, PrivateRecord,
-    RecodingRecord, RegionsRecord,
+    CentroidColumn, ColumnRecord, GroupsRecord, LevelRecord, ModelRecord, PrivateRecord, RecodingRecord,
+    RegionsRecord,
 };
 use crate::release::publish::staging::private_file;
 use crate::release::publish::target::absolute;
@@ -398,10 +398,7 @@ pub(super) fn centroids_text(columns: &[CentroidColumn]) -> String {
         let clip = clip.collect::<String>();
         match &shown.noise {
             None => format!("{} of {}{clip}", shown.centroid.name(), shown.column),
-            Some(NoiseRecord { epsilon, scale }) => {
-                let off = scale.parse().map_or_else(|_| scale.clone(), significant);
-                format!("mean of {}{clip}, off by {off} on average (epsilon {epsilon})", shown.column)
-            }
+            Some(noise) => format!("mean of {}{clip}, {}", shown.column, noise_text(noise)),
         }
     };
     columns.iter().map(text).collect::<Vec<_>>().join(", ")

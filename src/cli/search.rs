@@ -277,7 +277,7 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
             ),
             Recoding::Clusters(clusters) => format!(
                 "each cluster shows means with noise (squared error of numbers {} of their variance, noise included)",
-                match mean(clusters.squared_errors()) {
+                match mean(&clusters.squared_errors()) {
                     10.0.. => "more than 1,000 %".to_owned(),
                     error => percent(error),
                 }
@@ -360,7 +360,7 @@ fn judged<T: Default>(
             ("groups", json!(groups.sizes().len()), losses, of_node(&judged)?)
         }
         Recoding::Clusters(clusters) => {
-            let errors = ("squared_error_with_noise", mean(clusters.squared_errors()));
+            let errors = ("squared_error_with_noise", mean(&clusters.squared_errors()));
             let losses = vec![(policy.objective.doc().name, found.loss), errors];
             ("clusters", json!(clusters.count()), losses, T::default())
         }

@@ -136,7 +136,7 @@ pub(crate) fn release_note(release: &str, record: &PublicRecord) -> Option<Strin
         ));
     }
     // Where noise is added, each individual has one row.
-    let individuals = record.individuals.filter(|_| record.recoding.epsilon().is_none())?;
+    let individuals = record.individuals.filter(|_| !record.recoding.adds_noise())?;
     let individuals = plural(individuals, "individual", "individuals");
     Some(format!(
         "note      counted in rows, because no released row says whose it is; the release counts {individuals}, who may have \

@@ -88,7 +88,7 @@ impl Verify {
             true => exact_quasi_line(on_quasi),
             false => unique_lines(on_quasi, &checked.unique, individuals),
         };
-        let has_one_row_each = public.recoding.makes_groups() || public.recoding.epsilon().is_some();
+        let has_one_row_each = public.recoding.makes_groups() || public.recoding.adds_noise();
         // Rows do not show their individuals, nor the distribution of the whole input, nor a population.
         for (model, reached) in public.models.iter().zip(&checked.verified.reached) {
             let by_rows = (public.individuals.is_none() || has_one_row_each)
@@ -104,7 +104,7 @@ impl Verify {
         text += &homogeneous_lines(&checked.verified.homogeneous, individuals);
         text += &levels_text(public);
         text += &match checked.verified.suppressed_rows {
-            Some(_) if public.recoding.epsilon().is_some() => format!(
+            Some(_) if public.recoding.adds_noise() => format!(
                 "verified  against the input: the means of all {}, with the noise of the key in the private record\n",
                 rows(public.rows())
             ),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::Schema;
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::Input;
 use super::days_since::{days_since, plain_days_since};
 use super::infer_types::Typing;
 use super::merged::{self, RowsToCount};
 use super::population::PopulationTable;
+use super::{Format, Input};
 use crate::engine::Run;
 use crate::error::Result;
 use crate::policy::{Files, Policy, PolicySpec};
@@ -60,6 +60,7 @@ pub(crate) async fn open_typed(
     files: &dyn Files,
     typing: Typing,
 ) -> Result<Loaded> {
+    spec.check_columns_are_known(input.format == Format::Json)?;
     let session = run.resources.session()?;
     let table = input.table_typed(&session, spec.csv(), &|name| spec.csv_type(name), typing).await?;
     let relative = spec.relative_columns(table.schema().as_arrow())?;

@@ -161,7 +161,7 @@ pub(super) fn search(problem: &Problem<'_>, options: &Options) -> Result<Outcome
             Recoding::Classes(_) => Some(found),
             Recoding::Levels(levels) => candidate(problem, as_regions(problem, levels, &options.global)?)?,
             Recoding::Groups(_) | Recoding::Clusters(_) => {
-                return Err(Error::internal("best: these are no classes"));
+                return Err(Error::internal("best: a method that makes classes returned groups or clusters"));
             }
         };
         best.extend(found.map(|found| Candidate { by: Some(tried.method), ..found }));

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::generalize::{Centroid, Ends};
 use crate::measure::LossMeasure;
 use crate::model::Requirement;
-use crate::parameter::{Absent, Kind, Parameter, Setting};
+use crate::parameter::{Kind, Parameter, Setting};
 use crate::progress::{CancelToken, Phase, Progress};
 use crate::role::Role;
 
@@ -162,6 +162,8 @@ pub enum MethodRow {
     Partition(partition::Row),
     /// A method that makes [`Recoding::Classes`], which show centroids.
     Microaggregation(partition::Row),
+    /// A method that makes [`Recoding::Clusters`].
+    Noise(partition::Row),
     /// A method that makes [`Recoding::Groups`].
     Groups(partition::Row),
     /// The method that tries the others; it makes [`Recoding::Classes`].
@@ -173,7 +175,9 @@ impl MethodRow {
     pub fn doc(&self) -> &'static Doc {
         match self {
             Self::Lattice(row) => row.doc,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.doc,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
+                row.doc
+            }
             Self::Best(doc) => doc,
         }
     }
@@ -182,7 +186,9 @@ impl MethodRow {
     pub(crate) fn keeps_max_level(&self) -> bool {
         match self {
             Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.keeps_max_level,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
+                row.keeps_max_level
+            }
         }
     }
 
@@ -190,7 +196,9 @@ impl MethodRow {
     pub(crate) fn shows_cuts(&self) -> bool {
         match self {
             Self::Lattice(_) | Self::Best(_) => true,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.shows_cuts,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
+                row.shows_cuts
+            }
         }
     }
 
@@ -198,7 +206,7 @@ impl MethodRow {
     fn takes_effort(&self) -> bool {
         match self {
             Self::Lattice(row) => row.takes_effort,
-            Self::Partition(_) | Self::Microaggregation(_) | Self::Groups(_) => false,
+            Self::Partition(_) | Self::Microaggregation(_) | Self::Noise(_) | Self::Groups(_) => false,
             Self::Best(_) => true,
         }
     }
@@ -207,7 +215,9 @@ impl MethodRow {
     pub fn parameters(&self) -> &'static [Parameter] {
         match self {
             Self::Lattice(row) => row.parameters,
-            Self::Partition(row) | Self::Microaggregation(row) | Self::Groups(row) => row.parameters,
+            Self::Partition(row) | Self::Microaggregation(row) | Self::Noise(row) | Self::Groups(row) => {
+                row.parameters
+            }
             Self::Best(_) => &[],
         }
     }
@@ -230,14 +240,14 @@ pub const METHODS: &[MethodRow] = &[
     MethodRow::Microaggregation(microaggregation::mdav::ROW),
     MethodRow::Microaggregation(microaggregation::ona::ROW),
     MethodRow::Microaggregation(microaggregation::mona::ROW),
-    MethodRow::Microaggregation(microaggregation::dp_centroids::ROW),
+    MethodRow::Noise(microaggregation::dp_centroids::ROW),
     MethodRow::Groups(anatomy::ROW),
     MethodRow::Best(best::DOC),
 ];
 
 /// Returns every way to make a recoding: [`AUTO`] for all methods that search a lattice, and each
 /// other method with each choice that its parameters allow. Methods that show centroids or make groups
-/// come once, with their defaults; those that need a parameter are left out.
+/// come once, with their defaults; one that adds noise needs its epsilon, and is left out.
 pub fn variants() -> Vec<MethodSpec> {
     let mut all = vec![MethodSpec::default()];
     for row in METHODS.iter().filter(|row| matches!(row, MethodRow::Partition(_))) {
@@ -254,10 +264,7 @@ pub fn variants() -> Vec<MethodSpec> {
         }
         all.extend(variants);
     }
-    let comes_once = |row: &&MethodRow| {
-        matches!(row, MethodRow::Microaggregation(_) | MethodRow::Groups(_))
-            && row.parameters().iter().all(|parameter| parameter.absent != Absent::Refused)
-    };
+    let comes_once = |row: &&MethodRow| matches!(row, MethodRow::Microaggregation(_) | MethodRow::Groups(_));
     all.extend(METHODS.iter().filter(comes_once).map(|row| MethodSpec::named(row.doc().name)));
     all
 }
@@ -303,9 +310,10 @@ impl MethodSpec {
         let is_left_out = match role {
             Role::Quasi => false,
             Role::Sensitive => self.adds_noise(),
-            _ => self.makes_groups() || self.adds_noise(),
+            Role::Insensitive => self.makes_groups() || self.adds_noise(),
+            Role::Identifier | Role::Individual | Role::Preference | Role::Text => true,
         };
-        role.is_released() && !is_left_out
+        !is_left_out
     }
 
     /// Returns what the classes of the method show; [`AUTO`] and unknown methods show levels.
@@ -319,6 +327,7 @@ impl MethodSpec {
             Some(MethodRow::Microaggregation(row)) => {
                 Shows::Centroids(microaggregation::centroid_of(row, &self.settings)?)
             }
+            Some(MethodRow::Noise(_)) => Shows::Centroids(Centroid::NoisyMean),
             Some(MethodRow::Groups(_)) => Shows::Groups,
         })
     }
@@ -331,7 +340,7 @@ pub(crate) fn chooses_levels(name: &str) -> bool {
 
 /// Returns whether the classes of the method with this name show centroids.
 pub(crate) fn shows_centroids(name: &str) -> bool {
-    row(name).is_some_and(|row| matches!(row, MethodRow::Microaggregation(_)))
+    row(name).is_some_and(|row| matches!(row, MethodRow::Microaggregation(_) | MethodRow::Noise(_)))
 }
 
 /// Returns whether the method with this name makes groups, and two tables.
@@ -341,7 +350,7 @@ pub(crate) fn makes_groups(name: &str) -> bool {
 
 /// Returns whether the method with this name adds noise.
 pub(crate) fn adds_noise(name: &str) -> bool {
-    name == microaggregation::dp_centroids::ROW.doc.name
+    row(name).is_some_and(|row| matches!(row, MethodRow::Noise(_)))
 }
 
 /// Returns whether the classes of the method with this name show regions of their own.
@@ -429,7 +438,7 @@ pub fn search(
                 _ => partition::global::search(make, problem, options),
             }
         }
-        MethodRow::Microaggregation(of_classes) => {
+        MethodRow::Microaggregation(of_classes) | MethodRow::Noise(of_classes) => {
             refuse_limits(row, problem, options)?;
             let is_merged = |column: &&EncodedColumn| column.hierarchy().is_merged();
             let global = options.global.first().and_then(|at| problem.table.columns().get(*at));

@@ -120,12 +120,12 @@ pub(crate) mod tests {
             const REACH: i128 = 12;
             let width = i128::try_from(numerator / denominator / 2).unwrap().max(1);
             let bin = |x: i128| x.div_euclid(width).clamp(-REACH, REACH);
-            let mut counts = vec![0u32; 25];
+            let mut counts = [0u32; 25];
             for _ in 0..DRAWS {
                 counts[usize::try_from(bin(distribution.draw(&mut random).unwrap()) + REACH).unwrap()] += 1;
             }
             let r = (-1.0 / scale).exp();
-            let mut shares = vec![0.0; 25];
+            let mut shares = [0.0; 25];
             // What is further away is less than one draw in a billion.
             let far = i128::try_from(numerator / denominator + 1).unwrap() * 25;
             for x in -far..=far {
@@ -146,8 +146,7 @@ pub(crate) mod tests {
                 }
             }
             // The normal approximation of the chi-square distribution (Wilson & Hilferty).
-            let z = ((chi / degrees as f64).cbrt() - (1.0 - 2.0 / (9.0 * degrees)))
-                / (2.0 / (9.0 * degrees as f64)).sqrt();
+            let z = ((chi / degrees).cbrt() - (1.0 - 2.0 / (9.0 * degrees))) / (2.0 / (9.0 * degrees)).sqrt();
             assert!(degrees >= 2.0 && z < 3.72, "scale {scale}: chi-square {chi} of {degrees}, z {z}");
         }
     }

@@ -3,6 +3,8 @@
 //! It is hierarchical: the first bits of a place are the place of the cube's half, quarter and so on that
 //! the point lies in, on a curve through these.
 
+use crate::error::{Error, Result};
+
 /// Returns the place of a point on the curve, where each coordinate has so many bits (Skilling 2004:
 /// "Programming the Hilbert curve").
 pub(super) fn place(point: &mut [u32], bits: u32) -> u64 {
@@ -34,25 +36,46 @@ pub(super) fn place(point: &mut [u32], bits: u32) -> u64 {
     place
 }
 
+/// The most bits of the number of a cell whose steps are counted.
+const MAX_CELL_BITS: u32 = 16;
+
+/// Through more dimensions even the halves of a cube are too many cells to count the steps of the curve.
+pub(super) const MAX_DIMENSIONS: usize = MAX_CELL_BITS as usize;
+
 /// Returns how many steps of the curve through the cells of a cube go along each coordinate, where each has
-/// so many bits.
-pub(super) fn steps(dimensions: usize, bits: u32) -> Vec<u64> {
+/// so many bits; above 2^16 cells a number that is no smaller.
+///
+/// # Errors
+/// An internal error for no dimension or more than [`MAX_DIMENSIONS`], and for a place outside of the curve.
+pub(super) fn steps(dimensions: usize, bits: u32) -> Result<Vec<u128>> {
+    let of_all = u32::try_from(dimensions).map_err(Error::internal)?;
+    let most = MAX_CELL_BITS.checked_div(of_all).filter(|most| *most > 0);
+    let counted = most.ok_or_else(|| Error::internal("hilbert: too many dimensions"))?.min(bits);
+    let steps = counted_steps(dimensions, counted)?;
+    if counted == bits {
+        return Ok(steps);
+    }
+    // Curves through smaller cubes, each turned in some way, and a step from each to the next.
+    let curves = 1u128.checked_shl(of_all * (bits - counted)).unwrap_or(u128::MAX);
+    let most = steps.iter().copied().max().unwrap_or(0).saturating_add(1);
+    Ok(vec![curves.saturating_mul(most); dimensions])
+}
+
+fn counted_steps(dimensions: usize, bits: u32) -> Result<Vec<u128>> {
     let cells = 1usize << (dimensions * bits as usize);
     let cell = |number: usize| (0..dimensions).map(move |at| coordinate(number, at, bits));
     let mut in_order = vec![0; cells];
     for number in 0..cells {
-        let mut point: Vec<u32> = cell(number).collect();
-        if let Some(place) = usize::try_from(place(&mut point, bits)).ok().and_then(|at| in_order.get_mut(at))
-        {
-            *place = number;
-        }
+        let place = place(&mut cell(number).collect::<Vec<_>>(), bits);
+        let place = usize::try_from(place).ok().and_then(|place| in_order.get_mut(place));
+        *place.ok_or_else(|| Error::internal("hilbert: a place outside of the curve"))? = number;
     }
     let mut steps = vec![0; dimensions];
     for pair in in_order.windows(2) {
-        let apart = cell(pair[0]).zip(cell(pair[1])).map(|(a, b)| u64::from(a.abs_diff(b)));
+        let apart = cell(pair[0]).zip(cell(pair[1])).map(|(a, b)| u128::from(a.abs_diff(b)));
         steps.iter_mut().zip(apart).for_each(|(steps, apart)| *steps += apart);
     }
-    steps
+    Ok(steps)
 }
 
 /// Returns a coordinate of the cell with this number.
@@ -82,8 +105,31 @@ mod tests {
                 let apart: u32 = pair[0].1.iter().zip(&pair[1].1).map(|(a, b)| a.abs_diff(*b)).sum();
                 assert_eq!(apart, 1, "{dimensions} dimensions");
             }
-            assert_eq!(steps(dimensions, bits).iter().sum::<u64>(), points as u64 - 1);
+            assert_eq!(steps(dimensions, bits).unwrap().iter().sum::<u128>(), points as u128 - 1);
         }
+    }
+
+    /// No curve steps more often along a coordinate than its parts together.
+    #[test]
+    fn too_many_dimensions_are_refused() {
+        assert!(steps(MAX_DIMENSIONS, 3).is_ok());
+        for dimensions in [0, MAX_DIMENSIONS + 1, 64] {
+            assert!(steps(dimensions, 1).is_err(), "{dimensions}");
+        }
+    }
+
+    #[test]
+    fn steps_are_at_most_those_of_the_parts() {
+        for (dimensions, bits) in [(2usize, 8u32), (3, 5), (4, 4), (5, 3), (8, 2)] {
+            let counted = steps(dimensions, bits).unwrap();
+            for fewer in 1..bits {
+                let curves = 1u128 << (dimensions * (bits - fewer) as usize);
+                let most = steps(dimensions, fewer).unwrap().into_iter().max().unwrap() + 1;
+                assert!(counted.iter().all(|steps| *steps <= curves * most), "{dimensions} {bits} {fewer}");
+            }
+        }
+        let [counted, bounded] = [8, 9].map(|bits| steps(2, bits).unwrap().into_iter().max().unwrap());
+        assert!(bounded > 4 * counted && bounded <= 4 * counted + 4);
     }
 
     proptest! {

@@ -21,8 +21,8 @@ pub enum Order {
     /// Along a Hilbert curve through the box of the bounds: rows that are near in the order are near in
     /// every column.
     Hilbert,
-    /// By the distance from the corner of all lower bounds, where each column is as long as any other: the
-    /// order of the paper.
+    /// By the Manhattan distance from the corner of all lower bounds, each column scaled to the same length: the
+    /// order of the paper, with a distance that needs integers alone.
     Distance,
 }
 
@@ -50,7 +50,7 @@ pub struct NoisyColumn {
     range: u64,
     /// The digits after the point of a unit.
     scale: u32,
-    /// The bounds as floats.
+    /// The bounds as the bits of floats, which can be compared.
     ends: [u64; 2],
     epsilon: Decimal,
 }
@@ -59,20 +59,21 @@ pub struct NoisyColumn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mechanism {
     order: Order,
-    /// The rows of a cluster; the last takes up to twice as many.
+    /// The rows of a cluster; the last one has fewer than twice as many.
     k: u64,
     columns: Vec<NoisyColumn>,
 }
 
-/// The most units of a column, unless its bounds have more digits. They do not depend on its type: that of a
-/// CSV column follows from its values, and one person's fraction must not show in what all means are multiples of.
-const UNITS: i128 = 1_000_000_000_000;
-
-/// The most bits of the number of a cell, for the bound of a sensitivity.
-const MOST_CELLS: u32 = 16;
+/// The most units of a range, unless the bounds themselves have more digits. They do not depend on the column's
+/// type: that of a CSV column follows from all its values, so one fraction would change what every mean is a
+/// multiple of.
+const MAX_UNITS: i128 = 1_000_000_000_000;
 
 /// The most columns: each has at least one bit of a place on the curve.
-const MOST_COLUMNS: usize = 64;
+const MAX_COLUMNS: usize = 64;
+
+/// The greatest epsilon. Far smaller ones promise nothing; their digits are computed with exactly.
+const MAX_EPSILON: Decimal = Decimal::integer(1_000_000_000);
 
 /// The digits after the point of an epsilon, also of the share of a column.
 pub const EPSILON_SCALE: u32 = 6;
@@ -89,41 +90,54 @@ impl Mechanism {
         k: u64,
         columns: impl Iterator<Item = (&'a str, &'a Hierarchy, f64)>,
     ) -> Result<Self> {
-        const WEIGHTS: f64 = 1_048_576.0;
         let given: Vec<(&str, &Hierarchy, f64)> = columns.collect();
-        let of_method = |why: String| Error::policy(why).at("method.dp_centroids.epsilon");
+        let epsilon_error = |why: String| Error::policy(why).at("method.dp_centroids.epsilon");
         if epsilon.scale() > EPSILON_SCALE {
-            return Err(of_method(format!("expected at most {EPSILON_SCALE} digits after the point")));
+            let why = format!("expected at most {EPSILON_SCALE} digits after the point, found {epsilon}");
+            return Err(epsilon_error(why));
         }
-        if given.len() > MOST_COLUMNS {
-            return Err(of_method(format!("it is split over at most {MOST_COLUMNS} quasi-identifiers")));
+        if epsilon > MAX_EPSILON {
+            return Err(epsilon_error(format!("expected at most {MAX_EPSILON}, found {epsilon}")));
         }
+        if given.len() > MAX_COLUMNS {
+            return Err(epsilon_error(format!(
+                "it can be split over at most {MAX_COLUMNS} quasi-identifiers, found {}; leave columns out",
+                given.len()
+            )));
+        }
+        /// Weights as integers: parts of the largest.
+        const WEIGHT_UNITS: f64 = 1_048_576.0;
         let whole =
-            |weight: &f64| format!("{:.0}", weight * WEIGHTS).parse::<i128>().map_err(Error::internal);
+            |weight: &f64| format!("{:.0}", weight * WEIGHT_UNITS).parse::<i128>().map_err(Error::internal);
         let weights = given.iter().map(|(.., weight)| whole(weight)).collect::<Result<Vec<_>>>()?;
         let all: i128 = weights.iter().sum();
         let mut before = 0;
         let columns = given.iter().zip(weights).map(|((name, hierarchy, _), weight)| {
-            // The first columns together have their share of epsilon, so all have the whole.
-            let up_to = |weights: i128| epsilon.units(EPSILON_SCALE).saturating_mul(weights).checked_div(all);
-            let share = up_to(before + weight).unwrap_or(0) - up_to(before).unwrap_or(0);
+            // Cumulative shares are rounded, so that all shares add up to epsilon.
+            let cumulative = |weights: i128| {
+                epsilon.units(EPSILON_SCALE).saturating_mul(weights).checked_div(all).unwrap_or(0)
+            };
+            let share = cumulative(before + weight) - cumulative(before);
             before += weight;
             if share == 0 {
-                return Err(of_method(format!("nothing is left of it for `{name}`")));
+                let why = format!(
+                    "the share of `{name}` is below 0.000001; raise epsilon or the column's `weight`"
+                );
+                return Err(epsilon_error(why));
             }
             let epsilon = Decimal::parse(&format!("{share}e-{EPSILON_SCALE}"))?;
             let column = NoisyColumn::new(name, hierarchy, epsilon);
             column.map_err(|why| Error::policy(why).at(format!("columns.{name}")))
         });
-        Ok(Self::of(order, k, columns.collect::<Result<_>>()?))
+        Ok(Self::from_columns(order, k, columns.collect::<Result<_>>()?))
     }
 
     /// Creates the mechanism for these columns.
-    pub(crate) fn of(order: Order, k: u64, columns: Vec<NoisyColumn>) -> Self {
+    pub(crate) fn from_columns(order: Order, k: u64, columns: Vec<NoisyColumn>) -> Self {
         Self { order, k: k.max(1), columns }
     }
 
-    /// Returns the rows of a cluster; the last takes the rest.
+    /// Returns the number of rows of a cluster; the last one also takes the remainder.
     pub fn k(&self) -> u64 {
         self.k
     }
@@ -149,11 +163,16 @@ impl Mechanism {
         if cluster + 1 < clusters { self.k } else { rows - self.k * clusters.saturating_sub(1) }
     }
 
+    /// Returns the bits of a coordinate on the curve.
+    fn bits_of_coordinate(&self) -> u32 {
+        let count = u32::try_from(self.columns.len().max(1)).unwrap_or(u32::MAX);
+        (u64::BITS / count).clamp(1, u32::BITS)
+    }
+
     /// Returns the place of a row with these units in the order. Rows with the same place are ordered by
     /// their units in the first column, then in the second, and so on.
     pub fn place(&self, units: &[u64]) -> u64 {
-        let count = u32::try_from(self.columns.len().max(1)).unwrap_or(u32::MAX);
-        let bits = (u64::BITS / count).clamp(1, u32::BITS);
+        let bits = self.bits_of_coordinate();
         // The highest bits of the position between the bounds.
         let position = |(units, column): (&u64, &NoisyColumn), bits: u32| {
             let part = (u128::from(*units) << bits) / (u128::from(column.range) + 1);
@@ -166,46 +185,47 @@ impl Mechanism {
         }
     }
 
-    /// Returns by how much the sums of each column over all clusters of a table with so many rows can change
-    /// together, in units, if one row is replaced.
+    /// Returns, for each column, a bound of how much its sums can change when one row of a table with so many
+    /// rows is replaced: the sum of the changes over all clusters, in units.
     ///
-    /// The rows between the old place and the new one move on by one, so each cluster between them exchanges
-    /// its first row for the next cluster's. The rows exchanged are a chain in the order of the rows, with at
-    /// most one step for each cluster, and the change of a column is what the chain goes up and down in it:
-    /// at most its range for each step. Of one column alone the order is that of its values, so a chain goes one
-    /// way. Along a Hilbert curve, look at cells of a cube of the bounds: where a chain goes from one cell
-    /// to another, the curve has stepped between them, which it does only so often along each column; what a
-    /// chain goes inside of cells is at most the width of one for each step. The best width of a cell is taken.
-    pub fn sensitivities(&self, rows: u64) -> Vec<u128> {
+    /// The rows between the old place and the new one move on by one, so each cluster between them gives its
+    /// first row to its neighbour. The exchanged rows are monotone in the order, with at most one step for each
+    /// cluster, and the sums of a column change by the length of this chain in that column: at most its range for
+    /// each step. A single column is ordered by its values, so the chain is no longer than the range. On a
+    /// Hilbert curve, divide the box into equal cells. A chain visits cells in the order of the curve, so its
+    /// moves from cell to cell are at most the steps of the curve along the column; each move of the chain adds
+    /// less than the width of a cell. The size of cells with the least bound is taken.
+    ///
+    /// # Errors
+    /// An internal error if the curve is broken.
+    pub fn sensitivities(&self, rows: u64) -> Result<Vec<u128>> {
         let clusters = u128::from(self.clusters(rows));
         let range = |column: &NoisyColumn| u128::from(column.range);
         if self.columns.len() == 1 {
-            return self.columns.iter().map(range).collect();
+            return Ok(self.columns.iter().map(range).collect());
         }
         let mut found: Vec<u128> =
             self.columns.iter().map(|column| range(column).saturating_mul(clusters)).collect();
-        if self.order == Order::Distance {
-            return found;
+        if self.order == Order::Distance || self.columns.len() > hilbert::MAX_DIMENSIONS {
+            return Ok(found);
         }
-        let most_bits = MOST_CELLS / u32::try_from(self.columns.len().max(1)).unwrap_or(u32::MAX);
         let mut last = vec![u128::MAX; self.columns.len()];
-        for bits in 1..=most_bits {
-            let steps = hilbert::steps(self.columns.len(), bits);
-            let bound = |(column, steps): (&NoisyColumn, &u64)| {
+        for bits in 1..=self.bits_of_coordinate() {
+            let steps = hilbert::steps(self.columns.len(), bits)?;
+            let bound = |(column, steps): (&NoisyColumn, &u128)| {
                 // The values of m + 1 neighbouring cells differ by less than (m + 1) * width.
                 let width = (range(column) + 1).div_ceil(1 << bits);
-                let goes = u128::from(*steps).saturating_mul(width);
-                goes.saturating_add(clusters.saturating_mul(width - 1))
+                steps.saturating_mul(width).saturating_add(clusters.saturating_mul(width - 1))
             };
             let bounds: Vec<u128> = self.columns.iter().zip(&steps).map(bound).collect();
-            // In ever smaller cells what the curve goes between them only grows.
+            // In smaller cells, the steps between them only grow.
             if bounds.iter().zip(&last).all(|(bound, last)| bound >= last) {
                 break;
             }
             found.iter_mut().zip(&bounds).for_each(|(found, bound)| *found = (*found).min(*bound));
             last = bounds;
         }
-        found
+        Ok(found)
     }
 
     /// Returns the distribution of the noise of each column's sums, in units.
@@ -213,11 +233,11 @@ impl Mechanism {
     /// # Errors
     /// A policy error if a scale has too many digits.
     fn noise(&self, rows: u64) -> Result<Vec<DiscreteLaplace>> {
-        let noise = self.columns.iter().zip(self.sensitivities(rows)).map(|(column, sensitivity)| {
+        let noise = self.columns.iter().zip(self.sensitivities(rows)?).map(|(column, sensitivity)| {
             let epsilon = u128::try_from(column.epsilon.units(EPSILON_SCALE)).map_err(Error::internal)?;
             let scale = sensitivity.checked_mul(10u128.pow(EPSILON_SCALE));
             scale.and_then(|scale| DiscreteLaplace::new(scale, epsilon)).ok_or_else(|| {
-                let why = "its bounds are too far apart, in units of their last digit, for so many rows";
+                let why = "the bounds are too far apart for so many rows; set closer bounds";
                 Error::policy(why).at(format!("columns.{}.clip", column.name))
             })
         });
@@ -226,31 +246,43 @@ impl Mechanism {
 
     /// Returns the scale of the noise of each column's means, of clusters of k of so many rows: how far noise
     /// takes a mean away, on average, before it is put back within the bounds.
-    pub fn scales(&self, rows: u64) -> Vec<f64> {
-        let of_units = self.scales_in_units(rows).into_iter().zip(&self.columns);
-        of_units.map(|(scale, column)| scale / ratio(10u128.pow(column.scale), 1)).collect()
+    ///
+    /// # Errors
+    /// Those of [`sensitivities`](Self::sensitivities).
+    pub fn scales(&self, rows: u64) -> Result<Vec<f64>> {
+        let of_units = self.scales_in_units(rows)?.into_iter().zip(&self.columns);
+        Ok(of_units.map(|(scale, column)| scale / ratio(10u128.pow(column.scale), 1)).collect())
     }
 
-    /// Returns the same in units.
-    pub fn scales_in_units(&self, rows: u64) -> Vec<f64> {
-        let columns = self.columns.iter().zip(self.sensitivities(rows));
-        columns.map(|(column, most)| ratio(most, self.k.into()) / column.epsilon.to_f64()).collect()
+    /// Returns [`scales`](Self::scales) in units.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn scales_in_units(&self, rows: u64) -> Result<Vec<f64>> {
+        let columns = self.columns.iter().zip(self.sensitivities(rows)?);
+        Ok(columns.map(|(column, most)| ratio(most, self.k.into()) / column.epsilon.to_f64()).collect())
     }
 
-    /// Returns the least k for which the noise of each column has at most this share of its range, of so many
-    /// rows; all rows if there is none.
-    pub fn least_k(&self, rows: u64, share: f64) -> u64 {
-        let is_enough = |k: u64| {
-            let with_k = Self { k, ..self.clone() };
-            let scales = with_k.scales_in_units(rows).into_iter().zip(&self.columns);
-            scales.into_iter().all(|(scale, column)| scale <= share * ratio(column.range.into(), 1))
+    /// Returns the least k for which the scale of each column's noise is at most this share of its range, of
+    /// so many rows; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`sensitivities`](Self::sensitivities).
+    pub fn least_k(&self, rows: u64, share: f64) -> Result<Option<u64>> {
+        let is_enough = |k: u64| -> Result<bool> {
+            let scales = Self { k, ..self.clone() }.scales_in_units(rows)?;
+            let ranges = self.columns.iter().map(|column| ratio(column.range.into(), 1));
+            Ok(scales.iter().zip(ranges).all(|(scale, range)| *scale <= share * range))
         };
-        let (mut less, mut enough) = (0, rows.max(1));
+        let (mut less, mut enough) = (0, rows);
+        if rows == 0 || !is_enough(rows)? {
+            return Ok(None);
+        }
         while enough - less > 1 {
             let k = less + (enough - less) / 2;
-            if is_enough(k) { enough = k } else { less = k }
+            if is_enough(k)? { enough = k } else { less = k }
         }
-        enough
+        Ok(Some(enough))
     }
 
     /// Draws the noise of every sum, one cluster after another, and in each one column after another.
@@ -263,19 +295,22 @@ impl Mechanism {
     }
 }
 
-/// Returns what each cluster of so many rows shows in each column, and its rows.
-pub fn with_noise<'a>(
-    mechanism: &'a Mechanism,
-    rows: u64,
-    sums: &'a [u128],
-    noise: &'a [i128],
-) -> impl Iterator<Item = (Vec<f64>, u64)> + 'a {
-    let width = mechanism.columns().len().max(1);
-    (0u64..).zip(sums.chunks(width).zip(noise.chunks(width))).map(move |(cluster, (sums, noise))| {
-        let size = mechanism.size(cluster, rows);
-        let of_column = mechanism.columns().iter().zip(sums.iter().zip(noise));
-        (of_column.map(|(column, (sum, noise))| column.shown(*sum, *noise, size)).collect(), size)
-    })
+impl Mechanism {
+    /// Returns what each cluster of so many rows shows in each column, and its rows. Sums and noise are in units,
+    /// one cluster after another, and in each one column after another.
+    pub fn noisy_means<'a>(
+        &'a self,
+        rows: u64,
+        sums: &'a [u128],
+        noise: &'a [i128],
+    ) -> impl Iterator<Item = (Vec<f64>, u64)> + 'a {
+        let width = self.columns.len().max(1);
+        (0u64..).zip(sums.chunks(width).zip(noise.chunks(width))).map(move |(cluster, (sums, noise))| {
+            let size = self.size(cluster, rows);
+            let of_column = self.columns.iter().zip(sums.iter().zip(noise));
+            (of_column.map(|(column, (sum, noise))| column.shown(*sum, *noise, size)).collect(), size)
+        })
+    }
 }
 
 impl NoisyColumn {
@@ -311,7 +346,7 @@ impl NoisyColumn {
         let scale_of_ends = low.scale().max(high.scale());
         let range = |scale: u32| high.units(scale).checked_sub(low.units(scale));
         let mut scale = scale_of_ends;
-        while range(scale + 1).is_some_and(|range| range <= UNITS) {
+        while range(scale + 1).is_some_and(|range| range <= MAX_UNITS) {
             scale += 1;
         }
         let range = range(scale).and_then(|range| u64::try_from(range).ok());
@@ -330,8 +365,8 @@ impl NoisyColumn {
         self.epsilon
     }
 
-    /// Returns the units that a value lies above the lower bound, rounded. Values outside the bounds count
-    /// as these, NULL and NaN as the middle.
+    /// Returns the units that a value lies above the lower bound. A value beyond a bound counts as the bound,
+    /// NULL and NaN as the middle. Floats are rounded to the nearest unit; further digits of decimals are dropped.
     ///
     /// # Errors
     /// An internal error for a value that is no number.
@@ -361,6 +396,13 @@ impl NoisyColumn {
         let units = text.parse::<i128>().unwrap_or(if text.starts_with('-') { i128::MIN } else { i128::MAX });
         let above = units.saturating_sub(self.low).clamp(0, i128::from(self.range));
         u64::try_from(above).map_err(Error::internal)
+    }
+
+    /// Returns whether a cluster may show this number.
+    pub fn may_show(&self, mean: f64) -> bool {
+        let [low, high] = self.ends.map(f64::from_bits);
+        let is_minus_zero = mean == 0.0 && mean.is_sign_negative();
+        (low..=high).contains(&mean) && !is_minus_zero
     }
 
     /// Returns the mean that a cluster of so many rows shows: the sum of its units with noise, divided by

@@ -3,7 +3,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::generalize::clip::Clip;
-use crate::noise::seeded;
 
 fn hierarchy(data_type: &DataType, low: &str, high: &str) -> Hierarchy {
     let end = |text: &str| (!text.is_empty()).then(|| Decimal::parse(text).unwrap());
@@ -22,7 +21,7 @@ fn mechanism(order: Order, k: u64, most: &[u64]) -> Mechanism {
         scale: 0,
         ..column(&DataType::Int64, "0", &most.to_string())
     };
-    Mechanism::of(order, k, most.iter().map(column).collect())
+    Mechanism::from_columns(order, k, most.iter().map(column).collect())
 }
 
 #[test]
@@ -85,8 +84,15 @@ fn epsilon_is_split_by_weight_and_all_of_it() {
         let all: i128 = shares.iter().map(|share| Decimal::parse(share).unwrap().units(6)).sum();
         assert_eq!(all, 2_000_001, "{shares:?}");
     }
-    assert!(split("1e-7", &[1.0]).unwrap_err().to_string().contains("at most 6 digits"));
-    assert!(split("1e-6", &[1.0, 1.0]).unwrap_err().to_string().contains("nothing is left"));
+    assert!(
+        split("1e-7", &[1.0])
+            .unwrap_err()
+            .to_string()
+            .contains("at most 6 digits after the point, found 0.0000001")
+    );
+    assert!(
+        split("1e-6", &[1.0, 1.0]).unwrap_err().to_string().contains("the share of `x` is below 0.000001")
+    );
     assert!(split("1", &[1.0; 65]).unwrap_err().to_string().contains("at most 64"));
 }
 
@@ -160,22 +166,16 @@ fn sensitivities_hold_for_all_neighbours_of_small_tables() {
         for k in 1..4 {
             let alone = mechanism(order, k, &[4]);
             assert_eq!(most_change(&alone, &[4], 5), [4], "{order:?} {k}");
-            assert_eq!(alone.sensitivities(5), [4]);
+            assert_eq!(alone.sensitivities(5).unwrap(), [4]);
             for (most, rows) in
                 [(&[2, 1][..], 4usize), (&[2, 2], 4), (&[1, 1, 1], 4), (&[1, 3], 4), (&[3, 2], 4)]
             {
                 let mechanism = mechanism(order, k, most);
                 let change = most_change(&mechanism, most, rows);
-                let bounds = mechanism.sensitivities(rows as u64);
+                let bounds = mechanism.sensitivities(rows as u64).unwrap();
                 for (bound, change) in bounds.iter().zip(&change) {
                     assert!(u128::from(*change) <= *bound, "{order:?} {k} {most:?}: {change} above {bound}");
                 }
-                // It is no number far above what occurs.
-                let clusters = mechanism.clusters(rows as u64);
-                assert!(
-                    clusters < 2 || change.iter().zip(most).any(|(change, most)| change > most),
-                    "{change:?}"
-                );
             }
         }
     }
@@ -196,7 +196,7 @@ fn sensitivities_hold_for_all_chains_and_are_no_larger_than_they_must_be() {
         (&[3, 3, 3, 3], 20),
     ] {
         let mechanism = mechanism(Order::Hilbert, 1, most);
-        let bounds = mechanism.sensitivities(clusters as u64);
+        let bounds = mechanism.sensitivities(clusters as u64).unwrap();
         let points: usize = most.iter().map(|most| usize::try_from(*most).unwrap() + 1).product();
         let mut order: Vec<(u64, Vec<u64>)> = (0..points)
             .map(|number| {
@@ -234,28 +234,43 @@ fn sensitivities_hold_for_all_chains_and_are_no_larger_than_they_must_be() {
     }
 }
 
-/// Replacing one row changes the probability of every release by at most `exp(epsilon)`: the exact
-/// probabilities of the sums with noise, over all neighbours of small tables.
+/// The noise of k = `least_k` is little enough, that of a smaller k is not.
 #[test]
-fn probabilities_of_neighbours_differ_by_the_epsilon_at_most() {
-    let most = [2, 1];
-    let mechanism = mechanism(Order::Hilbert, 2, &most);
-    let (mut rows, mut random) = (vec![vec![0u64; 2]; 4], seeded(3));
-    let mut draw = |below: u64| random().unwrap() % below;
-    for _ in 0..400 {
-        rows.iter_mut()
-            .for_each(|row| row.iter_mut().zip(most).for_each(|(unit, most)| *unit = draw(most + 1)));
-        let mut other = rows.clone();
-        other[usize::try_from(draw(4)).unwrap()] = most.iter().map(|most| draw(most + 1)).collect();
-        let (sums, others) = (naive_sums(&mechanism, &rows), naive_sums(&mechanism, &other));
-        // The logarithm of the ratio of the two Laplace densities is at most the sum of these.
-        let of_column = |(at, (column, most)): (usize, (&NoisyColumn, u128))| {
-            let change: u64 = sums.iter().zip(&others).map(|(a, b)| a[at].abs_diff(b[at])).sum();
-            ratio(change.into(), most) * column.epsilon.to_f64()
+fn the_least_k_is_the_least() {
+    for most in [&[1_000u64][..], &[1_000, 500], &[90, 1_000, 1_000]] {
+        let of = |k: u64| mechanism(Order::Hilbert, k, most);
+        let is_enough = |k: u64| {
+            let scales = of(k).scales_in_units(50_000).unwrap();
+            scales.iter().zip(most).all(|(scale, most)| *scale <= 0.1 * ratio((*most).into(), 1))
         };
-        let columns = mechanism.columns.iter().zip(mechanism.sensitivities(4));
-        let loss: f64 = columns.enumerate().map(of_column).sum();
-        assert!(loss <= 2.0 + 1e-12, "{loss}");
+        let least = of(1).least_k(50_000, 0.1).unwrap().unwrap();
+        assert!(is_enough(least) && !is_enough(least - 1), "{least}");
+    }
+    assert_eq!(mechanism(Order::Hilbert, 5, &[9, 9]).least_k(50, 1e-3).unwrap(), None);
+    assert_eq!(mechanism(Order::Hilbert, 5, &[9, 9]).least_k(0, 1.0).unwrap(), None);
+}
+
+/// With many columns each exchange may be as long as a range.
+#[test]
+fn many_columns_need_a_range_for_each_cluster() {
+    for columns in [17usize, 40, 64] {
+        let most = vec![1_000; columns];
+        let bounds = mechanism(Order::Hilbert, 2, &most).sensitivities(80).unwrap();
+        assert_eq!(bounds, vec![40_000; columns]);
+    }
+}
+
+/// Beyond the cells that are counted, the bound still follows the root of the number of clusters.
+#[test]
+fn many_clusters_need_few_ranges_each() {
+    for (most, power, factor) in
+        [(&[1_000_000u64, 1_000_000][..], 0.5, 1.6), (&[1_000_000; 3], 2.0 / 3.0, 1.8)]
+    {
+        for clusters in [1_000u64, 100_000, 10_000_000] {
+            let bounds = mechanism(Order::Hilbert, 1, most).sensitivities(clusters).unwrap();
+            let ranges = bounds.iter().map(|bound| ratio(*bound, 1_000_000)).fold(0.0, f64::max);
+            assert!(ranges < factor * ratio(clusters.into(), 1).powf(power), "{clusters}: {ranges}");
+        }
     }
 }
 

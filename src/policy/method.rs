@@ -61,6 +61,12 @@ pub(super) fn method(value: Value) -> Result<MethodSpec> {
         }
         _ => settings(&path, given, parameters)?,
     };
+    let is_missing =
+        |one: &&Parameter| one.absent == Absent::Refused && settings.iter().all(|(name, _)| name != one.name);
+    if let (Some(missing), Some(row)) = (parameters.iter().find(is_missing), row(&name)) {
+        let why = format!("the parameter `{}` is missing; write {}", missing.name, row.doc().example);
+        return Err(Error::policy(why).at(join(METHOD, &name)));
+    }
     Ok(MethodSpec { name, settings })
 }
 
@@ -254,7 +260,11 @@ mod tests {
     #[test]
     fn a_column_may_be_recoded_globally() {
         let policy = |method: &str, columns: &str| {
-            let given = if method == "strategies" { "{ strategies = [{}] }" } else { &format!("{method:?}") };
+            let given = match method {
+                "strategies" => "{ strategies = [{}] }",
+                "dp_centroids" => "{ dp_centroids = { epsilon = 1 } }",
+                other => &format!("{other:?}"),
+            };
             PolicySpec::parse(&format!("k = 5\nmethod = {given}\n[columns]\n{columns}"))
                 .map(|spec| spec.columns[0].is_global)
                 .map_err(|error| error.to_string())

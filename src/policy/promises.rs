@@ -1,6 +1,7 @@
 //! The promises of a policy that do not depend on a table.
 
 use super::PolicySpec;
+use crate::error::{Error, Result};
 
 /// The promises of a policy, as the statement of a release repeats them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,23 @@ pub struct Promises<'a> {
 }
 
 impl PolicySpec {
+    /// Checks that the method may release rows of an input whose columns may follow from its rows: names and
+    /// order of columns are public.
+    ///
+    /// # Errors
+    /// A policy error for a method that adds noise, if that is so.
+    pub fn check_columns_are_known(&self, follow_from_rows: bool) -> Result<()> {
+        if !(follow_from_rows && self.method.adds_noise()) {
+            return Ok(());
+        }
+        let why = format!(
+            "`{}` does not take JSON lines, whose rows decide which columns there are: one person's row could show in the names or the \
+             order of the columns; convert the input to Parquet or CSV",
+            self.method.name
+        );
+        Err(Error::policy(why).at("method"))
+    }
+
     /// Returns the promises.
     pub fn promises(&self) -> Promises<'_> {
         // Of columns that the method leaves out there is nothing to promise.

@@ -27,7 +27,7 @@ use crate::measure::{
 };
 use crate::method::microaggregation::dp_centroids;
 use crate::model::{Counted, Requirement, Worst, min_size};
-use crate::noise::{Mechanism, NoisyColumn, Order};
+use crate::noise::{EPSILON_SCALE, Mechanism, NoisyColumn, Order};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
     CentroidColumn, ColumnRecord, LevelRecord, NoiseRecord, PublicRecord, RecodingRecord, RegionColumn,
@@ -130,16 +130,16 @@ fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Res
     Ok(())
 }
 
-/// Checks what the record says of noise: for the columns' types and bounds, the number of rows and the models
-/// there is one scale.
+/// Checks what the record says of noise: for the columns' bounds, the number of rows and the models there is
+/// one scale. Returns the mechanism, but for the order of rows; `None` without noise.
 ///
 /// # Errors
 /// An unmet error.
-pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Result<()> {
-    let RecodingRecord::Centroids(columns) = &public.recoding else { return Ok(()) };
+pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Result<Option<Mechanism>> {
+    let RecodingRecord::Centroids(columns) = &public.recoding else { return Ok(None) };
     let given: Vec<_> = columns.iter().filter_map(|column| Some((column, column.noise.as_ref()?))).collect();
     if given.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let wrong = || refused("the record contradicts itself on the noise");
     dp_centroids::check_models(models).map_err(refused)?;
@@ -149,16 +149,19 @@ pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Resu
         let clip = Clip::new(low.transpose()?, high.transpose()?)?;
         let hierarchy = Hierarchy::new(&column.type_of_values()?, Vec::new())?.clipped(&clip)?;
         let epsilon = Decimal::parse(&noise.epsilon)?;
+        if epsilon.scale() > EPSILON_SCALE || column.value_type != DataType::Float64.to_string() {
+            return Err(wrong());
+        }
         NoisyColumn::new(&column.column, &hierarchy, epsilon).map_err(Error::unmet)
     });
     let noisy = noisy.collect::<Result<Vec<_>>>().map_err(|_| wrong())?;
     // The record does not say which order; only the input tells.
-    let is_of = |order: Order| {
-        let mechanism = Mechanism::of(order, min_size(models), noisy.clone());
-        given.iter().map(|(_, noise)| *noise).eq(&NoiseRecord::all(&mechanism, public.rows()))
+    let is_of = |order: Order| -> Result<bool> {
+        let mechanism = Mechanism::from_columns(order, min_size(models), noisy.clone());
+        Ok(given.iter().map(|(_, noise)| *noise).eq(&NoiseRecord::all(&mechanism, public.rows())?))
     };
     let are_right = noisy.iter().all(|noisy| noisy.epsilon().is_positive())
-        && [Order::Hilbert, Order::Distance].into_iter().any(is_of);
+        && (is_of(Order::Hilbert)? || is_of(Order::Distance)?);
     if public.individuals.is_some_and(|individuals| individuals != public.rows()) {
         return Err(refused(
             "the record contradicts itself on the number of individuals, who have one row each",
@@ -166,7 +169,7 @@ pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Resu
     }
     let is_of_all = given.len() == columns.len() && public.columns().count() == columns.len();
     match is_of_all && are_right {
-        true => Ok(()),
+        true => Ok(Some(Mechanism::from_columns(Order::Hilbert, min_size(models), noisy))),
         false => Err(wrong()),
     }
 }

@@ -58,7 +58,9 @@ pub(super) fn concrete(
             let utility = is_recorded.then(|| Utility::of_regions(&evaluated)).transpose()?;
             Ok(Concrete { chosen, kept, costs: granularity::of_columns(&evaluated), utility })
         }
-        Recoding::Groups(_) | Recoding::Clusters(_) => Err(Error::internal("release: these are no classes")),
+        Recoding::Groups(_) | Recoding::Clusters(_) => {
+            Err(Error::internal("concrete_recoding: groups and clusters have pipelines of their own"))
+        }
     }
 }
 

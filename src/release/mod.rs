@@ -196,7 +196,9 @@ async fn release_by(
     let searched = search_record(policy, &method, &outcome);
     let mut notices = unseen_values(policy, &classes);
     notices.extend(policy.requirements.iter().filter_map(Requirement::why_vacuous));
-    notices.extend(outcome.best.first().and_then(|best| noise::too_much(&best.recoding)));
+    if let Some(best) = outcome.best.first() {
+        notices.extend(noise::warning(&best.recoding)?);
+    }
     // Frees the other methods' recodings.
     outcome.best.truncate(1);
     let again = open_typed(&spilling, input, source.spec, source.files, Typing::Plain);

@@ -1,6 +1,7 @@
 //! The release of a method that adds noise: the clusters' means with noise, written, judged and recorded.
 //!
-//! Nothing of a row is written: the rows of a cluster show its means, and only their number is the input's.
+//! No row of the input is written: each row of a cluster shows its means, and only the number of rows comes
+//! from the input.
 
 use std::sync::Arc;
 
@@ -26,7 +27,6 @@ use crate::policy::Policy;
 use crate::progress::Phase;
 use crate::release::concrete_recoding::expected;
 use crate::release::pipeline::{Findings, Passed};
-use crate::release::publish::digest;
 use crate::release::released_recoding::{Chosen, ClassKeys, KeptClasses, Shown, in_order, released_schema};
 use crate::release::released_regions;
 use crate::release::sink::{RecodedRows, Sink};
@@ -49,12 +49,12 @@ pub(super) async fn add_and_verify<S: Sink>(
 ) -> Result<Passed> {
     let policy = &loaded.policy;
     let memory: Arc<dyn Budget> = Arc::new(PoolBudget::new(&loaded.session, "noise"));
-    let key = NoiseKey(digest::random_key()?);
+    let key = sink.noise_key(clusters)?;
     let mut held = Held::new(&memory);
     let (chosen, kept) = choose(policy, loaded.schema(), clusters, key, &mut held)?;
 
     run.progress.begin(Phase::Write, kept.total_rows());
-    let rows = rows_of(&kept.rows);
+    let rows = class_rows(&kept.rows);
     sink.take(run, RecodedRows { rows, policy, chosen: &chosen, kept: &kept, memory: &memory }).await?;
 
     run.progress.begin(Phase::Verify, 0);
@@ -63,25 +63,36 @@ pub(super) async fn add_and_verify<S: Sink>(
     let output = sink.taken(&again.session, &chosen)?;
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(&again.session, "verification"));
     let judged = expected(policy, &again.policy, &chosen.shown, &budget)?;
-    let (verified, unique) = judge(run, output, &again, judged, (clusters.mechanism(), key)).await?;
+    let (verified, unique) = judge(run, output, &again, judged, clusters.mechanism(), key).await?;
     let findings = Findings { unique, ..Findings::default() };
     Ok(Passed { chosen, costs: clusters.costs().to_vec(), utility: None, verified, findings })
 }
 
-/// Returns a notice if the noise hides more of a column than showing the mean of all rows would.
-pub(super) fn too_much(recoding: &Recoding) -> Option<String> {
-    let Recoding::Clusters(clusters) = recoding else { return None };
-    let columns = clusters.mechanism().columns().iter().zip(clusters.squared_errors());
+/// Returns a warning that names the columns whose noise has a larger variance than their values.
+///
+/// # Errors
+/// Those of [`Mechanism::least_k`].
+pub(super) fn warning(recoding: &Recoding) -> Result<Option<String>> {
+    let Recoding::Clusters(clusters) = recoding else { return Ok(None) };
+    let (mechanism, rows) = (clusters.mechanism(), clusters.rows());
+    let columns = mechanism.columns().iter().zip(clusters.noise_of_columns());
     let lost: Vec<&str> =
-        columns.filter(|(_, error)| **error > 1.0).map(|(column, _)| column.name()).collect();
-    (!lost.is_empty()).then(|| {
+        columns.filter(|(_, noise)| **noise > 1.0).map(|(column, _)| column.name()).collect();
+    if lost.is_empty() {
+        return Ok(None);
+    }
+    let least_k = mechanism.least_k(rows, 0.1)?.filter(|least| *least > mechanism.k());
+    let raise_k = least_k.map(|least| {
         format!(
-            "the noise of {} is larger than the differences between the rows: raise k (from {} on, noise is a tenth of the range of a column \
-             on average), raise epsilon, set closer bounds, or release fewer columns",
-            lost.join(", "),
-            grouped(clusters.mechanism().least_k(clusters.rows(), 0.1))
+            "raise k (from {} on, noise is at most a tenth of the range of a column, on average), ",
+            grouped(least)
         )
-    })
+    });
+    Ok(Some(format!(
+        "the noise of {} is larger than the differences between the rows: {}raise epsilon, set closer bounds, or release fewer columns",
+        lost.join(", "),
+        raise_k.unwrap_or_default()
+    )))
 }
 
 /// Judges rows by themselves, and their means against the input.
@@ -93,7 +104,8 @@ pub(super) async fn judge(
     output: DataFrame,
     again: &Loaded,
     expected: Expected<'_>,
-    (mechanism, key): (&Mechanism, NoiseKey),
+    mechanism: &Mechanism,
+    key: NoiseKey,
 ) -> Result<(Verified, UniqueTogether)> {
     let (session, policy) = (&again.session, &again.policy);
     let budget: Arc<dyn Budget> = Arc::new(PoolBudget::new(session, "verification"));
@@ -135,11 +147,12 @@ fn choose(
     let (count, width) =
         (usize::try_from(clusters.count()).map_err(Error::internal)?, mechanism.columns().len());
     // The noise, and the means as numbers and as texts, twice while they are put into order.
-    const OF_MEAN: usize = size_of::<i128>() + size_of::<f64>() + 2 * (size_of::<i32>() + 24);
+    const LONGEST_FLOAT: usize = 24;
+    const OF_MEAN: usize = size_of::<i128>() + size_of::<f64>() + 2 * (size_of::<i32>() + LONGEST_FLOAT);
     held.at_least(count * (width * OF_MEAN + 2 * size_of::<u64>()))?;
     let noise = mechanism.draw(rows, &mut key.words())?;
     let (mut means, mut sizes) = (vec![Vec::with_capacity(count); width], Vec::with_capacity(count));
-    for (shown, size) in clusters.with_noise(&noise) {
+    for (shown, size) in clusters.noisy_means(&noise) {
         means.iter_mut().zip(shown).for_each(|(means, mean)| means.push(mean));
         sizes.push(size);
     }
@@ -161,8 +174,9 @@ fn choose(
 /// The rows of a batch.
 const BATCH_ROWS: u64 = 8_192;
 
-/// Returns as many rows of each class as it has: its number, and the hash 0 of no other columns.
-fn rows_of(sizes: &[u64]) -> SendableRecordBatchStream {
+/// Streams one row for each member of each class: the number of the class, and the hash 0 because no other
+/// column is released.
+fn class_rows(sizes: &[u64]) -> SendableRecordBatchStream {
     let number = |name: &str| Field::new(name, DataType::UInt64, false);
     let schema: SchemaRef = Arc::new(Schema::new(vec![number("kanon_class"), number("kanon_hash")]));
     let mut left = (0u64..).zip(sizes.to_vec());

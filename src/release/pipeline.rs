@@ -63,7 +63,7 @@ impl Made {
         Ok(Self {
             tables: chosen_record(policy, &chosen, &verified, parts, folder)?,
             secret: Secret::of(&chosen.shown),
-            chosen: recoding_record(policy, &chosen.shown, 0..policy.quasi.len()),
+            chosen: recoding_record(policy, &chosen.shown, 0..policy.quasi.len())?,
             verified,
             findings,
             costs,

@@ -10,7 +10,7 @@ use crate::method::best::{self, Tried};
 use crate::method::lattice::minimal::minimal;
 use crate::method::lattice::{Found, Lattice};
 use crate::method::{self, AUTO, MethodRow, Outcome, Problem};
-use crate::model::{Class, Counted, Merge, Requirement, min_size, values_needed};
+use crate::model::{Class, Counted, Merge, Requirement, values_needed};
 use crate::plural::plural;
 use crate::policy::{Policy, Quasi};
 use crate::progress::{Phase, Progress};
@@ -204,13 +204,6 @@ pub(super) fn nothing_found(policy: &Policy, limit: u64, outcome: &Outcome) -> E
             policy.method.name,
             models_text(&policy.requirements),
             no_groups(policy)
-        ));
-    }
-    if policy.method.adds_noise() {
-        return Error::unmet(format!(
-            "clusters of {} rows do not satisfy {}; require less, or use another method",
-            min_size(&policy.requirements),
-            models_text(&policy.requirements)
         ));
     }
     let found = match outcome.nodes {

@@ -8,8 +8,10 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use crate::class::Budget;
 use crate::engine::Run;
 use crate::error::Result;
+use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
 use crate::release::released_recoding::{Chosen, KeptClasses};
+use crate::verify::noise::NoiseKey;
 
 /// The recoded rows of a run, in order.
 pub struct RecodedRows<'a> {
@@ -29,6 +31,12 @@ pub struct RecodedRows<'a> {
 pub(crate) trait Sink {
     /// Whether a record tells what was found out about the released columns.
     const IS_RECORDED: bool;
+
+    /// Returns the key by which the noise of clusters is drawn.
+    ///
+    /// # Errors
+    /// A data error when the system has no random numbers.
+    fn noise_key(&self, clusters: &Clusters) -> Result<NoiseKey>;
 
     /// Takes all rows.
     ///

@@ -17,14 +17,16 @@ use crate::engine::{Context, Run};
 use crate::error::{Error, Result};
 use crate::input::{Loaded, canonical_floats_as_they_are};
 use crate::method::Shows;
+use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::policy::Policy;
 use crate::progress::Silent;
 use crate::release::pipeline::recode_and_verify;
-use crate::release::publish::write;
+use crate::release::publish::{digest, write};
 use crate::release::released_recoding::{self, Chosen, released_schema};
 use crate::release::search::search;
 use crate::release::sink::{RecodedRows, Sink};
 use crate::release::{released_regions, role_checks};
+use crate::verify::noise::NoiseKey;
 
 /// Returns the columns of a release of a table with this schema. Fields lack descriptors, which are
 /// unknown before the search.
@@ -53,7 +55,9 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
 }
 
 /// Searches, applies the best recoding to the rows and verifies the result against them before any
-/// row can be read. `plain_table` is the table as a verification reads it.
+/// row can be read. `plain_table` is the table as a verification reads it. Noise follows from the key and
+/// the table: a query may run the same call several times, and other noise of the same rows would give
+/// these away, as would the same noise of other rows.
 ///
 /// # Errors
 /// All errors of a release.
@@ -63,6 +67,7 @@ pub(crate) async fn anonymize(
     loaded: &Loaded,
     plain_table: DataFrame,
     classes: ClassTable,
+    noise: NoiseKey,
 ) -> Result<SpilledRows> {
     let policy = &loaded.policy;
     role_checks::check(run, loaded).await?;
@@ -80,7 +85,7 @@ pub(crate) async fn anonymize(
     let session = loaded.session.clone();
     let again =
         ready(Ok(Loaded { session, table: plain_table, policy: Arc::clone(policy), population: None }));
-    let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, rows: None };
+    let mut spill = Spill { runtime, schema: schema(policy, loaded.schema())?, noise, rows: None };
     recode_and_verify(run, loaded, classes, &outcome, again, &mut spill).await?;
     spill.rows.ok_or_else(not_taken)
 }
@@ -89,6 +94,7 @@ pub(crate) async fn anonymize(
 struct Spill {
     runtime: Arc<RuntimeEnv>,
     schema: SchemaRef,
+    noise: NoiseKey,
     rows: Option<SpilledRows>,
 }
 
@@ -98,6 +104,10 @@ fn not_taken() -> Error {
 
 impl Sink for Spill {
     const IS_RECORDED: bool = false;
+
+    fn noise_key(&self, clusters: &Clusters) -> Result<NoiseKey> {
+        digest::keyed_words(clusters.words(), &self.noise.0).map(NoiseKey)
+    }
 
     async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()> {
         let doing = "generalizing and ordering the rows";

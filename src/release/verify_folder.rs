@@ -37,7 +37,7 @@ use crate::release::written_columns::as_texts;
 use crate::release::{groups, merged_trees, noise, released_regions, role_checks};
 use crate::role::Role;
 use crate::verify::as_is::{ReleasedRows, UniqueTogether};
-use crate::verify::noise::NoiseKey;
+use crate::verify::noise::{NoiseKey, check_shown};
 use crate::verify::{Expected, Verified, expected::preferences_of, verify};
 
 /// The result of checking a release.
@@ -172,12 +172,16 @@ fn check_counts(public: &PublicRecord, verified: &Verified, with_input: bool) ->
 /// by rows; a model without one is not judged and reaches `None`, nor is one that looks at the whole input.
 async fn alone(run: &Run<'_>, out: &Path, public: &PublicRecord) -> Result<Judged> {
     let (models, parts) = (recorded_models(public)?, &parts_of(public));
-    check_record::check_noise(public, &models)?;
+    let mechanism = check_record::check_noise(public, &models)?;
     let (schema, footer) = (recorded_schema(out, public, parts)?, write::footer(&models_text(&models)));
     check_files(out, parts, &schema, &footer, &public.tool)?;
     let with_bytes = check_bytes(run, out, files_of(public), schema.clone(), &footer, &public.tool)?;
     let session = run.resources.session()?;
-    let output = as_texts(read_parts(&session, out, parts)?, &public.recoding.written_columns()?)?;
+    let written = read_parts(&session, out, parts)?;
+    if let Some(mechanism) = &mechanism {
+        check_shown(&written, mechanism, run.stop).await?;
+    }
+    let output = as_texts(written, &public.recoding.written_columns()?)?;
     let generalizers = check_record::generalizers(public, &schema, &output).await?;
     let columns = public.columns().map(|column| column.name.clone()).zip(generalizers);
     let bounding = |requirement: Requirement| {
@@ -263,7 +267,7 @@ async fn against(
     let expected = expected(policy, policy, &shown, &memory)?;
     let (verified, unique) = match &shown {
         Shown::Noise { mechanism, key, .. } => {
-            noise::judge(run, written, &loaded, expected, (mechanism, *key)).await?
+            noise::judge(run, written, &loaded, expected, mechanism, *key).await?
         }
         Shown::Levels { .. } | Shown::Regions { .. } => judge(run, output, &loaded, expected).await?,
     };
@@ -370,7 +374,7 @@ async fn recorded_shown(
 fn check_columns(policy: &Policy, public: &PublicRecord, schema: &Schema, shown: &Shown) -> Result<()> {
     let planned = column_records(policy, schema)?;
     let quasi = policy.released().filter_map(|(name, _)| policy.quasi_index(name));
-    if planned.iter().eq(public.columns()) && public.recoding == recoding_record(policy, shown, quasi) {
+    if planned.iter().eq(public.columns()) && public.recoding == recoding_record(policy, shown, quasi)? {
         Ok(())
     } else {
         Err(refused("the columns of the record are not those of the policy"))

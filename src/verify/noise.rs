@@ -29,7 +29,7 @@ use crate::engine::functions::{OfValues, of_values};
 use crate::engine::{Context, column, into_engine};
 use crate::error::{Error, Result};
 use crate::generalize::Value;
-use crate::noise::{Mechanism, NoisyColumn, with_noise};
+use crate::noise::{Mechanism, NoisyColumn};
 use crate::progress::CancelToken;
 use crate::verify::groups::check_one_row_each;
 
@@ -37,7 +37,7 @@ const DOING: &str = "verifying the release";
 
 /// The key that noise is drawn by: 32 random bytes.
 ///
-/// A recorded key binds the noise: who could choose each number freely could explain any release.
+/// A recorded key binds the noise: a publisher free to choose each number could justify any release.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NoiseKey(pub [u8; Self::BYTES]);
 
@@ -89,33 +89,22 @@ impl NoisyMeans<'_> {
         }
         let mut held = Held::new(budget);
         let (rows, sums) = self.sums(&mut held, stop).await?;
+        let width = self.mechanism.columns().len();
+        let of_shown = size_of::<(Box<[u64]>, u64)>() + 1 + width * size_of::<u64>();
+        // The sums, as much noise, and what each cluster shows.
+        held.at_least(2 * sums.len() * size_of::<u128>() + sums.len() / width.max(1) * of_shown)?;
         let noise = self.mechanism.draw(rows, &mut self.key.words())?;
-        let of_shown = size_of::<(Box<[u64]>, i64)>() + 1 + self.mechanism.columns().len() * size_of::<u64>();
-        held.at_least((sums.len() + noise.len()) * size_of::<u128>() + sums.len() * of_shown)?;
         let mut left: HashMap<Box<[u64]>, u64> = HashMap::new();
-        for (shown, rows) in with_noise(self.mechanism, rows, &sums, &noise) {
+        for (shown, rows) in self.mechanism.noisy_means(rows, &sums, &noise) {
             *left.entry(shown.into_iter().map(f64::to_bits).collect()).or_default() += rows;
         }
-        let names: Vec<Expr> = self.mechanism.columns().iter().map(|noisy| column(noisy.name())).collect();
-        let groups = self.output.clone().aggregate(names, vec![count(lit(1i64))]).context(DOING)?;
-        let mut groups = groups.execute_stream().await.context(DOING)?;
-        while let Some(batch) = groups.next().await {
-            stop.check()?;
-            let batch = batch.context(DOING)?;
-            let (count, means) = batch.columns().split_last().ok_or_else(lost)?;
-            let means = means.iter().map(|means| means.as_primitive_opt::<Float64Type>().ok_or_else(lost));
-            let means = means.collect::<Result<Vec<_>>>()?;
-            let count = count.as_primitive_opt::<Int64Type>().ok_or_else(lost)?;
-            for row in 0..batch.num_rows() {
-                let shown = means.iter().map(|means| means.is_valid(row).then(|| means.value(row).to_bits()));
-                let shown: Option<Box<[u64]>> = shown.collect();
-                let expected = shown.and_then(|shown| left.remove(&shown));
-                if expected != u64::try_from(count.value(row)).ok() {
-                    return Err(other_means());
-                }
-            }
-        }
-        if left.is_empty() { Ok(rows) } else { Err(other_means()) }
+        let mut is_right = true;
+        let see = |shown: Option<&[u64]>, rows: u64| {
+            is_right &= shown.and_then(|shown| left.remove(shown)) == Some(rows);
+        };
+        for_every_group(&self.output, self.mechanism, stop, see).await?;
+        is_right &= left.is_empty();
+        if is_right { Ok(rows) } else { Err(other_means()) }
     }
 
     /// Returns the number of rows, and the sums of units: one cluster after another, and in each one
@@ -168,6 +157,54 @@ impl NoisyMeans<'_> {
             return Err(refused("the input has fewer rows than a cluster"));
         }
         Ok((number, sums))
+    }
+}
+
+/// Calls `see` for the bits of each combination of means that rows show and the number of these rows; `None`
+/// for one with NULL.
+async fn for_every_group(
+    output: &DataFrame,
+    mechanism: &Mechanism,
+    stop: &CancelToken,
+    mut see: impl FnMut(Option<&[u64]>, u64),
+) -> Result<()> {
+    let names: Vec<Expr> = mechanism.columns().iter().map(|noisy| column(noisy.name())).collect();
+    let groups = output.clone().aggregate(names, vec![count(lit(1i64))]).context(DOING)?;
+    let mut groups = groups.execute_stream().await.context(DOING)?;
+    while let Some(batch) = groups.next().await {
+        stop.check()?;
+        let batch = batch.context(DOING)?;
+        let (count, means) = batch.columns().split_last().ok_or_else(lost)?;
+        let means = means.iter().map(|means| means.as_primitive_opt::<Float64Type>().ok_or_else(lost));
+        let means = means.collect::<Result<Vec<_>>>()?;
+        let count = count.as_primitive_opt::<Int64Type>().ok_or_else(lost)?;
+        for row in 0..batch.num_rows() {
+            let shown = means.iter().map(|means| means.is_valid(row).then(|| means.value(row).to_bits()));
+            let shown: Option<Vec<u64>> = shown.collect();
+            see(shown.as_deref(), u64::try_from(count.value(row)).map_err(Error::internal)?);
+        }
+    }
+    Ok(())
+}
+
+/// Checks released rows by themselves: each shows numbers within the bounds, and clusters have k rows, but for
+/// the last.
+///
+/// # Errors
+/// An unmet error.
+pub(crate) async fn check_shown(output: &DataFrame, mechanism: &Mechanism, stop: &CancelToken) -> Result<()> {
+    let (mut may_be, mut remainders) = (true, 0);
+    // Clusters that show the same are one group.
+    let see = |shown: Option<&[u64]>, rows: u64| {
+        let mut columns = shown.unwrap_or_default().iter().zip(mechanism.columns());
+        may_be &= shown.is_some() && columns.all(|(mean, noisy)| noisy.may_show(f64::from_bits(*mean)));
+        remainders += u64::from(!rows.is_multiple_of(mechanism.k()));
+    };
+    for_every_group(output, mechanism, stop, see).await?;
+    match (may_be, remainders) {
+        (true, 0 | 1) => Ok(()),
+        (true, _) => Err(refused("the rows are not those of clusters of k rows")),
+        (false, _) => Err(refused("a row shows a number beyond the bounds of its column, or none")),
     }
 }
 

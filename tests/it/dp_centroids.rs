@@ -55,8 +55,9 @@ fn means(rows: &RecordBatch, name: &str) -> Vec<f64> {
 fn clusters(rows: &RecordBatch) -> BTreeMap<[u64; 3], Vec<usize>> {
     let columns = QUASI.map(|name| means(rows, name));
     let mut clusters: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for row in 0..rows.num_rows() {
-        clusters.entry([0, 1, 2].map(|at| columns[at][row].to_bits())).or_default().push(row);
+    let [ages, stays, weights] = &columns;
+    for (row, ((age, stay), weight)) in ages.iter().zip(stays).zip(weights).enumerate() {
+        clusters.entry([age, stay, weight].map(|mean| mean.to_bits())).or_default().push(row);
     }
     clusters
 }
@@ -126,7 +127,16 @@ fn rows_that_are_not_the_means_with_the_noise() {
     forged("the same rows", |lab| forge(lab, &written(lab)), Pass, Pass);
     forged("a mean that is 1 off", |lab| forge_age(lab, false, |age| age + 1.0), Pass, other());
     forged("a mean that is a trifle off", |lab| forge_age(lab, false, |age| age + 1e-9), Pass, other());
-    forged("one row", |lab| forge_age(lab, true, |age| age + 1.0), Refuse("a required model"), other());
+    let beyond = || Refuse("a row shows a number beyond the bounds of its column");
+    for (what, age) in [("beyond", 61.0), ("infinite", f64::INFINITY), ("no number", f64::NAN)] {
+        forged(what, |lab| forge_age(lab, false, |_| age), beyond(), other());
+    }
+    forged(
+        "one row",
+        |lab| forge_age(lab, true, |age| age + 1.0),
+        Refuse("the rows are not those of clusters of k rows"),
+        other(),
+    );
     let cut = |lab: &Lab| forge(lab, &written(lab).slice(0, written(lab).num_rows() - 5));
     forged("a cluster less", cut, Refuse("verification refused: "), Refuse("verification refused: "));
 }
@@ -155,7 +165,11 @@ fn the_key_is_needed_and_must_be_right() {
 #[test]
 fn records_that_contradict_their_noise() {
     type Edit = fn(&mut Vec<CentroidColumn>);
-    let edits: [(&str, Edit); 7] = [
+    let edits: [(&str, Edit); 9] = [
+        ("the type of the values", |columns| columns[0].value_type = "Int64".into()),
+        ("an epsilon with more digits", |columns| {
+            columns[0].noise.as_mut().unwrap().epsilon = "150.0000001".into();
+        }),
         ("a smaller epsilon", |columns| columns[0].noise.as_mut().unwrap().epsilon = "50".into()),
         ("an epsilon of none", |columns| columns[0].noise.as_mut().unwrap().epsilon = "0".into()),
         ("another scale", |columns| columns[1].noise.as_mut().unwrap().scale = "1".into()),
@@ -232,7 +246,11 @@ fn policies_that_noise_cannot_serve() {
             "columns.stay.min_level: `dp_centroids` shows a centroid",
         ),
         ("epsilon = 300.0", "epsilon = 0", "method.dp_centroids.epsilon: expected a number above 0, found 0"),
-        ("epsilon = 300.0", "order = \"hilbert\"", "epsilon"),
+        (
+            "epsilon = 300.0",
+            "order = \"hilbert\"",
+            "method.dp_centroids: the parameter `epsilon` is missing; write method = { dp_centroids = { epsilon = 1.0 } }",
+        ),
         (
             "epsilon = 300.0",
             "epsilon = 1e-7",
@@ -246,7 +264,7 @@ fn policies_that_noise_cannot_serve() {
         (
             "k = 5",
             "k = 5\n[[require]]\nmodel = \"average_risk\"\nr = 0.1\n",
-            "method: `dp_centroids` takes only models of the size of a class",
+            "method: `dp_centroids` takes only `k`, over all quasi-identifiers",
         ),
         ("k = 5", "k = 9999", "the input has only"),
     ] {
@@ -277,7 +295,13 @@ fn an_individual_with_two_rows_is_refused() {
     let csv = |first: &str, second: &str| format!("who,age\n{first},1\n{second},2\nc,30\nd,40\n");
     place.write("in.csv", csv("a", "b"));
     place.run("release in.csv --policy policy.toml --to out").exit(0);
-    assert!(place.run("verify out --input in.csv").exit(0).out.contains("all 4 rows come from it"));
+    assert!(
+        place
+            .run("verify out --input in.csv")
+            .exit(0)
+            .out
+            .contains("the means of all 4 rows, with the noise")
+    );
     for other in [csv("a", "a"), csv("", "b")] {
         place.write("other.csv", other);
         let ran = place.run("verify out --input other.csv").exit(1);
@@ -337,8 +361,45 @@ fn without_much_noise_means_are_those_of_the_ordered_rows() {
 fn a_query_returns_rows_that_were_verified() {
     let lab = Lab::new(&people(1));
     fs::write(lab.path("policy.toml"), POLICY).unwrap();
-    let query = "SELECT count(*) AS n, count(DISTINCT age) > 5 AS varied, min(age) >= 25 AND max(age) <= 60 AS within \
-                 FROM anonymize('people.parquet', 'policy.toml')";
+    let call = "anonymize('people.parquet', 'policy.toml')";
     let rows = read_parquet(&lab.path("people.parquet")).num_rows();
-    lab.run(&["sql", "--output", "csv", "-c", query]).exit(0, &format!("{rows},true,true"));
+    let answer = |query: &str| lab.run(&["sql", "--output", "csv", "-c", query]);
+    let query = format!(
+        "SELECT count(*) AS n, count(DISTINCT age) > 5 AS varied, min(age) >= 25 AND max(age) <= 60 AS within FROM {call}"
+    );
+    answer(&query).exit(0, &format!("{rows},true,true"));
+    // A query that reads a call twice sees the same means; another call is another release.
+    let distinct = |of: &str| format!("(SELECT DISTINCT age, stay, weight FROM {of})");
+    let same = |a: &str, b: &str| {
+        format!(
+            "SELECT count(*) > 20 AS same FROM {} AS a JOIN {} AS b USING (age, stay, weight)",
+            distinct(a),
+            distinct(b)
+        )
+    };
+    answer(&format!("WITH r AS (SELECT * FROM {call}) {}", same("r", "r"))).exit(0, "true");
+    answer(&same(call, call)).exit(0, "false");
+    let view = format!("CREATE VIEW r AS SELECT * FROM {call}");
+    let first = "CREATE TABLE a AS SELECT * FROM r";
+    let ran = lab.run(&["sql", "--output", "csv", "-c", &view, "-c", first, "-c", &same("a", "r")]);
+    ran.exit(0, "true");
+}
+
+/// Which columns JSON lines have, and in which order, one person's line can decide.
+#[test]
+fn json_lines_are_refused() {
+    let place = Place::new();
+    place.write("in.jsonl", "{\"y\":1}\n{\"x\":1,\"y\":2}\n");
+    place.write(
+        "policy.toml",
+        "k = 2\nmethod = { dp_centroids = { epsilon = 1 } }\nrows_are_individuals = true\n[columns]\n\
+         x = { role = \"quasi\", clip = [0, 9] }\ny = { role = \"quasi\", clip = [0, 9] }\n",
+    );
+    let ran = place.run("release in.jsonl --policy policy.toml --to out").exit(2);
+    ran.says("method: `dp_centroids` does not take JSON lines");
+    let query = "SELECT * FROM anonymize('in.jsonl', 'policy.toml')";
+    let ran = place.command("sql").args(["-c", query]).output().unwrap();
+    assert!(
+        !ran.status.success() && String::from_utf8_lossy(&ran.stderr).contains("does not take JSON lines")
+    );
 }

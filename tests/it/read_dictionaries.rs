@@ -249,6 +249,42 @@ async fn no_text_of_a_dictionary_is_made() {
     }
 }
 
+/// Returns what the scans of a query counted under a name.
+async fn counted(session: &SessionContext, sql: &str, name: &str) -> usize {
+    let plan = session.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    collect(Arc::clone(&plan), session.task_ctx()).await.unwrap();
+    let (mut found, mut plans) = (0, vec![plan]);
+    while let Some(plan) = plans.pop() {
+        found += plan.metrics().and_then(|metrics| metrics.sum_by_name(name)).map_or(0, |sum| sum.as_usize());
+        plans.extend(plan.children().into_iter().map(Arc::clone));
+    }
+    found
+}
+
+/// A metric of the scan says which texts of a class key are made for each row: none where a file has dictionaries.
+#[tokio::test]
+async fn a_metric_counts_columns_of_texts() {
+    let (session, folder) = session().await;
+    for (at, file) in ["0", "1", "2", "3"].into_iter().enumerate() {
+        let path = folder.path().join(format!("{file}.parquet")).display().to_string();
+        session.register_parquet(format!("f{at}"), path, Default::default()).await.unwrap();
+    }
+    let query = |of: &str| {
+        format!(
+            "SELECT k_anonymity(generalize_prefix(zip, 2), job, sex, age), l_diversity(job, zip, sex) FROM {of}"
+        )
+    };
+    let [dictionaries, texts] = ["kanon_key_columns_as_dictionaries", "kanon_key_columns_as_texts"];
+    for (of, has_dictionaries, has_texts) in
+        [("f0", true, false), ("f1", false, true), ("f2", true, true), ("f3", true, false), ("t", true, true)]
+    {
+        assert_eq!(counted(&session, &query(of), dictionaries).await > 0, has_dictionaries, "{of}");
+        assert_eq!(counted(&session, &query(of), texts).await > 0, has_texts, "{of}");
+    }
+    // Without texts there is nothing to count.
+    assert_eq!(counted(&session, "SELECT k_anonymity(age, who, age % 2) FROM f0", dictionaries).await, 0);
+}
+
 /// A function of a user whose name ends like ours gets the texts that it asks for.
 #[tokio::test]
 async fn functions_of_others_see_no_dictionary() {

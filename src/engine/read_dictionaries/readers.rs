@@ -17,7 +17,7 @@ use datafusion::parquet::errors::Result as ParquetResult;
 use datafusion::parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder,
 };
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::future::{BoxFuture, FutureExt};
 
 /// Other readers, with dictionaries for these columns.
@@ -36,13 +36,28 @@ impl ParquetFileReaderFactory for DictionaryReaders {
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
         let reader = self.readers.create_reader(partition_index, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(DictionaryReader { reader, columns: self.columns.clone() }))
+        let counter = |name| MetricBuilder::new(metrics).counter(name, partition_index);
+        let counted =
+            Counted { dictionaries: counter(KEYS_FROM_DICTIONARIES), texts: counter(KEYS_FROM_TEXTS) };
+        Ok(Box::new(DictionaryReader { reader, columns: self.columns.clone(), counted: Some(counted) }))
     }
+}
+
+/// The metrics of a scan: how many columns of text that only class keys look at its readers hand out as
+/// dictionaries, and how many as a text for each row.
+const KEYS_FROM_DICTIONARIES: &str = "kanon_key_columns_as_dictionaries";
+const KEYS_FROM_TEXTS: &str = "kanon_key_columns_as_texts";
+
+struct Counted {
+    dictionaries: Count,
+    texts: Count,
 }
 
 struct DictionaryReader {
     reader: Box<dyn AsyncFileReader + Send>,
     columns: BTreeSet<String>,
+    /// What is counted with the first metadata.
+    counted: Option<Counted>,
 }
 
 impl AsyncFileReader for DictionaryReader {
@@ -58,37 +73,48 @@ impl AsyncFileReader for DictionaryReader {
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
-        let Self { reader, columns } = self;
+        let Self { reader, columns, counted } = self;
         async move {
             let metadata = reader.get_metadata(options).await?;
-            Ok(with_dictionaries(&metadata, columns)?.map_or(metadata, Arc::new))
+            let Changed { metadata: changed, dictionaries, texts } = with_dictionaries(&metadata, columns)?;
+            if let Some(counted) = counted.take() {
+                counted.dictionaries.add(dictionaries);
+                counted.texts.add(texts);
+            }
+            Ok(changed.map_or(metadata, Arc::new))
         }
         .boxed()
     }
 }
 
-/// Returns metadata whose schema says that columns are dictionaries; `None` where there is nothing to say.
-fn with_dictionaries(
-    metadata: &ParquetMetaData,
-    columns: &BTreeSet<String>,
-) -> ParquetResult<Option<ParquetMetaData>> {
+/// Metadata whose schema says that columns are dictionaries.
+struct Changed {
+    /// `None` where there is nothing to say.
+    metadata: Option<ParquetMetaData>,
+    /// The number of columns that are dictionaries now.
+    dictionaries: usize,
+    /// The number of the others that are texts.
+    texts: usize,
+}
+
+fn with_dictionaries(metadata: &ParquetMetaData, columns: &BTreeSet<String>) -> ParquetResult<Changed> {
     let file = metadata.file_metadata();
     let schema = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata())?;
-    let mut is_changed = false;
+    let (mut dictionaries, mut texts) = (0, 0);
     let fields = schema.fields().iter().map(|field| {
-        let is_packed = columns.contains(field.name())
-            && matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-            && has_dictionaries(metadata, field.name());
-        if !is_packed {
+        let is_text = columns.contains(field.name())
+            && matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        if !is_text || !has_dictionaries(metadata, field.name()) {
+            texts += usize::from(is_text);
             return Arc::clone(field);
         }
-        is_changed = true;
+        dictionaries += 1;
         let packed = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         Arc::new(Field::clone(field).with_data_type(packed))
     });
     let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone());
-    if !is_changed {
-        return Ok(None);
+    if dictionaries == 0 {
+        return Ok(Changed { metadata: None, dictionaries, texts });
     }
     let others =
         file.key_value_metadata().into_iter().flatten().filter(|pair| pair.key != ARROW_SCHEMA_META_KEY);
@@ -105,7 +131,7 @@ fn with_dictionaries(
         .set_row_groups(metadata.row_groups().to_vec())
         .set_column_index(metadata.column_index().cloned())
         .set_offset_index(metadata.offset_index().cloned());
-    Ok(Some(changed.build()))
+    Ok(Changed { metadata: Some(changed.build()), dictionaries, texts })
 }
 
 /// Returns whether all pages of a column are known to be numbers of a dictionary.

@@ -61,7 +61,7 @@ fn names(columns: &[&str]) -> BTreeSet<String> {
 /// The columns that the changed metadata of a file calls dictionaries; `None` if it is not changed.
 fn packed(file: &Bytes, columns: &[&str]) -> Option<BTreeSet<String>> {
     let before = metadata_of(file);
-    let after = with_dictionaries(&before, &names(columns)).unwrap()?;
+    let after = with_dictionaries(&before, &names(columns)).unwrap().metadata?;
     let [before, after] = [&before, &after].map(|metadata| {
         let file = metadata.file_metadata();
         parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata()).unwrap()
@@ -131,7 +131,7 @@ fn all_else_in_the_metadata_stays() {
     let of_user = KeyValue::new("of".to_owned(), "a user".to_owned());
     let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![of_user.clone()]));
     let before = metadata_of(&file(properties, &[rows(500), rows(3)]));
-    let after = with_dictionaries(&before, &names(ALL)).unwrap().unwrap();
+    let after = with_dictionaries(&before, &names(ALL)).unwrap().metadata.unwrap();
     assert_eq!(after.row_groups(), before.row_groups());
     let [before, after] = [&before, &after].map(ParquetMetaData::file_metadata);
     assert_eq!(
@@ -151,7 +151,8 @@ fn all_else_in_the_metadata_stays() {
 async fn dictionaries_arrive_as_they_are_in_the_file() {
     let rows = rows(500);
     let file = file(WriterProperties::builder(), std::slice::from_ref(&rows));
-    let reader = DictionaryReader { reader: Box::new(Cursor::new(file)), columns: names(&["sex", "city"]) };
+    let columns = names(&["sex", "city"]);
+    let reader = DictionaryReader { reader: Box::new(Cursor::new(file)), columns, counted: None };
     let stream = ParquetRecordBatchStreamBuilder::new(reader).await.unwrap();
     let stream = stream.with_batch_size(rows.num_rows()).build().unwrap();
     let batches: Vec<RecordBatch> = stream.try_collect().await.unwrap();

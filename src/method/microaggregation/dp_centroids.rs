@@ -9,43 +9,43 @@
 //!
 //! # Contract
 //! The release is ε-differentially private: whatever an attacker knows, replacing one individual's row by any
-//! other changes the probability of any release by a factor of at most `exp(epsilon)`. That holds for the one
-//! release: several of the same individuals add up their epsilons. The number of rows is public. Each
-//! individual has one row. All columns that are released get noise: quasi-identifiers of numbers with a
-//! `clip` on both sides, which must be chosen without looking at the data. Sensitive columns are refused,
-//! because a value as it is would promise nothing, and insensitive ones are left out. Values outside the
-//! bounds count as these, NULL and NaN as the middle. Every column has its share of epsilon, by its weight;
-//! the shares add up to at most epsilon.
+//! other changes the probability of any release by a factor of at most `exp(epsilon)`; for an attacker who
+//! cannot tell the ChaCha20 stream of a secret key from random numbers. That holds for one release: several
+//! of the same individuals add up their epsilons. The number of rows is public. Each individual has one row.
+//! Bounds, k, order, weights, columns and epsilon must be chosen without looking at the data: what `search`
+//! shows is computed from them, and a choice made by it is not covered by epsilon.
 //!
-//! k is the number of rows of a cluster, the least class size of the models, which may look at sizes only.
-//! The last cluster takes the rest. Nothing is suppressed. Noise takes a mean away by `S / k / epsilon` on average,
-//! for a column's share of epsilon; S is how much its sums over all clusters can change together
-//! ([`Mechanism::sensitivities`]): at most its range for each of the n / k clusters, in the order of the paper. Along the
-//! curve it is much less, about `1.4 * (n / k)^(1/2)` ranges for two columns and `1.4 * (n / k)^(2/3)` for three, because
-//! the rows that clusters exchange lie along the curve, too; one column alone is ordered by its values, and S is its range. So
-//! noise falls faster than k rises, while the rows of a cluster become more different. Noise is drawn exactly from a
-//! discrete Laplace distribution ([`noise`](crate::noise)), by a key that the private record keeps. The mean is kept within
-//! the bounds.
+//! Every released column gets noise: quasi-identifiers of numbers with a `clip` on both sides. Sensitive
+//! columns are refused, because a value as it is would promise nothing, and insensitive ones are left out. A
+//! value beyond a bound counts as the bound, NULL and NaN as the middle. Every column has its share of
+//! epsilon, by its weight; the shares add up to epsilon. k is the number of rows of a cluster; the last one
+//! takes the rest. No other model can be required. Nothing is suppressed.
 //!
-//! Only the released table is protected, and only as a whole: that a run was refused, how long it took, the
-//! private record and what the command prints to the publisher are not. Means alone gain from clusters:
-//! counts and sums over the whole table do not. The objective rates the spread of the clusters, without the
-//! noise; a combination of values that several clusters share counts in the first.
+//! Noise takes a mean away by `S / k / epsilon` on average, for a column's share of epsilon. S is how much its
+//! sums over all clusters can change together ([`Mechanism::sensitivities`]). In the order of the paper that
+//! is its range for each of the n / k clusters. Along the curve it is much less, about `1.4 * (n / k)^(1/2)`
+//! ranges for two columns and `1.4 * (n / k)^(2/3)` for three, because the rows that clusters exchange lie
+//! along the curve, too. One column alone is ordered by its values, and S is its range. So noise falls faster
+//! than k rises, while the rows of a cluster become more different. Noise is drawn exactly, from a discrete
+//! Laplace distribution ([`noise`](crate::noise)). A mean is kept within the bounds.
+//!
+//! Only the complete released table is protected. A refusal, the running time, the private record and what the
+//! command prints are not. Means gain from clusters; counts and sums over the whole table do not. The loss
+//! ignores the noise, and counts a base class that is split over several clusters in the first of them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::row;
-use crate::class::{ClassTable, EvaluatedRegions, Held, ReleasedClasses};
+use crate::class::{ClassTable, EncodedColumn, EvaluatedRegions, Held, ReleasedClasses};
 use crate::decimal::{Decimal, ratio};
 use crate::doc::Doc;
 use crate::error::{Error, Result};
 use crate::measure::granularity;
-use crate::method::partition::Row;
-use crate::method::partition::check_people;
+use crate::method::partition::{Row, check_people};
 use crate::method::{Candidate, Method, Outcome, Problem, Recoding};
-use crate::model::{Class, Needs, Requirement, min_size};
-use crate::noise::{Mechanism, NoisyColumn, Order, with_noise};
+use crate::model::{Needs, Requirement, min_size};
+use crate::noise::{Mechanism, NoisyColumn, Order};
 use crate::papers;
 use crate::parameter::{Absent, Kind, Parameter, Setting, Settings};
 
@@ -59,7 +59,7 @@ pub const ROW: Row = row(
         paper: Some(papers::SORIA_COMAS_2014),
     },
     &[EPSILON, ORDER],
-    |settings, _| Ok(Box::new(DpCentroids::of(settings)?)),
+    |settings, _| Ok(Box::new(DpCentroids::from_settings(settings)?)),
 );
 
 const EPSILON: Parameter = Parameter {
@@ -82,7 +82,7 @@ struct DpCentroids {
 }
 
 impl DpCentroids {
-    fn of(settings: &Settings) -> Result<Self> {
+    fn from_settings(settings: &Settings) -> Result<Self> {
         let order = Order::named(settings.word(ORDER.name)?);
         let order = order.ok_or_else(|| Error::internal("dp_centroids: an unknown order"))?;
         Ok(Self { epsilon: settings.number(EPSILON.name)?, order })
@@ -101,17 +101,17 @@ pub(crate) fn mechanism<'a>(
 ) -> Result<Mechanism> {
     check_models(requirements)?;
     let DpCentroids { epsilon, order } =
-        DpCentroids::of(&Settings::by_name(ROW.doc, ROW.parameters, settings)?)?;
+        DpCentroids::from_settings(&Settings::by_name(ROW.doc, ROW.parameters, settings)?)?;
     Mechanism::new(epsilon, order, min_size(requirements), columns)
 }
 
-/// Refuses models of anything but the size of a class.
+/// Refuses everything but k-anonymity over all quasi-identifiers.
 pub(crate) fn check_models(requirements: &[Requirement]) -> Result<()> {
     let is_of_sizes = |one: &&Requirement| one.model.needs() == Needs::Size && one.is_over_all_quasi();
     match requirements.iter().find(|one| !is_of_sizes(one)) {
         None => Ok(()),
         Some(other) => Err(Error::policy(format!(
-            "`{}` takes only models of the size of a class over all quasi-identifiers, and {} is none; use another method",
+            "`{}` takes only `k`, over all quasi-identifiers; remove the requirement {}, or use another method",
             ROW.doc.name,
             other.text()
         ))
@@ -126,7 +126,8 @@ pub struct Clusters {
     /// The sums of units, one cluster after another, and in each one column after another.
     sums: Vec<u128>,
     costs: Vec<f64>,
-    squared_errors: Vec<f64>,
+    spreads: Vec<f64>,
+    noise: Vec<f64>,
     _held: Held,
 }
 
@@ -145,74 +146,25 @@ impl std::fmt::Debug for Clusters {
 }
 
 impl Clusters {
-    /// Orders the rows of a table and cuts them into clusters.
+    /// Orders the rows of a table and cuts them into clusters; also returns their loss. `None` for fewer rows
+    /// than a cluster takes.
     ///
     /// # Errors
     /// A data error when memory runs out, an interruption.
-    pub(crate) fn new(problem: &Problem<'_>, mechanism: Mechanism) -> Result<Option<(Self, f64)>> {
-        let table = problem.table;
-        let (base, width, rows) = (table.base(), table.columns().len(), table.total_rows());
-        let clusters = mechanism.clusters(rows);
-        let Some(last) = clusters.checked_sub(1) else { return Ok(None) };
-        let count = usize::try_from(clusters).map_err(Error::internal)?;
+    fn new(problem: &Problem<'_>, mechanism: Mechanism) -> Result<Option<(Self, f64)>> {
+        let (table, rows) = (problem.table, problem.table.total_rows());
+        let count = usize::try_from(mechanism.clusters(rows)).map_err(Error::internal)?;
+        if count == 0 {
+            return Ok(None);
+        }
         let mut held = Held::new(table.budget());
-        held.at_least(count * width * size_of::<u128>())?;
-        let mut for_order = Held::new(table.budget());
-        let of_values: usize =
-            table.columns().iter().map(|column| column.distinct() * size_of::<u64>()).sum();
-        for_order.at_least(of_values + base.len() * (size_of::<(u64, u32)>() + size_of::<Option<u32>>()))?;
-        let units = units(table, &mechanism)?;
-        let of_base = |class: u32, at: usize| units[at][table.code(base, class as usize, at) as usize];
-        let mut order = Vec::with_capacity(base.len());
-        let mut row = vec![0; width];
-        for class in (0u32..).take(base.len()) {
-            row.iter_mut().enumerate().for_each(|(at, units)| *units = of_base(class, at));
-            order.push((mechanism.place(&row), class));
-        }
-        problem.stop.check()?;
-        let by_units =
-            |a: u32, b: u32| (0..width).map(|at| of_base(a, at)).cmp((0..width).map(|at| of_base(b, at)));
-        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| by_units(a.1, b.1)).then(a.1.cmp(&b.1)));
-        problem.stop.check()?;
-
-        let mut sums = vec![0u128; count * width];
-        let mut class_of_base = vec![None; base.len()];
-        let (mut placed, mut members) = (0u64, Vec::new());
-        for (_, class) in order {
-            let mut left = base.rows_of(class as usize);
-            let first = mechanism.cluster_of(placed, rows);
-            if members.last().is_none_or(|(cluster, _): &(u64, Vec<u32>)| *cluster != first) {
-                members.push((first, Vec::new()));
-            }
-            if let Some((_, members)) = members.last_mut() {
-                members.push(class);
-            }
-            while left > 0 {
-                let cluster = mechanism.cluster_of(placed, rows);
-                let end = if cluster == last { rows } else { (cluster + 1) * mechanism.size(0, rows) };
-                let taken = left.min(end - placed);
-                let at = usize::try_from(cluster).map_err(Error::internal)? * width;
-                for (column, sum) in sums[at..at + width].iter_mut().enumerate() {
-                    *sum += u128::from(of_base(class, column)) * u128::from(taken);
-                }
-                placed += taken;
-                left -= taken;
-            }
-        }
-        let mut regions = Vec::with_capacity(members.len());
-        for ((_, members), number) in members.iter().zip(0u32..) {
-            members.iter().for_each(|base| class_of_base[*base as usize] = Some(number));
-            regions.push(table.regions_around(members)?);
-        }
-        let released = ReleasedClasses::new(table, class_of_base, regions)?;
-        let merged = table.merge(&released)?;
-        let spread = EvaluatedRegions::new(table, &released, &merged, &[])?;
-        let objective = problem.objective.for_any_recoding();
-        let loss =
-            objective.ok_or_else(|| Error::internal("dp_centroids: an objective of levels"))?.of(&spread);
-        let costs = granularity::of_columns(&spread);
-        let squared_errors = squared_errors(table, &mechanism, &units, &sums);
-        Ok(Some((Self { mechanism, rows, sums, costs, squared_errors, _held: held }, loss)))
+        held.at_least(count * table.columns().len() * size_of::<u128>())?;
+        let units = Units::of(table, &mechanism)?;
+        let order = in_order(problem, &mechanism, &units)?;
+        let (sums, members) = cut(&mechanism, &units, order, count)?;
+        let (loss, costs) = without_noise(problem, &members)?;
+        let (spreads, noise) = errors(&mechanism, &units, &sums)?;
+        Ok(Some((Self { mechanism, rows, sums, costs, spreads, noise, _held: held }, loss)))
     }
 
     /// Returns the mechanism.
@@ -230,50 +182,172 @@ impl Clusters {
         self.mechanism.clusters(self.rows)
     }
 
+    /// Returns numbers that differ for two tables whose clusters have other sums.
+    pub fn words(&self) -> impl Iterator<Item = u128> + '_ {
+        std::iter::once(self.rows.into()).chain(self.sums.iter().copied())
+    }
+
     /// Returns the loss of each column, without noise.
     pub fn costs(&self) -> &[f64] {
         &self.costs
     }
 
-    /// Returns the expected squared difference between a value of each column and what its row shows, with
-    /// noise, in variances of the column; 0 for a constant column without noise.
-    pub fn squared_errors(&self) -> &[f64] {
-        &self.squared_errors
+    /// Returns the mean squared difference between a value of each column and what its row is expected to show,
+    /// noise included, in variances of the column: very large for a constant one. Means that noise takes out of
+    /// the bounds count as if they were shown.
+    pub fn squared_errors(&self) -> Vec<f64> {
+        self.spreads.iter().zip(&self.noise).map(|(spread, noise)| spread + noise).collect()
+    }
+
+    /// Returns the variance of the noise of each column, in variances of the column.
+    pub fn noise_of_columns(&self) -> &[f64] {
+        &self.noise
     }
 
     /// Returns what each cluster shows in each column with this noise, and its rows.
-    pub fn with_noise<'a>(&'a self, noise: &'a [i128]) -> impl Iterator<Item = (Vec<f64>, u64)> + 'a {
-        with_noise(&self.mechanism, self.rows, &self.sums, noise)
+    pub fn noisy_means<'a>(&'a self, noise: &'a [i128]) -> impl Iterator<Item = (Vec<f64>, u64)> + 'a {
+        self.mechanism.noisy_means(self.rows, &self.sums, noise)
     }
 }
 
-/// Returns [`Clusters::squared_errors`]. Means that noise takes out of the bounds count as if they were shown.
-fn squared_errors(table: &ClassTable, mechanism: &Mechanism, units: &[Vec<u64>], sums: &[u128]) -> Vec<f64> {
-    let (base, width, rows) = (table.base(), table.columns().len(), table.total_rows());
+/// The base classes of a table with their values in units.
+struct Units<'a> {
+    table: &'a ClassTable,
+    /// The units of each column's values, by code.
+    of_code: Vec<Vec<u64>>,
+    _held: Held,
+}
+
+impl<'a> Units<'a> {
+    fn of(table: &'a ClassTable, mechanism: &Mechanism) -> Result<Self> {
+        let mut held = Held::new(table.budget());
+        held.at_least(table.columns().iter().map(|column| column.distinct() * size_of::<u64>()).sum())?;
+        let of_column = |(column, noisy): (&EncodedColumn, &NoisyColumn)| -> Result<Vec<u64>> {
+            column.clipped_values()?.iter().map(|value| noisy.units(value)).collect()
+        };
+        let of_code =
+            table.columns().iter().zip(mechanism.columns()).map(of_column).collect::<Result<_>>()?;
+        Ok(Self { table, of_code, _held: held })
+    }
+
+    fn width(&self) -> usize {
+        self.of_code.len()
+    }
+
+    fn at(&self, base: u32, column: usize) -> u64 {
+        self.of_code[column][self.table.code(self.table.base(), base as usize, column) as usize]
+    }
+
+    fn of_base(&self, base: u32) -> impl Iterator<Item = u64> + '_ {
+        (0..self.width()).map(move |column| self.at(base, column))
+    }
+
+    fn rows(&self, base: u32) -> u64 {
+        self.table.base().rows_of(base as usize)
+    }
+
+    fn bases(&self) -> impl Iterator<Item = u32> {
+        (0u32..).take(self.table.base().len())
+    }
+}
+
+/// Base classes in the order of their rows.
+struct InOrder {
+    bases: Vec<u32>,
+    _held: Held,
+}
+
+fn in_order(problem: &Problem<'_>, mechanism: &Mechanism, units: &Units<'_>) -> Result<InOrder> {
+    let mut held = Held::new(problem.table.budget());
+    // With its place; as a member of a cluster; and with its cluster.
+    let of_base = size_of::<(u64, u32)>() + 2 * size_of::<u32>() + size_of::<Option<u32>>();
+    held.at_least(problem.table.base().len() * of_base)?;
+    let mut row = Vec::with_capacity(units.width());
+    let place = |base: u32| {
+        row.clear();
+        row.extend(units.of_base(base));
+        (mechanism.place(&row), base)
+    };
+    let mut placed: Vec<(u64, u32)> = units.bases().map(place).collect();
+    problem.stop.check()?;
+    let by_units = |a: u32, b: u32| units.of_base(a).cmp(units.of_base(b));
+    placed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| by_units(a.1, b.1)).then(a.1.cmp(&b.1)));
+    problem.stop.check()?;
+    Ok(InOrder { bases: placed.into_iter().map(|(_, base)| base).collect(), _held: held })
+}
+
+/// Cuts the rows of base classes into clusters. Returns the sums of units, one cluster after another, and the
+/// base classes by the cluster of their first row.
+fn cut(
+    mechanism: &Mechanism,
+    units: &Units<'_>,
+    order: InOrder,
+    count: usize,
+) -> Result<(Vec<u128>, Vec<Vec<u32>>)> {
+    let (width, rows) = (units.width(), units.table.total_rows());
+    let mut sums = vec![0u128; count * width];
+    let (mut placed, mut members, mut last) = (0u64, Vec::new(), None);
+    for base in &order.bases {
+        let first = mechanism.cluster_of(placed, rows);
+        if last != Some(first) {
+            members.push(Vec::new());
+            last = Some(first);
+        }
+        members.last_mut().into_iter().for_each(|members: &mut Vec<u32>| members.push(*base));
+        let end = placed + units.rows(*base);
+        while placed < end {
+            let cluster = mechanism.cluster_of(placed, rows);
+            let begin = mechanism.k() * cluster;
+            let taken = end.min(begin + mechanism.size(cluster, rows)) - placed;
+            let at = usize::try_from(cluster).map_err(Error::internal)? * width;
+            for (sum, units) in sums[at..at + width].iter_mut().zip(units.of_base(*base)) {
+                *sum += u128::from(units) * u128::from(taken);
+            }
+            placed += taken;
+        }
+    }
+    Ok((sums, members))
+}
+
+/// Returns the objective's loss and the loss of each column, as if clusters showed the finest regions around
+/// their values.
+fn without_noise(problem: &Problem<'_>, members: &[Vec<u32>]) -> Result<(f64, Vec<f64>)> {
+    let table = problem.table;
+    let mut class_of_base = vec![None; table.base().len()];
+    let mut regions = Vec::with_capacity(members.len());
+    for (members, number) in members.iter().zip(0u32..) {
+        members.iter().for_each(|base| class_of_base[*base as usize] = Some(number));
+        regions.push(table.regions_around(members)?);
+    }
+    let released = ReleasedClasses::new(table, class_of_base, regions)?;
+    let merged = table.merge(&released)?;
+    let evaluated = EvaluatedRegions::new(table, &released, &merged, &[])?;
+    let objective = problem.objective.for_any_recoding();
+    let objective = objective.ok_or_else(|| Error::internal("dp_centroids: an objective of levels"))?;
+    Ok((objective.of(&evaluated), granularity::of_columns(&evaluated)))
+}
+
+/// Returns the mean squared difference between a value and the mean of its cluster, and the variance of the
+/// noise: both of each column, in variances of it.
+fn errors(mechanism: &Mechanism, units: &Units<'_>, sums: &[u128]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let rows = units.table.total_rows();
     let number = |units: u128| ratio(units, 1);
     let all = number(rows.into());
-    let of_column = |(at, (scale, units)): (usize, (f64, &Vec<u64>))| {
-        let row = |class: usize| (units[table.code(base, class, at) as usize], base.rows_of(class));
-        let sum: f64 = sums.iter().skip(at).step_by(width).map(|sum| number(*sum)).sum();
-        let mean = sum / all;
-        let away = |(units, rows): (u64, u64)| (number(units.into()) - mean).powi(2) * number(rows.into());
-        let total: f64 = (0..base.len()).map(row).map(away).sum();
-        let between = (0u64..).zip(sums.iter().skip(at).step_by(width)).map(|(cluster, sum)| {
+    let of_column = |(at, scale): (usize, f64)| {
+        let sums = || (0u64..).zip(sums.iter().skip(at).step_by(units.width()));
+        let mean = sums().map(|(_, sum)| number(*sum)).sum::<f64>() / all;
+        let away =
+            |base| (number(units.at(base, at).into()) - mean).powi(2) * number(units.rows(base).into());
+        let total = units.bases().map(away).sum::<f64>().max(f64::MIN_POSITIVE);
+        let between = sums().map(|(cluster, sum)| {
             let size = number(mechanism.size(cluster, rows).into());
             (number(*sum) / size - mean).powi(2) * size
         });
-        let noise = 2.0 * scale.powi(2) * all;
-        ((total - between.sum::<f64>()).max(0.0) + noise) / total.max(f64::MIN_POSITIVE)
+        // Of a constant column, a number that can be written.
+        let noise = (2.0 * scale.powi(2) * all / total).min(1e300);
+        ((1.0 - between.sum::<f64>() / total).max(0.0), noise)
     };
-    mechanism.scales_in_units(rows).into_iter().zip(units).enumerate().map(of_column).collect()
-}
-
-/// Returns the units of each column's values, by code.
-fn units(table: &ClassTable, mechanism: &Mechanism) -> Result<Vec<Vec<u64>>> {
-    let of_column = |(column, noisy): (&crate::class::EncodedColumn, &NoisyColumn)| -> Result<Vec<u64>> {
-        column.clipped_values()?.iter().map(|value| noisy.units(value)).collect()
-    };
-    table.columns().iter().zip(mechanism.columns()).map(of_column).collect()
+    Ok(mechanism.scales_in_units(rows)?.into_iter().enumerate().map(of_column).unzip())
 }
 
 impl Method for DpCentroids {
@@ -285,13 +359,7 @@ impl Method for DpCentroids {
             table.columns().iter().map(|column| (column.name(), column.hierarchy(), column.weight()));
         let mechanism = Mechanism::new(self.epsilon, self.order, min_size(requirements), columns)?;
         let rows = table.total_rows();
-        let clusters = mechanism.clusters(rows);
-        // All clusters but the last have the same size.
-        let holds = (clusters.saturating_sub(2)..clusters).all(|cluster| {
-            let class = Class::of_values(mechanism.size(cluster, rows), &[]);
-            requirements.iter().all(|requirement| requirement.model.holds(requirement.model.value(&class)))
-        });
-        let found = if holds { Clusters::new(problem, mechanism)? } else { None };
+        let found = Clusters::new(problem, mechanism)?;
         let best = found.map(|(clusters, loss)| Candidate {
             loss,
             suppressed_rows: 0,

@@ -87,11 +87,29 @@ proptest! {
             sums[cluster].iter_mut().zip(row).for_each(|(sum, unit)| *sum += u128::from(*unit));
         }
         prop_assert_eq!(&found.sums, &sums.concat());
-        let shown: Vec<(Vec<f64>, u64)> = found.with_noise(&vec![0; found.sums.len()]).collect();
+        let shown: Vec<(Vec<f64>, u64)> = found.noisy_means(&vec![0; found.sums.len()]).collect();
         prop_assert_eq!(shown.iter().map(|(_, rows)| rows).sum::<u64>(), all);
         prop_assert!(shown.iter().all(|(_, rows)| *rows >= k));
-        let scales = mechanism.scales(all);
-        prop_assert!(found.squared_errors().iter().zip(scales).all(|(error, scale)| *error >= 0.0 && scale > 0.0));
+        // The spread within clusters by its definition, and the noise by its scale.
+        let scales = mechanism.scales_in_units(all).unwrap();
+        for at in 0..2 {
+            let values: Vec<f64> = rows.iter().map(|row| ratio(row[at].into(), 1)).collect();
+            let mean_of = |values: &[f64]| values.iter().sum::<f64>() / ratio(values.len() as u128, 1);
+            let mean = mean_of(&values);
+            let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            if total == 0.0 {
+                continue;
+            }
+            let clusters: Vec<&[f64]> = {
+                let (first, last) = values.split_at(usize::try_from((all / k - 1) * k).unwrap());
+                first.chunks(usize::try_from(k).unwrap()).chain([last]).collect()
+            };
+            let within = |cluster: &&[f64]| cluster.iter().map(|value| (value - mean_of(cluster)).powi(2)).sum::<f64>();
+            let expected = clusters.iter().map(within).sum::<f64>() / total
+                + 2.0 * scales[at].powi(2) * ratio(all.into(), 1) / total;
+            let found = found.squared_errors()[at];
+            prop_assert!((found - expected).abs() <= 1e-6 * expected.max(1.0), "{} {}", found, expected);
+        }
     }
 }
 
@@ -106,7 +124,7 @@ fn error(rows: &[(i64, i64)], k: u64, order: &str, seed: u64) -> (f64, f64) {
     let mut rows: Vec<(i64, i64)> = rows.to_vec();
     rows.sort_by_key(|(a, b)| (mechanism.place(&[units(*a), units(*b)]), *a, *b));
     let noise = mechanism.draw(all, &mut seeded(seed)).unwrap();
-    let shown: Vec<Vec<f64>> = found.with_noise(&noise).map(|(shown, _)| shown).collect();
+    let shown: Vec<Vec<f64>> = found.noisy_means(&noise).map(|(shown, _)| shown).collect();
     let mut errors = 0.0;
     for at in 0..2 {
         let values: Vec<f64> =
@@ -152,5 +170,5 @@ fn models_of_values_are_refused() {
     let l = crate::model::l_diversity::LDiversity::new(2).unwrap();
     let requirement = Requirement::new(Box::new(l), Some("disease".into()));
     let why = check_models(&[requirement]).unwrap_err().to_string();
-    assert!(why.starts_with("method: `dp_centroids` takes only models of the size"), "{why}");
+    assert!(why.starts_with("method: `dp_centroids` takes only `k`, over all"), "{why}");
 }

@@ -59,9 +59,6 @@ const LEAST_AT_ONCE: usize = 64;
 /// # Errors
 /// A policy error for a wrong or an unknown parameter.
 pub(crate) fn centroid_of(row: &Row, given: &[(String, Setting)]) -> Result<Centroid> {
-    if row.doc.name == dp_centroids::ROW.doc.name {
-        return Ok(Centroid::NoisyMean);
-    }
     centroid(&Settings::by_name(row.doc, row.parameters, given)?)
 }
 

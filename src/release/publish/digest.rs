@@ -37,6 +37,17 @@ pub fn keyed(path: &Path, key: &[u8]) -> Result<String> {
     Ok(hex(&mac.finalize().into_bytes()))
 }
 
+/// Returns the HMAC-SHA-256 of words under a key.
+///
+/// # Errors
+/// An internal error for a key of an invalid length.
+pub(crate) fn keyed_words(words: impl Iterator<Item = u128>, key: &[u8]) -> Result<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key)
+        .map_err(|_| Error::internal("digest: the key has an invalid length"))?;
+    words.for_each(|word| mac.update(&word.to_le_bytes()));
+    Ok(mac.finalize().into_bytes().into())
+}
+
 fn read(path: &Path, update: &mut dyn FnMut(&[u8])) -> Result<()> {
     let place = format!("file {}", path.display());
     let mut file = File::open(path).context(&place)?;

@@ -85,18 +85,21 @@ pub(crate) fn level_record(quasi: &Quasi, level: usize, generalizer: &dyn Genera
 }
 
 /// Returns what each of these quasi-identifiers shows.
+///
+/// # Errors
+/// Those of [`NoiseRecord::all`].
 pub(crate) fn recoding_record(
     policy: &Policy,
     shown: &Shown,
     quasi: impl Iterator<Item = usize>,
-) -> RecodingRecord {
-    match shown {
+) -> Result<RecodingRecord> {
+    Ok(match shown {
         Shown::Levels { levels, generalizers } => {
             let level = |at: usize| level_record(&policy.quasi[at], levels[at], &*generalizers[at]);
             RecodingRecord::Levels(quasi.map(level).collect())
         }
         Shown::Noise { mechanism, rows, .. } => {
-            let noise = NoiseRecord::all(mechanism, *rows);
+            let noise = NoiseRecord::all(mechanism, *rows)?;
             let column = |at: usize| {
                 let column = CentroidColumn::of(&policy.quasi[at], Centroid::NoisyMean);
                 // The type of a CSV column follows from its values, and what is public must not.
@@ -108,7 +111,7 @@ pub(crate) fn recoding_record(
         Shown::Regions { .. } => {
             if let Shows::Centroids(centroid) = policy.shows {
                 let column = |at: usize| CentroidColumn::of(&policy.quasi[at], centroid);
-                return RecodingRecord::Centroids(quasi.map(column).collect());
+                return Ok(RecodingRecord::Centroids(quasi.map(column).collect()));
             }
             let column = |at: usize| {
                 let quasi = &policy.quasi[at];
@@ -121,7 +124,7 @@ pub(crate) fn recoding_record(
             };
             RecodingRecord::Regions(RegionsRecord { ends: policy.ends, columns: quasi.map(column).collect() })
         }
-    }
+    })
 }
 
 /// Returns the unit that models and risks count, in the words of a record.
@@ -171,7 +174,7 @@ pub(crate) fn chosen_record(
         files: FileRecord::all(folder, parts)?,
     };
     Ok(Tables {
-        recoding: recoding_record(policy, &chosen.shown, quasi),
+        recoding: recoding_record(policy, &chosen.shown, quasi)?,
         tables: vec![table],
         classes: verified.sizes.classes(),
     })

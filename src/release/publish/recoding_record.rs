@@ -123,12 +123,15 @@ pub struct NoiseRecord {
 
 impl NoiseRecord {
     /// Describes the noise of each column in a release of so many rows.
-    pub(crate) fn all(mechanism: &Mechanism, rows: u64) -> Vec<Self> {
+    ///
+    /// # Errors
+    /// Those of [`Mechanism::scales`].
+    pub(crate) fn all(mechanism: &Mechanism, rows: u64) -> Result<Vec<Self>> {
         let of_column = |(column, scale): (&NoisyColumn, f64)| Self {
             epsilon: column.epsilon().to_string(),
             scale: plain_number(recorded(scale)).to_string(),
         };
-        mechanism.columns().iter().zip(mechanism.scales(rows)).map(of_column).collect()
+        Ok(mechanism.columns().iter().zip(mechanism.scales(rows)?).map(of_column).collect())
     }
 }
 
@@ -246,13 +249,20 @@ impl RecodingRecord {
         matches!(self, Self::Groups(_))
     }
 
-    /// Returns the epsilon of the release, of means with noise: the sum of the columns' shares.
+    /// Returns whether all columns show means with noise.
+    pub fn adds_noise(&self) -> bool {
+        matches!(self, Self::Centroids(columns) if columns.iter().all(|column| column.noise.is_some()))
+    }
+
+    /// Returns the epsilon of the release, the sum of the columns' shares; `None` without noise in all of them.
     pub fn epsilon(&self) -> Option<String> {
         let Self::Centroids(columns) = self else { return None };
-        let shares = columns.iter().filter_map(|column| Decimal::parse(&column.noise.as_ref()?.epsilon).ok());
-        let sum: i128 = shares.map(|share| share.units(EPSILON_SCALE)).sum();
-        let sum = Decimal::parse(&format!("{sum}e-{EPSILON_SCALE}")).ok()?;
-        sum.is_positive().then(|| sum.to_string())
+        let share = |column: &CentroidColumn| {
+            Decimal::parse(&column.noise.as_ref()?.epsilon).ok().filter(|share| share.is_positive())
+        };
+        let shares = columns.iter().map(share).collect::<Option<Vec<_>>>()?;
+        let sum: i128 = shares.iter().map(|share| share.units(EPSILON_SCALE)).sum();
+        Decimal::parse(&format!("{sum}e-{EPSILON_SCALE}")).ok().map(|sum| sum.to_string())
     }
 
     /// Returns the level of a column; `None` if it has none.

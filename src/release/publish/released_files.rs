@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::digest;
 use super::record::models_text;
 use super::write::{self, Part};
 use crate::engine::Run;
 use crate::error::Result;
+use crate::method::microaggregation::dp_centroids::Clusters;
 use crate::model::Requirement;
 use crate::release::check_files::{check_files, read_parts};
 use crate::release::released_recoding::Chosen;
 use crate::release::sink::{RecodedRows, Sink};
+use crate::verify::noise::NoiseKey;
 
 /// The files of a release.
 pub(crate) struct ReleasedFiles {
@@ -35,6 +38,10 @@ impl ReleasedFiles {
 
 impl Sink for ReleasedFiles {
     const IS_RECORDED: bool = true;
+
+    fn noise_key(&self, _clusters: &Clusters) -> Result<NoiseKey> {
+        Ok(NoiseKey(digest::random_key()?))
+    }
 
     async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()> {
         let done = |rows| run.progress.done(rows);

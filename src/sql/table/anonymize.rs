@@ -8,6 +8,10 @@
 //! a release, in its order of rows; the chosen levels are not returned. The table must give the
 //! same rows each time it is read: LIMIT, windows and volatile functions in it are refused.
 //!
+//! A method that adds noise draws a key when the query is planned. So a view, a prepared statement or a WITH
+//! that is read several times shows the same means while the table stays as it is, and other noise after a
+//! change; two calls in a text are two releases, whose epsilons add up.
+//!
 //! The guarantee covers the **complete** result only. A part of it (WHERE, LIMIT, a join) is not
 //! k-anonymous in itself, and no record is written: publish with `kanon release`.
 
@@ -29,8 +33,10 @@ use crate::engine::{Context, Resources};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::release::profile::by_values;
+use crate::release::publish::digest;
 use crate::release::verified_rows;
 use crate::sql::repeatable::is_repeatable;
+use crate::verify::noise::NoiseKey;
 
 /// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
@@ -54,11 +60,16 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let schema = verified_rows::schema(&followed.policy, table.schema().as_arrow()).map_err(refused)?;
     let profile = by_values(table.clone(), &followed.policy).map_err(refused)?;
     let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
-    plan_of(Arc::new(Anonymize(followed)), inputs, schema)
+    let noise = NoiseKey(digest::random_key().map_err(refused)?);
+    plan_of(Arc::new(Anonymize { followed, noise }), inputs, schema)
 }
 
 #[derive(Debug)]
-struct Anonymize(BoundPolicy);
+struct Anonymize {
+    followed: BoundPolicy,
+    /// What the keys of noise are derived from.
+    noise: NoiseKey,
+}
 
 #[async_trait]
 impl Task for Anonymize {
@@ -67,14 +78,14 @@ impl Task for Anonymize {
     }
 
     fn says(&self) -> String {
-        self.0.says()
+        self.followed.says()
     }
 
     async fn run(&self, inputs: &Inputs, rows: &Rows) -> crate::error::Result<()> {
         let resources = Resources::of_task(&inputs.context);
-        let run = self.0.run(&resources, &inputs.stop);
+        let run = self.followed.run(&resources, &inputs.stop);
         let session = resources.session_of(inputs.context.runtime_env());
-        let (policy, classes) = self.0.classes(inputs, &session, &run).await?;
+        let (policy, classes) = self.followed.classes(inputs, &session, &run).await?;
         let [_, table, plain_table] = inputs.plans.as_slice() else {
             return Err(Error::internal("anonymize: the plan does not have three inputs"));
         };
@@ -82,7 +93,8 @@ impl Task for Anonymize {
         let plain_table = table_of_plan(&session, Arc::clone(plain_table), Arc::clone(&inputs.context))?;
         let loaded = Loaded { session, table, policy, population: None };
         let runtime = inputs.context.runtime_env();
-        let verified = verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes).await?;
+        let verified =
+            verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes, self.noise).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.context("reading the anonymized rows")?).await?;

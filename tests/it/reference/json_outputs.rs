@@ -130,6 +130,7 @@ fn scene() -> Place {
         ("regions", method("mondrian")),
         ("best", method("best")),
         ("groups", method("anatomy").replace("[columns]", model)),
+        ("noise", crate::dp_centroids::POLICY.to_owned()),
         ("alone", LEVELS.replace("k = 5", "").replace("[columns]", &model.replace("l = 2", "l = 1"))),
         // Nothing but suppression satisfies it.
         ("all", LEVELS.replace("suppression_limit = 0.5", "suppression_limit = 1")),
@@ -209,12 +210,12 @@ fn search() {
         let lines: Vec<String> = names.iter().map(line).collect();
         run(&place, &lines.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    let names = ["levels", "models", "counted", "regions", "best", "groups", "alone", "none"];
+    let names = ["levels", "models", "counted", "regions", "best", "groups", "noise", "alone", "none"];
     let mut documents = search(&names, "");
     documents.extend(search(&["all"], "--top 1000"));
     agrees("search", &documents);
     agrees("search --minimal", &search(&["levels", "alone", "none"], "--minimal"));
-    agrees("search --compare", &search(&["levels", "counted", "alone", "none"], "--compare"));
+    agrees("search --compare", &search(&["levels", "counted", "noise", "alone", "none"], "--compare"));
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn members(owner: &str, is_enum: bool, body: &[&str]) -> Vec<Member> {
         let (name, data_type) = match is_enum {
             // `rename_all = "snake_case"`
             true => match line.split_once('(') {
-                Some((name, rest)) => (name.to_lowercase(), rest.trim_end_matches(')').to_owned()),
-                None => (line.to_lowercase(), String::new()),
+                Some((name, rest)) => (snake_case(name), rest.trim_end_matches(')').to_owned()),
+                None => (snake_case(line), String::new()),
             },
             false => {
                 let (name, data_type) = line.trim_start_matches("pub ").split_once(": ").unwrap();
@@ -215,4 +215,16 @@ pub(super) fn section(page: &mut String) {
             words.iter().for_each(|(word, says)| writeln!(page, "  - `{word}`: {says}").unwrap());
         }
     }
+}
+
+/// `NoisyMean` as serde writes it: `noisy_mean`.
+fn snake_case(name: &str) -> String {
+    let mut words = String::new();
+    for (at, letter) in name.char_indices() {
+        if at > 0 && letter.is_uppercase() {
+            words.push('_');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
 }
