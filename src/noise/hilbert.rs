@@ -109,7 +109,6 @@ mod tests {
         }
     }
 
-    /// No curve steps more often along a coordinate than its parts together.
     #[test]
     fn too_many_dimensions_are_refused() {
         assert!(steps(MAX_DIMENSIONS, 3).is_ok());
@@ -118,6 +117,7 @@ mod tests {
         }
     }
 
+    /// No curve steps more often along a coordinate than its parts together.
     #[test]
     fn steps_are_at_most_those_of_the_parts() {
         for (dimensions, bits) in [(2usize, 8u32), (3, 5), (4, 4), (5, 3), (8, 2)] {

@@ -70,10 +70,10 @@ pub struct Mechanism {
 const MAX_UNITS: i128 = 1_000_000_000_000;
 
 /// The most columns: each has at least one bit of a place on the curve.
-const MAX_COLUMNS: usize = 64;
+pub const MAX_COLUMNS: usize = 64;
 
 /// The greatest epsilon. Far smaller ones promise nothing; their digits are computed with exactly.
-const MAX_EPSILON: Decimal = Decimal::integer(1_000_000_000);
+pub const MAX_EPSILON: Decimal = Decimal::integer(1_000_000_000);
 
 /// The digits after the point of an epsilon, also of the share of a column.
 pub const EPSILON_SCALE: u32 = 6;

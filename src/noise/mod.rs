@@ -11,4 +11,4 @@ mod mechanism;
 #[cfg(test)]
 pub(crate) use discrete_laplace::tests::seeded;
 pub use discrete_laplace::{DiscreteLaplace, Random};
-pub use mechanism::{EPSILON_SCALE, Mechanism, NoisyColumn, Order};
+pub use mechanism::{EPSILON_SCALE, MAX_COLUMNS, MAX_EPSILON, Mechanism, NoisyColumn, Order};

@@ -67,7 +67,12 @@ impl PolicySpec {
         let with_role = |name: &String| self.column(name).map(|column| (name.clone(), column.role));
         Ok(Policy {
             quasi,
-            columns: schema.fields().iter().filter_map(|field| with_role(field.name())).collect(),
+            columns: if self.method.adds_noise() {
+                // Lines of JSON decide in which order their columns are.
+                self.columns.iter().filter_map(|column| with_role(&column.name)).collect()
+            } else {
+                schema.fields().iter().filter_map(|field| with_role(field.name())).collect()
+            },
             others: schema
                 .fields()
                 .iter()

@@ -27,7 +27,7 @@ use crate::measure::{
 };
 use crate::method::microaggregation::dp_centroids;
 use crate::model::{Counted, Requirement, Worst, min_size};
-use crate::noise::{EPSILON_SCALE, Mechanism, NoisyColumn, Order};
+use crate::noise::{EPSILON_SCALE, MAX_COLUMNS, MAX_EPSILON, Mechanism, NoisyColumn, Order};
 use crate::release::publish::make_record::{counted_in, risks};
 use crate::release::publish::record::{
     CentroidColumn, ColumnRecord, LevelRecord, NoiseRecord, PublicRecord, RecodingRecord, RegionColumn,
@@ -118,6 +118,9 @@ fn check_centroids(quasi: &[&ColumnRecord], centroids: &[CentroidColumn]) -> Res
     if of_numbers.any(|other| Some(other) != first) {
         return Err(refused("the record contradicts itself on what columns of numbers show"));
     }
+    if centroids.is_empty() {
+        return Err(refused("the record names no quasi-identifier"));
+    }
     if centroids.iter().any(|one| (one.centroid == Centroid::NoisyMean) != one.noise.is_some()) {
         return Err(refused("the record contradicts itself on the noise"));
     }
@@ -152,6 +155,10 @@ pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Resu
         if epsilon.scale() > EPSILON_SCALE || column.value_type != DataType::Float64.to_string() {
             return Err(wrong());
         }
+        let clip = hierarchy.levels().first().and_then(|level| level.descriptor().clip);
+        if column.clip != clip {
+            return Err(wrong());
+        }
         NoisyColumn::new(&column.column, &hierarchy, epsilon).map_err(Error::unmet)
     });
     let noisy = noisy.collect::<Result<Vec<_>>>().map_err(|_| wrong())?;
@@ -161,6 +168,8 @@ pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Resu
         Ok(given.iter().map(|(_, noise)| *noise).eq(&NoiseRecord::all(&mechanism, public.rows())?))
     };
     let are_right = noisy.iter().all(|noisy| noisy.epsilon().is_positive())
+        && noisy.len() <= MAX_COLUMNS
+        && epsilon_of(&noisy) <= MAX_EPSILON.units(EPSILON_SCALE)
         && (is_of(Order::Hilbert)? || is_of(Order::Distance)?);
     if public.individuals.is_some_and(|individuals| individuals != public.rows()) {
         return Err(refused(
@@ -172,6 +181,11 @@ pub(super) fn check_noise(public: &PublicRecord, models: &[Requirement]) -> Resu
         true => Ok(Some(Mechanism::from_columns(Order::Hilbert, min_size(models), noisy))),
         false => Err(wrong()),
     }
+}
+
+/// Returns the sum of the shares of epsilon, in its last digit.
+fn epsilon_of(noisy: &[NoisyColumn]) -> i128 {
+    noisy.iter().map(|noisy| noisy.epsilon().units(EPSILON_SCALE)).sum()
 }
 
 /// Returns whether kanon gives this descriptor to the level with this number.

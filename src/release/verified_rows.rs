@@ -2,7 +2,7 @@
 //! engine's spill file.
 
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -55,9 +55,7 @@ pub(crate) fn schema(policy: &Policy, table: &Schema) -> Result<SchemaRef> {
 }
 
 /// Searches, applies the best recoding to the rows and verifies the result against them before any
-/// row can be read. `plain_table` is the table as a verification reads it. Noise follows from the key and
-/// the table: a query may run the same call several times, and other noise of the same rows would give
-/// these away, as would the same noise of other rows.
+/// row can be read. `plain_table` is the table as a verification reads it.
 ///
 /// # Errors
 /// All errors of a release.
@@ -67,7 +65,7 @@ pub(crate) async fn anonymize(
     loaded: &Loaded,
     plain_table: DataFrame,
     classes: ClassTable,
-    noise: NoiseKey,
+    noise: &NoiseOfCall,
 ) -> Result<SpilledRows> {
     let policy = &loaded.policy;
     role_checks::check(run, loaded).await?;
@@ -90,11 +88,41 @@ pub(crate) async fn anonymize(
     spill.rows.ok_or_else(not_taken)
 }
 
+/// The noise of a call in a query, which may run several times: of the same rows it is the same, because other
+/// noise would give these away, and other rows are refused, because they would be a second release.
+#[derive(Debug)]
+pub(crate) struct NoiseOfCall {
+    key: NoiseKey,
+    /// What the first run drew it by.
+    drawn: OnceLock<NoiseKey>,
+}
+
+impl NoiseOfCall {
+    /// Draws the key of a call.
+    ///
+    /// # Errors
+    /// A data error when the system has no random numbers.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self { key: NoiseKey(digest::random_key()?), drawn: OnceLock::new() })
+    }
+
+    fn of(&self, clusters: &Clusters) -> Result<NoiseKey> {
+        let key = NoiseKey(digest::keyed_words(clusters.words(), &self.key.0)?);
+        match *self.drawn.get_or_init(|| key) == key {
+            true => Ok(key),
+            false => Err(Error::data(
+                "the table has changed since the rows of this call were first read, and its noise is drawn once; write the call again, \
+                 which is another release",
+            )),
+        }
+    }
+}
+
 /// The engine's spill file as the sink of a run.
-struct Spill {
+struct Spill<'a> {
     runtime: Arc<RuntimeEnv>,
     schema: SchemaRef,
-    noise: NoiseKey,
+    noise: &'a NoiseOfCall,
     rows: Option<SpilledRows>,
 }
 
@@ -102,11 +130,11 @@ fn not_taken() -> Error {
     Error::internal("verified_rows: the rows of a release were not taken")
 }
 
-impl Sink for Spill {
+impl Sink for Spill<'_> {
     const IS_RECORDED: bool = false;
 
     fn noise_key(&self, clusters: &Clusters) -> Result<NoiseKey> {
-        digest::keyed_words(clusters.words(), &self.noise.0).map(NoiseKey)
+        self.noise.of(clusters)
     }
 
     async fn take(&mut self, run: &Run<'_>, recoded: RecodedRows<'_>) -> Result<()> {

@@ -383,6 +383,13 @@ fn a_query_returns_rows_that_were_verified() {
     let first = "CREATE TABLE a AS SELECT * FROM r";
     let ran = lab.run(&["sql", "--output", "csv", "-c", &view, "-c", first, "-c", &same("a", "r")]);
     ran.exit(0, "true");
+    // Rows that changed would be a second release.
+    let table = "CREATE TABLE t AS SELECT * FROM 'people.parquet'";
+    let view = "CREATE VIEW v AS SELECT * FROM anonymize(t, 'policy.toml')";
+    let (read, more) = ("SELECT count(*) AS n FROM v", "INSERT INTO t SELECT * FROM 'people.parquet'");
+    let ran = lab.run(&["sql", "-c", table, "-c", view, "-c", read, "-c", read, "-c", more, "-c", read]);
+    let is_refused = ran.said.contains("the table has changed since the rows of this call");
+    assert!(ran.code != Some(0) && is_refused, "{ran:?}");
 }
 
 /// Which columns JSON lines have, and in which order, one person's line can decide.
@@ -392,14 +399,19 @@ fn json_lines_are_refused() {
     place.write("in.jsonl", "{\"y\":1}\n{\"x\":1,\"y\":2}\n");
     place.write(
         "policy.toml",
-        "k = 2\nmethod = { dp_centroids = { epsilon = 1 } }\nrows_are_individuals = true\n[columns]\n\
+        "others = \"drop\"\nk = 2\nmethod = { dp_centroids = { epsilon = 1 } }\nrows_are_individuals = true\n[columns]\n\
          x = { role = \"quasi\", clip = [0, 9] }\ny = { role = \"quasi\", clip = [0, 9] }\n",
     );
     let ran = place.run("release in.jsonl --policy policy.toml --to out").exit(2);
     ran.says("method: `dp_centroids` does not take JSON lines");
-    let query = "SELECT * FROM anonymize('in.jsonl', 'policy.toml')";
-    let ran = place.command("sql").args(["-c", query]).output().unwrap();
-    assert!(
-        !ran.status.success() && String::from_utf8_lossy(&ran.stderr).contains("does not take JSON lines")
-    );
+    // Where nothing is recorded, the policy alone decides the columns and their order.
+    place.write("other.jsonl", "{\"x\":1,\"more\":true}\n{\"x\":1,\"y\":2}\n");
+    for file in ["in.jsonl", "other.jsonl"] {
+        for of in [format!("(SELECT x, y FROM '{file}')"), format!("'{file}'")] {
+            let query = format!("SELECT * FROM anonymize({of}, 'policy.toml')");
+            let ran = place.command("sql").args(["--output", "csv", "-c", &query]).output().unwrap();
+            let out = String::from_utf8(ran.stdout).unwrap();
+            assert!(out.starts_with("x,y\n"), "{file}: {out} {}", String::from_utf8_lossy(&ran.stderr));
+        }
+    }
 }

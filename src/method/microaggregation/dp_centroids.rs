@@ -23,7 +23,7 @@
 //!
 //! Noise takes a mean away by `S / k / epsilon` on average, for a column's share of epsilon. S is how much its
 //! sums over all clusters can change together ([`Mechanism::sensitivities`]). In the order of the paper that
-//! is its range for each of the n / k clusters. Along the curve it is much less, about `1.4 * (n / k)^(1/2)`
+//! is its range for each of the n / k clusters. Along the curve it is less where columns are few: about `1.4 * (n / k)^(1/2)`
 //! ranges for two columns and `1.4 * (n / k)^(2/3)` for three, because the rows that clusters exchange lie
 //! along the curve, too. One column alone is ordered by its values, and S is its range. So noise falls faster
 //! than k rises, while the rows of a cluster become more different. Noise is drawn exactly, from a discrete

@@ -251,12 +251,16 @@ impl RecodingRecord {
 
     /// Returns whether all columns show means with noise.
     pub fn adds_noise(&self) -> bool {
-        matches!(self, Self::Centroids(columns) if columns.iter().all(|column| column.noise.is_some()))
+        let Self::Centroids(columns) = self else { return false };
+        !columns.is_empty() && columns.iter().all(|column| column.noise.is_some())
     }
 
     /// Returns the epsilon of the release, the sum of the columns' shares; `None` without noise in all of them.
     pub fn epsilon(&self) -> Option<String> {
         let Self::Centroids(columns) = self else { return None };
+        if columns.is_empty() {
+            return None;
+        }
         let share = |column: &CentroidColumn| {
             Decimal::parse(&column.noise.as_ref()?.epsilon).ok().filter(|share| share.is_positive())
         };

@@ -8,9 +8,9 @@
 //! a release, in its order of rows; the chosen levels are not returned. The table must give the
 //! same rows each time it is read: LIMIT, windows and volatile functions in it are refused.
 //!
-//! A method that adds noise draws a key when the query is planned. So a view, a prepared statement or a WITH
-//! that is read several times shows the same means while the table stays as it is, and other noise after a
-//! change; two calls in a text are two releases, whose epsilons add up.
+//! A method that adds noise draws it once for each call that is planned: a view, a prepared statement or a WITH
+//! that is read several times shows the same means, and is refused once the table has changed. Two calls in a
+//! text are two releases, whose epsilons add up.
 //!
 //! The guarantee covers the **complete** result only. A part of it (WHERE, LIMIT, a join) is not
 //! k-anonymous in itself, and no record is written: publish with `kanon release`.
@@ -33,10 +33,8 @@ use crate::engine::{Context, Resources};
 use crate::error::Error;
 use crate::input::Loaded;
 use crate::release::profile::by_values;
-use crate::release::publish::digest;
-use crate::release::verified_rows;
+use crate::release::verified_rows::{self, NoiseOfCall};
 use crate::sql::repeatable::is_repeatable;
-use crate::verify::noise::NoiseKey;
 
 /// The row of [`TABLE_FUNCTIONS`](super::TABLE_FUNCTIONS) for this function.
 pub const ROW: TableFunctionRow = TableFunctionRow { doc: DOC, plan };
@@ -60,15 +58,14 @@ fn plan(mut call: Arguments<'_>) -> Result<LogicalPlan> {
     let schema = verified_rows::schema(&followed.policy, table.schema().as_arrow()).map_err(refused)?;
     let profile = by_values(table.clone(), &followed.policy).map_err(refused)?;
     let inputs = [profile, table, plain_table].map(DataFrame::into_unoptimized_plan).to_vec();
-    let noise = NoiseKey(digest::random_key().map_err(refused)?);
+    let noise = NoiseOfCall::new().map_err(refused)?;
     plan_of(Arc::new(Anonymize { followed, noise }), inputs, schema)
 }
 
 #[derive(Debug)]
 struct Anonymize {
     followed: BoundPolicy,
-    /// What the keys of noise are derived from.
-    noise: NoiseKey,
+    noise: NoiseOfCall,
 }
 
 #[async_trait]
@@ -94,7 +91,7 @@ impl Task for Anonymize {
         let loaded = Loaded { session, table, policy, population: None };
         let runtime = inputs.context.runtime_env();
         let verified =
-            verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes, self.noise).await?;
+            verified_rows::anonymize(&run, runtime, &loaded, plain_table, classes, &self.noise).await?;
         let mut batches = verified.read()?;
         while let Some(batch) = batches.next().await {
             rows.send(batch.context("reading the anonymized rows")?).await?;

@@ -20,11 +20,11 @@ use crate::engine::replay_table::table_of_plan;
 use crate::engine::{Context, Resources, Run};
 use crate::error::{Error, of_file};
 use crate::generalize::hierarchy::csv_of_rows;
+use crate::input::canonical_table;
 use crate::input::days_since::{days_since, plain_days_since};
 use crate::input::hierarchy_files::HierarchyFiles;
 use crate::input::infer_types::Typing;
 use crate::input::merged::{self, RowsToCount};
-use crate::input::{Format, Input, canonical_table};
 use crate::policy::{Files, FilesAndTrees, Folder, Policy, PolicySpec};
 use crate::progress::CancelToken;
 use crate::progress::Silent;
@@ -137,10 +137,6 @@ pub(super) fn table_and_policy(call: &mut Arguments<'_>) -> Result<TableAndPolic
         let text = files.read(name).map_err(refused)?;
         digested += &text;
         texts.insert(name.to_owned(), text);
-    }
-    if let Some(file) = text_of(&table).filter(|_| allowed) {
-        let is_json = Input::find(file).is_ok_and(|input| input.format == Format::Json);
-        spec.check_columns_are_known(is_json).map_err(refused)?;
     }
     let csv_type = |name: &str| spec.csv_type(name);
     let plan = call.table_of(table.clone(), spec.csv(), &csv_type)?;
