@@ -228,7 +228,6 @@ fn compare_methods(run: &Run<'_>, policy: &Policy, classes: &ClassTable) -> Resu
 /// Describes what a recoding keeps: `keeps 71 % of the information in a column, 55 % in two; half
 /// of random counts within 12 %`.
 fn utility_text(utility: &Utility) -> String {
-    let mean = |shares: Vec<f64>| mean(&shares);
     let of_columns = mean(utility.columns.iter().map(|column| column.information_kept).collect());
     let mut text = format!("keeps {} of the information in a column", percent(of_columns));
     if !utility.pairs.is_empty() {
@@ -245,8 +244,9 @@ fn utility_text(utility: &Utility) -> String {
     text
 }
 
-fn mean(shares: &[f64]) -> f64 {
-    shares.iter().sum::<f64>() / ratio(shares.len() as u128, 1)
+fn mean(shares: Vec<f64>) -> f64 {
+    let count = ratio(shares.len() as u128, 1);
+    shares.into_iter().sum::<f64>() / count
 }
 
 /// Describes a node in one line.
@@ -277,7 +277,7 @@ fn describe(policy: &Policy, classes: &ClassTable, found: &Candidate) -> String 
             ),
             Recoding::Clusters(clusters) => format!(
                 "each cluster shows means with noise (squared error of numbers {} of their variance, noise included)",
-                match mean(&clusters.squared_errors()) {
+                match mean(clusters.squared_errors()) {
                     10.0.. => "more than 1,000 %".to_owned(),
                     error => percent(error),
                 }
@@ -360,7 +360,7 @@ fn judged<T: Default>(
             ("groups", json!(groups.sizes().len()), losses, of_node(&judged)?)
         }
         Recoding::Clusters(clusters) => {
-            let errors = ("squared_error_with_noise", mean(&clusters.squared_errors()));
+            let errors = ("squared_error_with_noise", mean(clusters.squared_errors()));
             let losses = vec![(policy.objective.doc().name, found.loss), errors];
             ("clusters", json!(clusters.count()), losses, T::default())
         }

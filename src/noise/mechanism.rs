@@ -293,9 +293,7 @@ impl Mechanism {
         let noise = self.noise(rows)?;
         (0..self.clusters(rows)).flat_map(|_| &noise).map(|noise| noise.draw(random)).collect()
     }
-}
 
-impl Mechanism {
     /// Returns what each cluster of so many rows shows in each column, and its rows. Sums and noise are in units,
     /// one cluster after another, and in each one column after another.
     pub fn noisy_means<'a>(

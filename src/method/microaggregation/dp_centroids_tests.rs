@@ -113,8 +113,8 @@ proptest! {
     }
 }
 
-/// The mean squared error of released rows, in variances of their columns: of so many rows that spread over
-/// the box and of which most are correlated.
+/// Returns the mean squared error of released rows and the error that the search expects of them, both in
+/// variances of the columns.
 fn error(rows: &[(i64, i64)], k: u64, order: &str, seed: u64) -> (f64, f64) {
     let table = table_of(rows);
     let outcome = search(&table, k, order);
