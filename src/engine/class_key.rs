@@ -45,7 +45,11 @@ use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher128};
 use super::per_dictionary::PerDictionary;
 
 /// The data type of keys.
-const KEY: DataType = DataType::Decimal128(38, 0);
+pub(crate) const KEY: DataType = DataType::Decimal128(38, 0);
+
+/// The prefix of the names of GROUP BY columns that are class keys, by which the rule
+/// [`count_classes`](super::count_classes) recognizes them.
+pub(crate) const NAME_OF_CLASS_KEY: &str = "kanon_class_key";
 
 /// The prime p: keys are computed modulo p.
 const P: u64 = (1 << 61) - 1;
@@ -193,31 +197,37 @@ fn product(a: u64, b: u64) -> u128 {
 struct Keys<'a> {
     seed: Seed,
     columns: u64,
-    /// Two sums per row, each below 2^61 + 8.
+    rows: usize,
+    /// Two sums per row, each below 2^61 + 8; empty before the first column.
     sums: Vec<[u64; 2]>,
     known: &'a Known,
 }
 
 impl<'a> Keys<'a> {
     fn new(seed: Seed, rows: usize, known: &'a Known) -> Self {
-        Self { seed, columns: 0, sums: vec![[0; 2]; rows], known }
+        Self { seed, columns: 0, rows, sums: Vec::new(), known }
     }
 
     /// Adds a column, given as the contribution of each row.
     fn add(&mut self, contributions: impl Iterator<Item = Contribution>) {
-        for (sums, contribution) in self.sums.iter_mut().zip(contributions) {
-            for (sum, more) in sums.iter_mut().zip(contribution) {
-                // Below 2^61 + 8 + 2^63.
-                let whole = *sum + more;
-                *sum = (whole & P) + (whole >> 61);
+        // Of two numbers below 2^61 + 8 + 2^63.
+        let reduced = |[a, b]: [u64; 2]| [(a & P) + (a >> 61), (b & P) + (b >> 61)];
+        if self.columns == 0 {
+            self.sums.extend(contributions.map(reduced));
+        } else {
+            for (sums, [a, b]) in self.sums.iter_mut().zip(contributions) {
+                *sums = reduced([sums[0] + a, sums[1] + b]);
             }
         }
         self.columns += 1;
     }
 
-    fn finish(self, nulls: Option<NullBuffer>) -> Result<Decimal128Array> {
+    fn finish(mut self, nulls: Option<NullBuffer>) -> Result<Decimal128Array> {
+        // Without columns, all rows are equal.
+        self.sums.resize(self.rows, [0; 2]);
         let whole = |sums: [u64; 2]| {
-            let [a, b] = sums.map(|sum| sum % P);
+            // A sum is below 2 p.
+            let [a, b] = sums.map(|sum| if sum < P { sum } else { sum - P });
             i128::from(a) << 61 | i128::from(b)
         };
         let keys = self.sums.into_iter().map(whole).collect();

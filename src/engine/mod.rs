@@ -2,6 +2,7 @@
 
 mod cast_errors;
 pub(crate) mod class_key;
+pub(crate) mod count_classes;
 pub(crate) mod damaged;
 pub(crate) mod distinct;
 pub mod functions;

@@ -19,8 +19,8 @@ static KEPT: LazyLock<usize> =
 const BYTES_OF_RESULT: usize = 16;
 
 /// The results for the dictionaries that were used last, each for a purpose `K`. The dictionaries are
-/// kept, too: another one could otherwise take the place of one in memory. They live as long as the
-/// function of a plan that holds them.
+/// kept, too: another one could otherwise take the place of one in memory. A dictionary that nobody else has
+/// is let go when the next new one comes, and all are with the function of a plan that holds them.
 pub(crate) struct PerDictionary<K, T> {
     /// The last used first.
     known: Mutex<VecDeque<Known<K, T>>>,
@@ -78,10 +78,15 @@ impl<K: PartialEq, T: Clone> PerDictionary<K, T> {
         let mut kept = 0;
         known.retain(|known| {
             kept += known.bytes;
-            kept <= *KEPT
+            kept <= *KEPT && is_used_elsewhere(&known.entries)
         });
         Ok(Some(result))
     }
+}
+
+/// Returns whether somebody else may hold an array, too, and so may come with it again.
+fn is_used_elsewhere(array: &ArrayData) -> bool {
+    array.buffers().iter().any(|buffer| buffer.strong_count() > 1)
 }
 
 #[cfg(test)]
@@ -112,8 +117,10 @@ mod tests {
         );
         // Each takes more than half of what one may take.
         let large = dictionary(LARGEST / 32);
+        let mut others = Vec::new();
         for _ in 0..*KEPT / LARGEST * 3 {
-            assert!(get(0, &dictionary(LARGEST / 32)) > Some(5));
+            others.push(dictionary(LARGEST / 32));
+            assert!(get(0, others.last().unwrap()) > Some(5));
             assert_eq!(get(0, &first), Some(1));
         }
         assert!(get(1, &first) > Some(2), "it was not used for long");
@@ -121,5 +128,20 @@ mod tests {
         assert_eq!(get(0, &dictionary(LARGEST)), None);
         let error = || Err(datafusion::error::DataFusionError::Internal(String::new()));
         assert!(known.get(2, &first, error).is_err());
+    }
+
+    #[test]
+    fn a_dictionary_that_nobody_else_has_is_let_go() {
+        let known = PerDictionary::<u8, usize>::default();
+        let kept = || known.known.lock().unwrap().len();
+        let dictionary = |text: &str| Arc::new(StringArray::from(vec![text; 3])) as ArrayRef;
+        let (first, second) = (dictionary("a"), dictionary("b"));
+        known.get(0, &first, || Ok(1)).unwrap();
+        known.get(0, &second, || Ok(2)).unwrap();
+        assert_eq!(kept(), 2);
+        drop(first);
+        known.get(1, &second, || Ok(3)).unwrap();
+        assert_eq!(kept(), 2);
+        assert_eq!(known.get(0, &second, || Ok(4)).unwrap(), Some(2));
     }
 }

@@ -15,6 +15,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::cast_errors;
+use super::count_classes::CountClasses;
 use super::read_dictionaries::ReadDictionaries;
 use crate::class::Budget;
 use crate::error::{Code, Error, Kind, Result};
@@ -71,7 +72,11 @@ impl Resources {
         options.optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
         let builder = SessionStateBuilder::new().with_config(self.bounded(config)).with_runtime_env(runtime);
         let no_function = ReadDictionaries { takes_dictionaries: |_| false };
-        let builder = builder.with_default_features().with_physical_optimizer_rule(Arc::new(no_function));
+        let count_classes = CountClasses { reads_least_only: |_| false };
+        let builder = builder
+            .with_default_features()
+            .with_physical_optimizer_rule(Arc::new(no_function))
+            .with_physical_optimizer_rule(Arc::new(count_classes));
         SessionContext::new_with_state(builder.build())
     }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::{DataType, UInt32Type};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::lit;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 
 use crate::class::{Budget, ClassSizes, ClassTable, ClassTableBuilder, Encoder, QuasiColumn};
-use crate::engine::class_key::keyed;
+use crate::engine::class_key::{NAME_OF_CLASS_KEY, is_key, keyed};
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, PoolBudget, Run, column};
 use crate::error::{Error, Result};
@@ -185,7 +187,11 @@ pub async fn class_sizes(
 ) -> Result<ClassSizes> {
     let columns = names.iter().map(|name| column(*name)).collect();
     let keys = keyed(columns, random_keys(doing)?[0], table.schema()).context(doing)?;
-    let sizes = grouped(table.clone(), keys.into_iter(), doing)?.select(vec![column(ROWS)]).context(doing)?;
+    let prefix = if is_key(&keys) { NAME_OF_CLASS_KEY } else { "kanon_column" };
+    let keys = keys.into_iter().enumerate().map(|(at, key)| key.alias(format!("{prefix}_{at}")));
+    let rows = vec![count(lit(1i64)).alias(ROWS)];
+    let groups = table.clone().aggregate(keys.collect(), rows).context(doing)?;
+    let sizes = groups.select(vec![column(ROWS)]).context(doing)?;
     let mut stream = sizes.execute_stream().await.context(doing)?;
     let mut all = ClassSizes::default();
     while let Some(batch) = stream.next().await {

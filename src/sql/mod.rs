@@ -57,6 +57,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::engine::class_key::key_functions;
+use crate::engine::count_classes::{self, CountClasses};
 use crate::engine::functions::canonical_float_function;
 use crate::engine::read_dictionaries::{self, ReadDictionaries};
 use crate::generalize::GENERALIZERS;
@@ -73,6 +74,7 @@ use options::KanonOptions;
 
 use refusals::Refusals;
 use reserve_aliases::ReserveAliases;
+use size_aggregate::reads_least_size_only;
 use table::TableFunctions;
 use udaf::aggregates;
 use udf::GeneralizeFunction;
@@ -256,6 +258,9 @@ fn with_placed_rules(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     if !has_rule(rules, read_dictionaries::NAME) {
         rules.push(Arc::new(ReadDictionaries { takes_dictionaries }));
+    }
+    if !has_rule(rules, count_classes::NAME) {
+        rules.push(Arc::new(CountClasses { reads_least_only: reads_least_size_only }));
     }
     builder
 }

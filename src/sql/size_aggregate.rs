@@ -16,7 +16,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
 use hashbrown::HashMap;
 
@@ -27,6 +27,7 @@ use super::interned::passes;
 use super::listed_classes::emitted;
 use super::measure_state::{Number, Row};
 use super::one_group::{Groups, OneGroup};
+use crate::model::k_anonymity;
 
 /// A row of [`MODELS`](crate::model::MODELS) or [`RISKS`](crate::measure::RISKS) as an aggregate
 /// over sizes.
@@ -115,6 +116,15 @@ impl AggregateUDFImpl for OfSizes {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
+}
+
+/// Returns whether a function looks only at the least of the sizes that it is given.
+pub(super) fn reads_least_size_only(function: &AggregateUDF) -> bool {
+    let of_sizes = function.inner().downcast_ref::<OfSizes>();
+    // The k of a table is that of its smallest class.
+    of_sizes.is_some_and(|of_sizes| {
+        !of_sizes.counts_individuals && of_sizes.row.doc().name == k_anonymity::ROW.doc.name
+    })
 }
 
 /// The number of classes of each size per group, or of individuals whose smallest class has that
@@ -238,7 +248,6 @@ impl GroupsAccumulator for Sizes {
 mod tests {
     use super::*;
     use crate::measure::RISKS;
-    use crate::model::k_anonymity;
 
     fn sizes(row: Row) -> Sizes {
         let (number, returns) = (row.number("test", std::iter::empty()).unwrap(), row.returns().unwrap());

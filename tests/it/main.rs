@@ -21,6 +21,7 @@ mod canary;
 mod centroids;
 mod cli;
 mod command;
+mod count_classes;
 mod damaged;
 mod dp_centroids;
 mod earlier_releases;

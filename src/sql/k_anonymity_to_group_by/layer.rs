@@ -7,6 +7,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan};
 
+use crate::engine::class_key::{NAME_OF_CLASS_KEY, is_class_key_function};
+
 /// Builds a call of an aggregate.
 pub(super) fn call(function: &Arc<AggregateUDF>, arguments: Vec<Expr>, filter: Option<Expr>) -> Expr {
     let (function, filter) = (Arc::clone(function), filter.map(Box::new));
@@ -46,7 +48,13 @@ impl Layer {
 
     /// Groups by an expression and returns its column.
     pub(super) fn key(&mut self, expr: Expr) -> Expr {
-        named(&mut self.keys, expr, &format!("{}_key", self.name))
+        let prefix = match &expr {
+            Expr::ScalarFunction(call) if is_class_key_function(&call.func) => {
+                format!("{NAME_OF_CLASS_KEY}_{}", self.name.trim_start_matches("kanon_"))
+            }
+            _ => format!("{}_key", self.name),
+        };
+        named(&mut self.keys, expr, &prefix)
     }
 
     /// Groups by a column of the layer below.

@@ -30,8 +30,9 @@
 //!   nested types nor dictionaries of numbers.
 //! - A measure that reads the values of its whole group (`t_closeness`) looks in L3 at the counts of
 //!   all classes (`compared_of_classes.rs`), which are kept in memory, within the engine's limit.
-//! - Two physical rules belong to it: [`classes_in_place`] moves rows between partitions once for L1
-//!   and L2, and `read_dictionaries` reads the dictionaries of Parquet files.
+//! - Three physical rules belong to it: [`classes_in_place`] moves rows between partitions once for L1
+//!   and L2, `read_dictionaries` reads the dictionaries of Parquet files, and `count_classes` counts
+//!   the rows of classes where nothing else is asked.
 //! - FILTER becomes a conditional count in L1. Without G, a FILTER that all calls of a branch share
 //!   becomes a Filter below L1, unless it or the input can fail; arguments that can fail (`10 / x`,
 //!   casts, most functions) and another FILTER never meet in one branch.

@@ -1,0 +1,95 @@
+//! Counts the rows of classes in a table of fixed size, in which a class takes the place of another one.
+//!
+//! A table with few classes stays small. Where classes often take each other's places, a larger table takes
+//! over, and where nearly no row meets another one of its class, none.
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+
+use super::Counted;
+
+/// The numbers of places of the tables are 2 to the powers of these: 96 KiB and 1.5 MiB, which the
+/// processor's caches hold.
+const BITS: [u32; 2] = [12, 16];
+
+/// The rows after which it is decided whether a table is of use.
+const PROBED: [usize; 2] = [1 << 14, 1 << 20];
+
+/// The rows of the classes that came last to each place.
+pub(super) struct FirstCounts {
+    /// Empty if every row is moved on.
+    places: Vec<Counted>,
+    /// Which of the two tables it is.
+    size: usize,
+    seen: usize,
+    moved: usize,
+    memory: MemoryReservation,
+}
+
+impl FirstCounts {
+    /// Creates an empty table, without places if there is no memory for them.
+    pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        // Registered as spillable, so that it never takes more than a fair share; it hands rows on instead.
+        let consumer = MemoryConsumer::new("first counts of classes").with_can_spill(true);
+        let memory = consumer.register(pool);
+        let mut counts = Self { places: Vec::new(), size: 0, seen: 0, moved: 0, memory };
+        if counts.has_memory_for(0) {
+            counts.places = vec![Counted::default(); 1 << BITS[0]];
+        }
+        counts
+    }
+
+    /// Reserves memory for a table and what leaves it in the end.
+    fn has_memory_for(&self, size: usize) -> bool {
+        self.memory.try_resize((2 * size_of::<Counted>()) << BITS[size]).is_ok()
+    }
+
+    /// Adds rows of classes. What has to leave the table goes to `moved`.
+    pub(super) fn add(&mut self, rows: impl Iterator<Item = Counted>, moved: &mut Vec<Counted>) {
+        let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
+        for counted in rows {
+            self.seen += 1;
+            let at = usize::try_from(counted.hash() >> shift).unwrap_or_default();
+            match self.places.get_mut(at) {
+                Some(place) if place.class == counted.class => place.rows += counted.rows,
+                Some(place) => {
+                    let other = std::mem::replace(place, counted);
+                    if other.rows > 0 {
+                        moved.push(other);
+                    }
+                }
+                None => moved.push(counted),
+            }
+        }
+        self.moved += moved.len() - before;
+        if self.seen >= PROBED[self.size] {
+            self.change_size(moved);
+        }
+    }
+
+    /// Takes the larger table where classes often take each other's places, and none where that does not
+    /// help either.
+    fn change_size(&mut self, moved: &mut Vec<Counted>) {
+        let (is_often, is_nearly_always) = (self.moved > self.seen / 64, self.moved > self.seen / 10 * 9);
+        if self.size == 0 && is_often && !self.places.is_empty() && self.has_memory_for(1) {
+            self.drain(moved);
+            self.places = vec![Counted::default(); 1 << BITS[1]];
+            self.size = 1;
+        } else if self.size == 1 && is_nearly_always {
+            self.drain(moved);
+        }
+        (self.seen, self.moved) = (0, 0);
+    }
+
+    /// Gives back memory that neither the table needs nor what left it.
+    pub(super) fn shrink(&self, moved: &[Counted]) {
+        let needed = (2 * self.places.len()).max(moved.len()) * size_of::<Counted>();
+        self.memory.resize(needed.min(self.memory.size()));
+    }
+
+    /// Moves everything to `moved`.
+    pub(super) fn drain(&mut self, moved: &mut Vec<Counted>) {
+        moved.extend(std::mem::take(&mut self.places).into_iter().filter(|place| place.rows > 0));
+    }
+}

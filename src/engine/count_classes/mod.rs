@@ -1,0 +1,164 @@
+//! The physical optimizer rule `count_classes`: the rows of each class are counted by an operator of
+//! this crate instead of the engine's GROUP BY.
+//!
+//! ```text
+//! Aggregate FinalPartitioned class              CountClasses FinalPartitioned   counts part by part (`parts.rs`)
+//! Repartition Hash(class)                 =>    Repartition Hash(class)
+//! Aggregate Partial class                       CountClasses Partial            a fixed table (`first_counts.rs`)
+//! ```
+//! The engine's hash table has three places in memory for each group, and grows to all of them. A class
+//! key is a random number already, so one table of fixed size removes most repetitions, and what is left is
+//! dealt to parts that are so small that counting one stays in the processor's cache.
+//!
+//! # Contract
+//! The rule changes only a GROUP BY by one class key that counts rows and does nothing else. Each half
+//! takes and returns what the engine's does, so either works with the engine's other half. The rows
+//! of the result are the same, in another order. Where only the least number of rows is asked, one class that
+//! has it is returned, and counting ends at the first class of one row.
+//!
+//! Memory comes from the engine's pool. Without memory for its table, the first half hands every row on;
+//! the second half spills, to few files for each thread, and deals a part that does not fit to parts.
+
+mod first_counts;
+mod operator;
+mod parts;
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::AggregateUDF;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateMode};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, replace_children_if_necessary};
+
+use super::class_key::{KEY, NAME_OF_CLASS_KEY};
+use operator::CountClassesExec;
+
+/// The rule's name, under which EXPLAIN VERBOSE shows it.
+pub(crate) const NAME: &str = "count_classes";
+
+/// The rule; see the [module](self). It must stand behind the engine's rules and `read_dictionaries`.
+#[derive(Debug)]
+pub(crate) struct CountClasses {
+    /// Whether an aggregate looks only at the least of the numbers that it is given.
+    pub(crate) reads_least_only: ReadsLeastOnly,
+}
+
+/// Tells aggregates that look only at the least of the numbers that they are given.
+pub(crate) type ReadsLeastOnly = fn(&AggregateUDF) -> bool;
+
+/// Returns whether a plan is a GROUP BY that counts the rows of each class and does nothing else.
+fn counts_classes(aggregate: &AggregateExec) -> bool {
+    let [(_, name)] = aggregate.group_expr().expr() else { return false };
+    let ([count], [None]) = (aggregate.aggr_expr(), aggregate.filter_expr()) else { return false };
+    let columns: Vec<_> = aggregate.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    name.starts_with(NAME_OF_CLASS_KEY)
+        && aggregate.group_expr().is_single()
+        && *aggregate.mode() != AggregateMode::PartialReduce
+        && *aggregate.input_order_mode() == InputOrderMode::Linear
+        && aggregate.limit_options().is_none()
+        && columns == [KEY, DataType::Int64]
+        && counts_rows(count)
+}
+
+/// Returns whether an aggregate is `count` of a constant that is not NULL.
+fn counts_rows(call: &AggregateFunctionExpr) -> bool {
+    let arguments = call.expressions();
+    let is_value = |literal: &Literal| !literal.value().is_null();
+    let is_constant = matches!(&arguments[..], [one] if one.downcast_ref::<Literal>().is_some_and(is_value));
+    call.fun().name() == "count" && !call.is_distinct() && is_constant
+}
+
+/// Returns the function of an aggregate of all classes, over the columns of a class and its rows, which a
+/// projection may have moved, if it looks at nothing but the rows.
+fn function_over_sizes<'a>(
+    aggregate: &'a AggregateExec,
+    projection: Option<&ProjectionExec>,
+) -> Option<&'a AggregateUDF> {
+    let (call, filter) = (aggregate.aggr_expr(), aggregate.filter_expr());
+    let ([call], [None], true) = (call, filter, aggregate.group_expr().is_empty()) else { return None };
+    let below = |at: usize| match projection {
+        Some(projection) => projection.expr().get(at)?.expr.downcast_ref::<Column>().map(Column::index),
+        None => Some(at),
+    };
+    let arguments = call.expressions();
+    let [size] = &arguments[..] else { return None };
+    let at = size.downcast_ref::<Column>().and_then(|size| below(size.index()));
+    let is_raw = aggregate.mode().input_mode() == AggregateInputMode::Raw;
+    (is_raw && at == Some(1)).then(|| call.fun())
+}
+
+/// Returns the plan with our operator at its top or right below; `None` if it is not of this form.
+fn with_operator(
+    plan: &Arc<dyn ExecutionPlan>,
+    reads_least_only: ReadsLeastOnly,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return Ok(None) };
+    if counts_classes(aggregate) {
+        return Ok(Some(Arc::new(CountClassesExec::new(aggregate.clone()))));
+    }
+    // The engine puts a projection between them where the class is not needed.
+    let projection = aggregate.input().downcast_ref::<ProjectionExec>();
+    let below = projection.map_or(aggregate.input(), ProjectionExec::input);
+    let Some(sizes) = below.downcast_ref::<AggregateExec>() else { return Ok(None) };
+    if !counts_classes(sizes) || !function_over_sizes(aggregate, projection).is_some_and(reads_least_only) {
+        return Ok(None);
+    }
+    let mut least: Arc<dyn ExecutionPlan> = Arc::new(CountClassesExec::new(sizes.clone()).of_least_size());
+    if projection.is_some() {
+        least = replace_children_if_necessary(Arc::clone(aggregate.input()), vec![least])?;
+    }
+    replace_children_if_necessary(Arc::clone(plan), vec![least]).map(Some)
+}
+
+impl PhysicalOptimizerRule for CountClasses {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let counted = plan.transform_up(|node| {
+            Ok(match with_operator(&node, self.reads_least_only)? {
+                Some(counted) => Transformed::yes(counted),
+                None => Transformed::no(node),
+            })
+        });
+        counted.data()
+    }
+
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// A class and a number of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counted {
+    /// The two halves of the class key: of an `i128`, it would take 8 bytes more.
+    class: [u64; 2],
+    rows: i64,
+}
+
+impl Counted {
+    /// Returns a number of evenly distributed bits, also where a user's column has the name of a class key
+    /// and values with a pattern.
+    fn hash(&self) -> u64 {
+        let [low, high] = self.class;
+        let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xD1B5_4A32_D192_ED03);
+        let [low, high] = operator::halves(product.cast_signed());
+        low ^ high
+    }
+}

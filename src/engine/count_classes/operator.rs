@@ -1,0 +1,337 @@
+//! The operator that counts the rows of classes, in the place of an engine's aggregate.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{Decimal128Type, Int64Type, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateOutputMode};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, RecordOutput, SpillMetrics,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties, SpillManager,
+};
+use futures::StreamExt;
+use futures::stream::try_unfold;
+
+use super::first_counts::FirstCounts;
+use super::parts::Parts;
+use super::{Counted, counts_classes};
+use crate::engine::class_key::KEY;
+
+/// Counts as the aggregate that it holds, which is what other rules and workers see of it.
+#[derive(Debug)]
+pub(super) struct CountClassesExec {
+    aggregate: AggregateExec,
+    /// Whether, of all classes, one of the least size is enough.
+    is_of_least_size: bool,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl CountClassesExec {
+    /// Creates the operator in the place of an aggregate that counts the rows of classes.
+    pub(super) fn new(aggregate: AggregateExec) -> Self {
+        Self { aggregate, is_of_least_size: false, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// Lets the operator return only one class of the least size.
+    pub(super) fn of_least_size(self) -> Self {
+        Self { is_of_least_size: true, ..self }
+    }
+
+    /// Returns the operator in the place of the same aggregate over other children. Over a child in the
+    /// order of the classes that is the aggregate itself, whose rows have this order, too.
+    fn in_place_of(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let aggregate = plan.downcast_ref::<AggregateExec>().ok_or_else(unexpected_form)?;
+        if !counts_classes(aggregate) {
+            return Ok(plan);
+        }
+        Ok(Arc::new(Self { is_of_least_size: self.is_of_least_size, ..Self::new(aggregate.clone()) }))
+    }
+}
+
+fn unexpected_form() -> DataFusionError {
+    DataFusionError::Internal("count_classes: columns or a plan of another form".into())
+}
+
+impl DisplayAs for CountClassesExec {
+    fn fmt_as(&self, form: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A tree shows the name above.
+        if !matches!(form, DisplayFormatType::TreeRender) {
+            let least = if self.is_of_least_size { ", of the least size" } else { "" };
+            write!(f, "CountClassesExec{least}: ")?;
+        }
+        self.aggregate.fmt_as(form, f)
+    }
+}
+
+impl ExecutionPlan for CountClassesExec {
+    fn name(&self) -> &'static str {
+        "CountClassesExec"
+    }
+
+    fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
+        Some(&self.aggregate)
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.aggregate.properties()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.aggregate.input_distribution_requirements()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.aggregate.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.aggregate.apply_expressions(f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.in_place_of(Arc::new(self.aggregate.clone()).replace_children(children, options)?)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mode = self.aggregate.mode();
+        let is_last = mode.output_mode() == AggregateOutputMode::Final;
+        let input = self.aggregate.input().execute(partition, Arc::clone(&context))?;
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let output = |metrics| Output::new(self.schema(), metrics, &context);
+        let counted = if mode.input_mode() == AggregateInputMode::Raw {
+            let [(class, _)] = self.aggregate.group_expr().expr() else { return Err(unexpected_form()) };
+            // Where this operator does both, the rows between the halves are not its output.
+            let output = output(if is_last { metrics.intermediate() } else { metrics.clone() });
+            let counts = FirstCounts::new(context.memory_pool());
+            First { input, class: Arc::clone(class), counts, output, has_ended: false }.stream()
+        } else {
+            input
+        };
+        if !is_last {
+            return Ok(counted);
+        }
+        let spills = SpillMetrics::new(&self.metrics, partition);
+        let parts = Parts::new(
+            SpillManager::new(context.runtime_env(), spills, self.schema()),
+            context.memory_pool(),
+            metrics.elapsed_compute().clone(),
+        );
+        let is_of_least_size = self.is_of_least_size;
+        let counted_parts = MetricBuilder::new(&self.metrics).counter("counted_parts", partition);
+        let last = Last {
+            input: Some(counted),
+            parts: Some(parts),
+            is_of_least_size,
+            counted_parts,
+            output: output(metrics),
+        };
+        Ok(last.stream())
+    }
+}
+
+/// The class key that stands for NULL, which is outside the range of `DECIMAL(38, 0)`.
+const NULL: i128 = i128::MIN;
+
+/// Returns the lower and the higher half.
+pub(super) fn halves(class: i128) -> [u64; 2] {
+    let bits = class.cast_unsigned();
+    [bits & u128::from(u64::MAX), bits >> 64].map(|half| u64::try_from(half).unwrap_or_default())
+}
+
+fn whole([low, high]: [u64; 2]) -> i128 {
+    (u128::from(high) << 64 | u128::from(low)).cast_signed()
+}
+
+/// Returns the class of each row of a batch.
+fn classes_of(classes: &Decimal128Array) -> impl Iterator<Item = [u64; 2]> {
+    let nulls = classes.nulls();
+    let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
+    let values = classes.values().iter().enumerate();
+    values.map(move |(row, class)| halves(if is_null(row) { NULL } else { *class }))
+}
+
+/// Returns what a batch of classes and numbers of rows holds.
+///
+/// # Errors
+/// An internal error for a batch of other columns.
+pub(super) fn counted_of(batch: &RecordBatch) -> Result<impl Iterator<Item = Counted>> {
+    let [classes, rows] = batch.columns() else { return Err(unexpected_form()) };
+    let classes = classes.as_primitive_opt::<Decimal128Type>().ok_or_else(unexpected_form)?;
+    let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(unexpected_form)?;
+    Ok(classes_of(classes).zip(rows.values()).map(|(class, rows)| Counted { class, rows: *rows }))
+}
+
+/// Returns classes and numbers of rows as a batch.
+///
+/// # Errors
+/// Those of the engine for another schema.
+pub(super) fn batch_of(schema: &SchemaRef, counted: &[Counted]) -> Result<RecordBatch> {
+    let classes: Vec<i128> = counted.iter().map(|counted| whole(counted.class)).collect();
+    let nulls = classes.contains(&NULL);
+    let nulls = nulls.then(|| classes.iter().map(|class| *class != NULL).collect::<NullBuffer>());
+    let classes: ArrayRef = Arc::new(Decimal128Array::try_new(classes.into(), nulls)?.with_data_type(KEY));
+    let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(counted.iter().map(|counted| counted.rows)));
+    Ok(RecordBatch::try_new(Arc::clone(schema), vec![classes, rows])?)
+}
+
+/// Rows that wait to be returned in batches.
+struct Output {
+    schema: SchemaRef,
+    rows: Vec<Counted>,
+    batch: usize,
+    metrics: BaselineMetrics,
+}
+
+impl Output {
+    fn new(schema: SchemaRef, metrics: BaselineMetrics, context: &TaskContext) -> Self {
+        Self { schema, rows: Vec::new(), batch: context.session_config().batch_size(), metrics }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() >= self.batch
+    }
+
+    /// Returns the next batch; `None` without rows.
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let rows = self.rows.split_off(self.rows.len().saturating_sub(self.batch));
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(batch_of(&self.schema, &rows)?.record_output(&self.metrics)))
+    }
+}
+
+/// The half that sees rows.
+struct First {
+    input: SendableRecordBatchStream,
+    class: Arc<dyn PhysicalExpr>,
+    counts: FirstCounts,
+    output: Output,
+    has_ended: bool,
+}
+
+impl First {
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let _timer = self.output.metrics.elapsed_compute().timer();
+        let classes = self.class.evaluate(batch)?.into_array(batch.num_rows())?;
+        let classes = classes.as_primitive_opt::<Decimal128Type>().ok_or_else(unexpected_form)?;
+        let rows = classes_of(classes).map(|class| Counted { class, rows: 1 });
+        self.counts.add(rows, &mut self.output.rows);
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        while !self.has_ended && !self.output.is_full() {
+            match self.input.next().await.transpose()? {
+                Some(batch) => self.add(&batch)?,
+                None => {
+                    self.has_ended = true;
+                    self.counts.drain(&mut self.output.rows);
+                }
+            }
+        }
+        let batch = self.output.next();
+        self.counts.shrink(&self.output.rows);
+        batch
+    }
+
+    fn stream(self) -> SendableRecordBatchStream {
+        let schema = Arc::clone(&self.output.schema);
+        let batches = try_unfold(self, async |mut first| Ok(first.next().await?.map(|batch| (batch, first))));
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+    }
+}
+
+/// Returns to the runtime once: where nothing is read, counting all parts would hold its thread.
+async fn let_others_run() {
+    let mut has_returned = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_returned, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// The half that sees every row of its classes.
+struct Last {
+    /// `None` when it has ended.
+    input: Option<SendableRecordBatchStream>,
+    /// `None` when all were counted, or a class of one row was found and nothing else is asked.
+    parts: Option<Parts>,
+    is_of_least_size: bool,
+    counted_parts: Count,
+    output: Output,
+}
+
+impl Last {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(parts) = &mut self.parts else { return self.output.next() };
+        if let Some(mut input) = self.input.take() {
+            while let Some(batch) = input.next().await.transpose()? {
+                parts.add(counted_of(&batch)?).await?;
+            }
+        }
+        let has_enough = |rows: &[Counted]| match self.is_of_least_size {
+            true => matches!(rows, [Counted { rows: 1, .. }]),
+            false => !rows.is_empty(),
+        };
+        let rows = &mut self.output.rows;
+        while !has_enough(rows) {
+            let Some(classes) = parts.next().await? else {
+                self.parts = None;
+                break;
+            };
+            self.counted_parts.add(1);
+            rows.extend(classes);
+            if self.is_of_least_size {
+                let least = rows.iter().min_by_key(|counted| counted.rows).copied();
+                rows.clear();
+                rows.extend(least);
+                let_others_run().await;
+            }
+        }
+        if self.is_of_least_size {
+            self.parts = None;
+        }
+        self.output.next()
+    }
+
+    fn stream(self) -> SendableRecordBatchStream {
+        let schema = Arc::clone(&self.output.schema);
+        let batches = try_unfold(self, async |mut last| Ok(last.next().await?.map(|batch| (batch, last))));
+        Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+    }
+}

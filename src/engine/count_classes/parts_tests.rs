@@ -1,0 +1,203 @@
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use arrow::datatypes::{Field, Schema};
+use datafusion::execution::TaskContext;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryPool, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::SpillManager;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics, Time};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::first_counts::FirstCounts;
+use super::parts::Parts;
+use super::*;
+
+fn random_counted(rows: usize, classes: u64, random: &mut ChaCha8Rng) -> Vec<Counted> {
+    let class = |number: u64| [number.wrapping_mul(0x9E37_79B9_7F4A_7C15), number];
+    (0..rows).map(|_| Counted { class: class(random.next_u64() % classes), rows: 1 }).collect()
+}
+
+fn summed(counted: impl IntoIterator<Item = Counted>) -> HashMap<[u64; 2], i64> {
+    let mut sums = HashMap::new();
+    counted.into_iter().for_each(|counted| *sums.entry(counted.class).or_default() += counted.rows);
+    sums
+}
+
+fn unbounded() -> Arc<dyn MemoryPool> {
+    Arc::new(UnboundedMemoryPool::default())
+}
+
+#[test]
+fn no_row_is_lost_between_places() {
+    let mut random = ChaCha8Rng::seed_from_u64(4);
+    for (classes, is_useless) in [(1, false), (1000, false), (70_000, false), (u64::MAX, true)] {
+        let counted = random_counted(1_200_000, classes, &mut random);
+        let (mut counts, mut moved) = (FirstCounts::new(&unbounded()), Vec::new());
+        for batch in counted.chunks(8192) {
+            counts.add(batch.iter().copied(), &mut moved);
+        }
+        let before = moved.len();
+        counts.drain(&mut moved);
+        assert_eq!(moved.len() == before, is_useless);
+        assert!(is_useless || moved.len() < 600_000, "{}", moved.len());
+        assert_eq!(summed(moved), summed(counted));
+    }
+}
+
+/// Creates parts with memory from `pool`, their metrics and the folder of their files.
+fn parts(pool: &Arc<dyn MemoryPool>) -> (Parts, SpillMetrics, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = DiskManagerMode::Directories(vec![folder.path().to_owned()]);
+    let disk = DiskManagerBuilder::default().with_mode(disk);
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(pool)).with_disk_manager_builder(disk);
+    let runtime = runtime.build_arc().unwrap();
+    let context = TaskContext::default().with_runtime(runtime);
+    let schema = [("class", KEY), ("rows", DataType::Int64)].map(|(name, of)| Field::new(name, of, true));
+    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+    let schema = Arc::new(Schema::new(schema.to_vec()));
+    let spills = SpillManager::new(context.runtime_env(), metrics.clone(), schema);
+    (Parts::new(spills, pool, Time::new()), metrics, folder)
+}
+
+/// Returns the number of files below a folder.
+fn files_below(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|entry| if entry.is_dir() { files_below(&entry) } else { 1 }).sum()
+}
+
+async fn all_of(mut parts: Parts) -> Vec<Counted> {
+    let mut counted = Vec::new();
+    while let Some(classes) = parts.next().await.unwrap() {
+        counted.extend(classes);
+    }
+    counted
+}
+
+#[tokio::test]
+async fn parts_hold_few_rows_of_a_class() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let pool = unbounded();
+    let (mut parts, spills, _folder) = parts(&pool);
+    let (mut expected, mut most) = (HashMap::new(), 0);
+    for _ in 0..300 {
+        let counted = random_counted(10_000, 100_000, &mut random);
+        counted.iter().for_each(|counted| *expected.entry(counted.class).or_insert(0) += 1);
+        parts.add(counted.into_iter()).await.unwrap();
+        most = most.max(pool.reserved());
+    }
+    // Four rows of 24 bytes for each class, and what adding them up takes; 3 million rows were added.
+    assert!(most > 2_400_000 && most < 12_000_000, "{most}");
+    let counted = all_of(parts).await;
+    assert_eq!(counted.len(), expected.len());
+    assert_eq!(summed(counted), expected);
+    assert_eq!((pool.reserved(), spills.spill_file_count.value()), (0, 0));
+}
+
+/// In most files most parts have no row.
+#[tokio::test]
+async fn spilled_parts_are_counted_together() {
+    let mut random = ChaCha8Rng::seed_from_u64(6);
+    let null = Counted { class: [0, 1 << 63], rows: 1 };
+    for (bytes, classes) in [(10_000, 300), (100_000, 3000)] {
+        let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(bytes));
+        let (mut parts, spills, _folder) = parts(&pool);
+        let mut added = Vec::new();
+        for _ in 0..10 {
+            let counted: Vec<_> =
+                random_counted(3000, classes, &mut random).into_iter().chain([null]).collect();
+            parts.add(counted.iter().copied()).await.unwrap();
+            added.extend(counted);
+        }
+        let counted = all_of(parts).await;
+        assert!(spills.spill_file_count.value() > 2, "{bytes} {}", spills.spill_file_count.value());
+        assert_eq!(counted.len() as u64, classes + 1);
+        assert_eq!(summed(counted), summed(added));
+        assert_eq!(pool.reserved(), 0);
+    }
+}
+
+#[tokio::test]
+async fn many_spills_leave_few_files() {
+    let mut random = ChaCha8Rng::seed_from_u64(8);
+    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(100_000));
+    let (mut parts, spills, folder) = parts(&pool);
+    let (mut added, mut most) = (Vec::new(), 0);
+    for _ in 0..600 {
+        let counted = random_counted(2000, 20_000, &mut random);
+        parts.add(counted.iter().copied()).await.unwrap();
+        added.extend(counted);
+        most = most.max(files_below(folder.path()));
+    }
+    // Files that were never merged, once and twice: of each kind fewer than 16 are left.
+    assert!(
+        spills.spill_file_count.value() > 300 && most < 3 * 16,
+        "{} {most}",
+        spills.spill_file_count.value()
+    );
+    let counted = all_of(parts).await;
+    assert_eq!(counted.len(), 20_000);
+    assert_eq!(summed(counted), summed(added));
+    assert_eq!((pool.reserved(), files_below(folder.path())), (0, 0));
+}
+
+/// A user's column can have the name of a class key and values with a pattern.
+#[test]
+fn hashes_of_values_with_a_pattern_are_spread() {
+    let patterns: [fn(u64) -> [u64; 2]; 5] =
+        [|n| [n, 0], |n| [0, n], |n| [n, n], |n| [n << 32, n], |n| [n.wrapping_neg(), n >> 63]];
+    for pattern in patterns {
+        let hashes: Vec<u64> = (1..=4096).map(|n| Counted { class: pattern(n), rows: 1 }.hash()).collect();
+        let distinct =
+            |bits: fn(u64) -> u64| hashes.iter().map(|hash| bits(*hash)).collect::<HashSet<_>>().len();
+        assert_eq!(distinct(|hash| hash), 4096);
+        // Of 4096 random numbers below 4096, 2589 are distinct.
+        assert!(distinct(|hash| hash >> 52) > 2400, "{}", distinct(|hash| hash >> 52));
+        assert!(distinct(|hash| hash >> 32 & 4095) > 2400, "{}", distinct(|hash| hash >> 32 & 4095));
+    }
+}
+
+/// 100,000 classes are 390 in a part, which take 37 kB, and 2 in a part of a part.
+#[tokio::test]
+async fn a_part_that_does_not_fit_is_dealt_to_parts() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(50_000));
+    let (mut parts, _, folder) = parts(&pool);
+    let mut added = Vec::new();
+    for _ in 0..100 {
+        let counted = random_counted(3000, 100_000, &mut random);
+        parts.add(counted.iter().copied()).await.unwrap();
+        added.extend(counted);
+    }
+    // Two consumers have half of the memory each.
+    let other = MemoryConsumer::new("other").with_can_spill(true).register(&pool);
+    let (mut counted, mut returned) = (Vec::new(), 0);
+    while let Some(classes) = parts.next().await.unwrap() {
+        returned += 1;
+        counted.extend(classes);
+    }
+    drop(parts);
+    assert!(returned > 256 && files_below(folder.path()) == 0, "{returned}");
+    let expected = summed(added);
+    assert_eq!(counted.len(), expected.len());
+    assert_eq!(summed(counted), expected);
+    assert_eq!(other.size() + pool.reserved(), 0);
+}
+
+#[tokio::test]
+async fn parts_that_fit_nowhere_are_refused() {
+    let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(50));
+    let (mut parts, _, _folder) = parts(&pool);
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    parts.add(random_counted(1000, u64::MAX, &mut random).into_iter()).await.unwrap();
+    let is_refused = loop {
+        match parts.next().await {
+            Ok(Some(_)) => {}
+            Ok(None) => break false,
+            Err(_) => break true,
+        }
+    };
+    assert!(is_refused);
+}
