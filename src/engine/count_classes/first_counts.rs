@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
-use super::Counted;
+use super::counted::Counted;
 
 /// The numbers of places of the tables are 2 to the powers of these: 96 KiB and 1.5 MiB, which the
 /// processor's caches hold.

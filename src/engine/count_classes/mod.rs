@@ -19,6 +19,7 @@
 //! Memory comes from the engine's pool. Without memory for its table, the first half hands every row on;
 //! the second half spills, to few files for each thread, and deals a part that does not fit to parts.
 
+mod counted;
 mod first_counts;
 mod operator;
 mod parts;
@@ -141,24 +142,5 @@ impl PhysicalOptimizerRule for CountClasses {
 
     fn schema_check(&self) -> bool {
         true
-    }
-}
-
-/// A class and a number of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Counted {
-    /// The two halves of the class key: of an `i128`, it would take 8 bytes more.
-    class: [u64; 2],
-    rows: i64,
-}
-
-impl Counted {
-    /// Returns a number of evenly distributed bits, also where a user's column has the name of a class key
-    /// and values with a pattern.
-    fn hash(&self) -> u64 {
-        let [low, high] = self.class;
-        let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xD1B5_4A32_D192_ED03);
-        let [low, high] = operator::halves(product.cast_signed());
-        low ^ high
     }
 }

@@ -4,12 +4,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array};
-use arrow::buffer::NullBuffer;
-use arrow::datatypes::{Decimal128Type, Int64Type, SchemaRef};
+use arrow::array::AsArray;
+use arrow::datatypes::{Decimal128Type, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateOutputMode};
@@ -24,10 +23,10 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use futures::stream::try_unfold;
 
+use super::counted::{Counted, batch_of, classes_of, counted_of, unexpected_form};
+use super::counts_classes;
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
-use super::{Counted, counts_classes};
-use crate::engine::class_key::KEY;
 
 /// Counts as the aggregate that it holds, which is what other rules and workers see of it.
 #[derive(Debug)]
@@ -58,10 +57,6 @@ impl CountClassesExec {
         }
         Ok(Arc::new(Self { is_of_least_size: self.is_of_least_size, ..Self::new(aggregate.clone()) }))
     }
-}
-
-fn unexpected_form() -> DataFusionError {
-    DataFusionError::Internal("count_classes: columns or a plan of another form".into())
 }
 
 impl DisplayAs for CountClassesExec {
@@ -157,51 +152,6 @@ impl ExecutionPlan for CountClassesExec {
         };
         Ok(last.stream())
     }
-}
-
-/// The class key that stands for NULL, which is outside the range of `DECIMAL(38, 0)`.
-const NULL: i128 = i128::MIN;
-
-/// Returns the lower and the higher half.
-pub(super) fn halves(class: i128) -> [u64; 2] {
-    let bits = class.cast_unsigned();
-    [bits & u128::from(u64::MAX), bits >> 64].map(|half| u64::try_from(half).unwrap_or_default())
-}
-
-fn whole([low, high]: [u64; 2]) -> i128 {
-    (u128::from(high) << 64 | u128::from(low)).cast_signed()
-}
-
-/// Returns the class of each row of a batch.
-fn classes_of(classes: &Decimal128Array) -> impl Iterator<Item = [u64; 2]> {
-    let nulls = classes.nulls();
-    let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
-    let values = classes.values().iter().enumerate();
-    values.map(move |(row, class)| halves(if is_null(row) { NULL } else { *class }))
-}
-
-/// Returns what a batch of classes and numbers of rows holds.
-///
-/// # Errors
-/// An internal error for a batch of other columns.
-pub(super) fn counted_of(batch: &RecordBatch) -> Result<impl Iterator<Item = Counted>> {
-    let [classes, rows] = batch.columns() else { return Err(unexpected_form()) };
-    let classes = classes.as_primitive_opt::<Decimal128Type>().ok_or_else(unexpected_form)?;
-    let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(unexpected_form)?;
-    Ok(classes_of(classes).zip(rows.values()).map(|(class, rows)| Counted { class, rows: *rows }))
-}
-
-/// Returns classes and numbers of rows as a batch.
-///
-/// # Errors
-/// Those of the engine for another schema.
-pub(super) fn batch_of(schema: &SchemaRef, counted: &[Counted]) -> Result<RecordBatch> {
-    let classes: Vec<i128> = counted.iter().map(|counted| whole(counted.class)).collect();
-    let nulls = classes.contains(&NULL);
-    let nulls = nulls.then(|| classes.iter().map(|class| *class != NULL).collect::<NullBuffer>());
-    let classes: ArrayRef = Arc::new(Decimal128Array::try_new(classes.into(), nulls)?.with_data_type(KEY));
-    let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(counted.iter().map(|counted| counted.rows)));
-    Ok(RecordBatch::try_new(Arc::clone(schema), vec![classes, rows])?)
 }
 
 /// Rows that wait to be returned in batches.

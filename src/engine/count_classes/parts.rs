@@ -20,8 +20,7 @@ use futures::StreamExt;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::Counted;
-use super::operator::{batch_of, counted_of};
+use super::counted::{Counted, batch_of, counted_of};
 
 /// The number of parts is 2 to the power of this.
 const PARTS_BITS: u32 = 8;

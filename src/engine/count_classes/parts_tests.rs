@@ -11,6 +11,7 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics, 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use super::counted::Counted;
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
 use super::*;
