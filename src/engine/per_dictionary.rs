@@ -18,9 +18,9 @@ static KEPT: LazyLock<usize> =
 /// The bytes that a result has for each entry.
 const BYTES_OF_RESULT: usize = 16;
 
-/// The results for the dictionaries that were used last, each for a purpose `K`. The dictionaries are
-/// kept, too: another one could otherwise take the place of one in memory. A dictionary that nobody else has
-/// is let go when the next new one comes, and all are with the function of a plan that holds them.
+/// The results for the most recently used dictionaries, each for a purpose `K`. The cache also holds the
+/// dictionaries, so that no new dictionary can get the address of a cached one. A dictionary without another
+/// owner is dropped at the next miss, the others with the plan's function that owns the cache.
 pub(crate) struct PerDictionary<K, T> {
     /// The last used first.
     known: Mutex<VecDeque<Known<K, T>>>,

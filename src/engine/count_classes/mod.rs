@@ -6,9 +6,9 @@
 //! Repartition Hash(class)                 =>    Repartition Hash(class)
 //! Aggregate Partial class                       CountClasses Partial            a fixed table (`first_counts.rs`)
 //! ```
-//! The engine's hash table has three places in memory for each group, and grows to all of them. A class
-//! key is a random number already, so one table of fixed size removes most repetitions, and what is left is
-//! dealt to parts that are so small that counting one stays in the processor's cache.
+//! The engine's hash table reads three places in memory for each group, and grows with the groups. Class
+//! keys are random numbers already: a table of fixed size removes most repetitions in one pass,
+//! and the remaining rows are dealt to parts small enough to be counted in the processor's cache.
 //!
 //! # Contract
 //! The rule changes only a GROUP BY by one class key that counts rows and does nothing else. Each half

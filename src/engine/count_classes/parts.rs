@@ -1,4 +1,4 @@
-//! Classes in parts by their hash, each of which is counted by itself.
+//! Partitions classes by their hash and counts one part at a time.
 //!
 //! All rows of a class are in one part. A part is small enough for a table in the processor's cache.
 //! Rows of a class that lie in a part more than once are added up now and then, so that of each class at
