@@ -27,7 +27,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowNumericType, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowNumericType, ArrowPrimitiveType, AsArray, PrimitiveArray,
+};
 use arrow::compute::{max, min};
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
@@ -184,13 +186,16 @@ impl Date {
         let first = |v: T::Native| i64::from(self.first(v.into().div_euclid(TICKS))?).checked_mul(TICKS);
         let fits = |v: T::Native| first(v).is_some_and(|first| T::Native::try_from(first).is_ok());
         let dates = values.as_primitive::<T>();
+        let ends = [min(dates), max(dates)];
         // Later days have later first days: if the least and the greatest value have one, so have
         // all between.
-        if ![min(dates), max(dates)].into_iter().flatten().all(fits) {
+        if !ends.into_iter().flatten().all(fits) {
             return self.column_by::<T>(values, first);
         }
+        let few = ends[0].zip(ends[1]).and_then(|ends| self.few_firsts::<T, TICKS>(ends));
         // A loop for each period does no work of the others.
         let result = match self.period {
+            _ if let Some(firsts) = few => by_comparison(dates, &firsts),
             Period::Day => unary::<T, TICKS>(dates, |day| Period::Day.first(day)),
             Period::Week => unary::<T, TICKS>(dates, |day| Period::Week.first(day)),
             Period::Month => unary::<T, TICKS>(dates, |day| Period::Month.first(day)),
@@ -200,6 +205,29 @@ impl Date {
             Period::Century => unary::<T, TICKS>(dates, |day| Period::Century.first(day)),
         };
         Ok(Arc::new(result.with_data_type(values.data_type().clone())))
+    }
+
+    /// Returns the first moments of the periods that hold the least and the greatest value and of all
+    /// between; `None` if they are more than a few.
+    fn few_firsts<T, const TICKS: i64>(
+        &self,
+        (least, greatest): (T::Native, T::Native),
+    ) -> Option<Vec<T::Native>>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: Into<i64> + TryFrom<i64>,
+    {
+        let [mut first, last] = [least, greatest].map(|value| self.first(value.into().div_euclid(TICKS)));
+        let mut firsts = Vec::with_capacity(FEW);
+        while firsts.len() < FEW {
+            let moment = i64::from(first?).checked_mul(TICKS)?;
+            firsts.push(T::Native::try_from(moment).ok()?);
+            if first >= last {
+                return Some(firsts);
+            }
+            first = self.next(i64::from(first?));
+        }
+        None
     }
 
     /// Generalizes timestamps by the days of their zone.
@@ -237,6 +265,24 @@ impl Date {
         let why = "begins or ends outside the range of the calendar or the type";
         Error::data(format!("{dates} whose {} {why}", self.period.name()))
     }
+}
+
+/// The most periods whose values are compared with the first moment of each, which is quicker than calendar
+/// arithmetic.
+const FEW: usize = 8;
+
+/// Maps each value to the last of the ascending `firsts` that it reaches; where a value is NULL, any of them may stand.
+fn by_comparison<T>(values: &PrimitiveArray<T>, firsts: &[T::Native]) -> PrimitiveArray<T>
+where
+    T: ArrowPrimitiveType,
+{
+    let mut reached = vec![firsts.first().copied().unwrap_or_default(); values.len()];
+    for first in firsts.iter().skip(1) {
+        for (reached, value) in reached.iter_mut().zip(values.values()) {
+            *reached = if value.is_ge(*first) { *first } else { *reached };
+        }
+    }
+    PrimitiveArray::new(reached.into(), values.nulls().cloned())
 }
 
 /// Maps the day of each value to the first of its period; where a value is NULL, any number may stand.

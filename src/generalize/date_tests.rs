@@ -148,6 +148,21 @@ proptest! {
         }
     }
 
+    /// Values of few periods are compared with the first moments of these.
+    #[test]
+    fn moments_near_each_other_agree(
+        around in -60_000_000_000i64..60_000_000_000,
+        apart in prop::collection::vec(prop::option::weighted(0.9, any::<i64>()), 0..20),
+        bits in 23u32..64,
+        period in 0usize..7,
+    ) {
+        let level = Date::new(PERIODS[period].1);
+        let moments: Vec<_> = apart.into_iter().map(|apart| Some(around + (apart? >> bits))).collect();
+        let days = moments.iter().map(|moment| i32::try_from((*moment)? / 86_400).ok()).collect::<Date32Array>();
+        agree(&level, &(Arc::new(days) as ArrayRef));
+        agree(&level, &(Arc::new(TimestampSecondArray::from(moments)) as ArrayRef));
+    }
+
     #[test]
     fn timestamps_agree(ticks in any::<i64>(), bits in 0u32..40, period in 0usize..7) {
         let (ticks, level) = (ticks >> bits, Date::new(PERIODS[period].1));

@@ -1,7 +1,8 @@
 //! Counts the rows of classes in a table of fixed size, in which a class takes the place of another one.
 //!
 //! A table with few classes stays small. Where classes often take each other's places, a larger table takes
-//! over, and where nearly no row meets another one of its class, none.
+//! over. It stays if it removes many more repetitions; if not, the rows of a class lie side by side, and the
+//! small table, which costs less, returns. Where nearly no row meets another one of its class, there is none.
 
 use std::sync::Arc;
 
@@ -14,7 +15,11 @@ use super::counted::Counted;
 const BITS: [u32; 2] = [12, 16];
 
 /// The rows after which it is decided whether a table is of use.
-const PROBED: [usize; 2] = [1 << 14, 1 << 20];
+const PROBED: [usize; 2] = [1 << 14, 1 << 18];
+
+fn table(size: usize) -> Vec<Counted> {
+    vec![Counted::default(); 1 << BITS[size]]
+}
 
 /// The rows of the classes that came last to each place.
 pub(super) struct FirstCounts {
@@ -24,6 +29,8 @@ pub(super) struct FirstCounts {
     size: usize,
     seen: usize,
     moved: usize,
+    /// The share of the rows that left the small table, in percent, since the larger one was tried.
+    moved_from_small: Option<usize>,
     memory: MemoryReservation,
 }
 
@@ -33,9 +40,10 @@ impl FirstCounts {
         // Registered as spillable, so that it never takes more than a fair share; it hands rows on instead.
         let consumer = MemoryConsumer::new("first counts of classes").with_can_spill(true);
         let memory = consumer.register(pool);
-        let mut counts = Self { places: Vec::new(), size: 0, seen: 0, moved: 0, memory };
+        let mut counts =
+            Self { places: Vec::new(), size: 0, seen: 0, moved: 0, moved_from_small: None, memory };
         if counts.has_memory_for(0) {
-            counts.places = vec![Counted::default(); 1 << BITS[0]];
+            counts.places = table(0);
         }
         counts
     }
@@ -68,18 +76,28 @@ impl FirstCounts {
         }
     }
 
-    /// Takes the larger table where classes often take each other's places, and none where that does not
-    /// help either.
+    /// Takes another table or none, by the share of the rows that left this one.
     fn change_size(&mut self, moved: &mut Vec<Counted>) {
-        let (is_often, is_nearly_always) = (self.moved > self.seen / 64, self.moved > self.seen / 10 * 9);
-        if self.size == 0 && is_often && !self.places.is_empty() && self.has_memory_for(1) {
-            self.drain(moved);
-            self.places = vec![Counted::default(); 1 << BITS[1]];
-            self.size = 1;
-        } else if self.size == 1 && is_nearly_always {
-            self.drain(moved);
-        }
+        let share = 100 * self.moved / self.seen.max(1);
         (self.seen, self.moved) = (0, 0);
+        match (self.moved_from_small, self.size) {
+            _ if self.places.is_empty() => {}
+            (None, _) if share > 1 && self.has_memory_for(1) => {
+                self.moved_from_small = Some(share);
+                self.replace(1, moved);
+            }
+            (None, _) => {}
+            _ if share > 90 => self.drain(moved),
+            (Some(before), 1) if 4 * share > 3 * before => self.replace(0, moved),
+            _ => {}
+        }
+    }
+
+    /// Begins another table.
+    fn replace(&mut self, size: usize, moved: &mut Vec<Counted>) {
+        self.drain(moved);
+        self.places = table(size);
+        self.size = size;
     }
 
     /// Gives back memory that neither the table needs nor what left it.

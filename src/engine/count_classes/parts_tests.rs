@@ -48,6 +48,22 @@ fn no_row_is_lost_between_places() {
     }
 }
 
+#[test]
+fn rows_of_a_class_that_lie_side_by_side_are_counted_in_the_small_table() {
+    let mut random = ChaCha8Rng::seed_from_u64(10);
+    let twice = random_counted(600_000, u64::MAX, &mut random).into_iter().flat_map(|counted| [counted; 2]);
+    let (pool, counted) = (unbounded(), twice.collect::<Vec<_>>());
+    let (mut counts, mut moved) = (FirstCounts::new(&pool), Vec::new());
+    let small = pool.reserved();
+    for batch in counted.chunks(8192) {
+        counts.add(batch.iter().copied(), &mut moved);
+        counts.shrink(&[]);
+    }
+    counts.drain(&mut moved);
+    assert_eq!((moved.len(), pool.reserved()), (600_000, small));
+    assert_eq!(summed(moved), summed(counted));
+}
+
 /// Creates parts with memory from `pool`, their metrics and the folder of their files.
 fn parts(pool: &Arc<dyn MemoryPool>) -> (Parts, SpillMetrics, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();

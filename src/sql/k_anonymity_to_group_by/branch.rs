@@ -214,15 +214,16 @@ impl Branch {
         let groups = rewrite.groups().map(|key| rows.key(key)).collect();
         let schema = rewrite.aggregate.input.schema();
         let quasi = keyed(self.quasi(schema)?, rewrite.seed, schema)?;
-        let sensitive = self.sensitive().map(|value| match is_key(&quasi) {
-            true if !self.measures.iter().any(|measure| measure.reads_values) => {
-                value_key(without_unpacking(value.clone(), schema)?, rewrite.seed, schema)
-            }
-            _ => Ok(value.clone()),
-        });
+        // Beside a class key, keys of texts of which no more than their equality is read.
+        let value = |column: &Expr, is_compared_only: bool| match is_key(&quasi) && is_compared_only {
+            true => value_key(without_unpacking(column.clone(), schema)?, rewrite.seed, schema),
+            false => Ok(column.clone()),
+        };
+        let reads_values = self.measures.iter().any(|measure| measure.reads_values);
+        let individual = self.individual().map(|column| value(column, true)).transpose()?;
+        let sensitive = self.sensitive().map(|column| value(column, !reads_values)).transpose()?;
         let quasi = quasi.into_iter().map(|key| rows.key(key)).collect();
-        let individual = self.individual().cloned().map(|column| rows.key(column));
-        let sensitive = sensitive.transpose()?.map(|value| rows.key(value));
+        let [individual, sensitive] = [individual, sensitive].map(|column| column.map(|key| rows.key(key)));
         Ok(Layers { rows, groups, quasi, individual, sensitive })
     }
 

@@ -9,7 +9,7 @@
 //! L1  Aggregate G, q.., s      rows
 //! ```
 //! Three or more quasi-identifiers, or any with dictionaries, become one key of 122 bits
-//! (`src/engine/class_key.rs`), because the labels of a class are not needed; of generalized columns
+//! (`src/engine/class_key/`), because the labels of a class are not needed; of generalized columns
 //! it takes codes instead of labels (`codes.rs`). What a model says of a class comes from its counts
 //! (`of_counts.rs`, `class_values.rs`). Without a sensitive or an individual column, L1 already
 //! has the classes, and L2 is not needed. Risk measures over individuals look at each individual's

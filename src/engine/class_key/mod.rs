@@ -9,8 +9,8 @@
 //! if it is longer. A key consists of two sums of all limbs times random coefficients modulo p
 //! (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
 //!
-//! A value key is the same hash of one column, used for sensitive texts that are only compared for
-//! equality. It is NULL where the column is.
+//! A value key is the same hash of one column, used for sensitive texts and texts that name individuals, which
+//! are only compared for equality. It is NULL where the column is.
 //!
 //! # Limits
 //! - The bound is computational. The coefficients and the hashes of long values are SipHash-1-3 of
@@ -23,16 +23,14 @@
 //!   demands. Arrays of other libraries that break this rule split a class: k comes out too small,
 //!   never too large.
 
+mod limbs;
+
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, AsArray, Decimal128Array, GenericByteArray, GenericByteViewArray, PrimitiveArray,
-    downcast_primitive_array,
-};
-use arrow::buffer::NullBuffer;
+use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::take;
-use arrow::datatypes::{ArrowPrimitiveType, ByteArrayType, ByteViewType, DataType, Int32Type};
+use arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::{ExprSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -40,9 +38,9 @@ use datafusion::logical_expr::{
     lit,
 };
 use siphasher::sip::SipHasher13;
-use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher128};
 
 use super::per_dictionary::PerDictionary;
+use limbs::{Limbs, NULL, limbs_of, ones_of, with_nulls};
 
 /// The data type of keys.
 pub(crate) const KEY: DataType = DataType::Decimal128(38, 0);
@@ -148,12 +146,6 @@ fn is_hashable(data_type: &DataType) -> bool {
     }
 }
 
-/// A value of a column: two values of one column are equal if and only if their limbs are.
-type Limbs = [u64; 2];
-
-/// The limbs of NULL.
-const NULL: Limbs = [1 << 51, 0];
-
 /// What a value of a column adds to the two sums of a row, each below 2^63 and to be taken modulo p.
 type Contribution = [u64; 2];
 
@@ -193,156 +185,109 @@ fn product(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// The keys of a batch, computed column by column.
-struct Keys<'a> {
-    seed: Seed,
-    columns: u64,
-    rows: usize,
-    /// Two sums per row, each below 2^61 + 8; empty before the first column.
-    sums: Vec<[u64; 2]>,
-    known: &'a Known,
+/// The rows whose keys are computed together: their sums stay in the processor's first cache.
+const BLOCK: usize = 1024;
+
+/// Returns the keys of a batch.
+fn keys_of(seed: Seed, columns: &[ArrayRef], rows: usize, known: &Known) -> Result<Vec<i128>> {
+    let columns = columns.iter().zip(0u64..).map(|(values, number)| Column::new(seed, number, values, known));
+    let columns = columns.collect::<Result<Vec<Column>>>()?;
+    let mut keys = Vec::with_capacity(rows);
+    for first in (0..rows).step_by(BLOCK) {
+        // Without columns, all rows are equal.
+        let mut sums = vec![[0; 2]; BLOCK.min(rows - first)];
+        for column in &columns {
+            column.add_to(&mut sums, first, seed)?;
+        }
+        keys.extend(sums.into_iter().map(key_of));
+    }
+    Ok(keys)
 }
 
-impl<'a> Keys<'a> {
-    fn new(seed: Seed, rows: usize, known: &'a Known) -> Self {
-        Self { seed, columns: 0, rows, sums: Vec::new(), known }
-    }
+/// Two sums of a row, each below 2^61 + 8.
+type Sums = [u64; 2];
 
-    /// Adds a column, given as the contribution of each row.
-    fn add(&mut self, contributions: impl Iterator<Item = Contribution>) {
-        // Of two numbers below 2^61 + 8 + 2^63.
-        let reduced = |[a, b]: [u64; 2]| [(a & P) + (a >> 61), (b & P) + (b >> 61)];
-        if self.columns == 0 {
-            self.sums.extend(contributions.map(reduced));
-        } else {
-            for (sums, [a, b]) in self.sums.iter_mut().zip(contributions) {
-                *sums = reduced([sums[0] + a, sums[1] + b]);
-            }
-        }
-        self.columns += 1;
-    }
+fn key_of(sums: Sums) -> i128 {
+    // A sum is below 2 p.
+    let [a, b] = sums.map(|sum| if sum < P { sum } else { sum - P });
+    i128::from(a) << 61 | i128::from(b)
+}
 
-    fn finish(mut self, nulls: Option<NullBuffer>) -> Result<Decimal128Array> {
-        // Without columns, all rows are equal.
-        self.sums.resize(self.rows, [0; 2]);
-        let whole = |sums: [u64; 2]| {
-            // A sum is below 2 p.
-            let [a, b] = sums.map(|sum| if sum < P { sum } else { sum - P });
-            i128::from(a) << 61 | i128::from(b)
+/// Adds what each row contributes.
+fn add(sums: &mut [Sums], contributions: impl Iterator<Item = Contribution>) {
+    // Of a number below 2^61 + 8 + 2^63.
+    let reduced = |sum: u64| (sum & P) + (sum >> 61);
+    for (sums, [a, b]) in sums.iter_mut().zip(contributions) {
+        *sums = [reduced(sums[0] + a), reduced(sums[1] + b)];
+    }
+}
+
+/// A column of a batch.
+struct Column {
+    values: ArrayRef,
+    /// What the entries contribute if the values are a dictionary.
+    of_entries: Option<Arc<Vec<Contribution>>>,
+    coefficients: Coefficients,
+}
+
+impl Column {
+    fn new(seed: Seed, number: u64, values: &ArrayRef, known: &Known) -> Result<Self> {
+        let coefficients = Coefficients::new(seed, number);
+        let Some(dictionary) = values.as_any_dictionary_opt() else {
+            return Ok(Self { values: Arc::clone(values), of_entries: None, coefficients });
         };
-        let keys = self.sums.into_iter().map(whole).collect();
-        Ok(Decimal128Array::try_new(keys, nulls)?.with_data_type(KEY))
-    }
-
-    fn add_array(&mut self, array: &dyn Array) -> Result<()> {
-        let coefficients = Coefficients::new(self.seed, self.columns);
-        let Some(dictionary) = array.as_any_dictionary_opt() else {
-            if let Some(ones) = ones_of(array) {
-                self.add(ones.into_iter().map(|limb| coefficients.of_one(limb)));
-            } else {
-                let limbs = self.limbs_of(array)?;
-                self.add(limbs.into_iter().map(|limbs| coefficients.of(limbs)));
-            }
-            return Ok(());
-        };
-        let (keys, values) = (dictionary.keys(), dictionary.values());
-        if values.is_empty() {
-            return self.add_array(&take(values, keys, None)?);
-        }
-        let of_entries = self.known.get((self.seed, self.columns), values, || {
-            let limbs = self.limbs_of(values)?;
+        let entries = dictionary.values();
+        let contributions = || {
+            let limbs = limbs_of(seed, entries)?;
             Ok(Arc::new(limbs.into_iter().map(|limbs| coefficients.of(limbs)).collect()))
-        })?;
-        let Some(of_entries) = of_entries else { return self.add_array(&take(values, keys, None)?) };
-        let null = coefficients.of(NULL);
+        };
+        let of_entries = match entries.is_empty() {
+            true => None,
+            false => known.get((seed, number), entries, contributions)?,
+        };
+        let values = match of_entries {
+            Some(_) => Arc::clone(values),
+            None => take(entries, dictionary.keys(), None)?,
+        };
+        Ok(Self { values, of_entries, coefficients })
+    }
+
+    /// Adds what the rows from `first` on contribute.
+    fn add_to(&self, sums: &mut [Sums], first: usize, seed: Seed) -> Result<()> {
+        let values = self.values.slice(first, sums.len());
+        if let (Some(dictionary), Some(of_entries)) = (values.as_any_dictionary_opt(), &self.of_entries) {
+            self.add_entries(sums, dictionary, of_entries);
+        } else if let Some(ones) = ones_of(&values) {
+            add(sums, ones.into_iter().map(|limb| self.coefficients.of_one(limb)));
+        } else {
+            add(sums, limbs_of(seed, &values)?.into_iter().map(|limbs| self.coefficients.of(limbs)));
+        }
+        Ok(())
+    }
+
+    fn add_entries(
+        &self,
+        sums: &mut [Sums],
+        dictionary: &dyn AnyDictionaryArray,
+        of_entries: &[Contribution],
+    ) {
+        let null = self.coefficients.of(NULL);
         let of_key = |key: usize| of_entries.get(key).copied().unwrap_or(null);
+        let keys = dictionary.keys();
         match keys.as_primitive_opt::<Int32Type>() {
             // Parquet's dictionaries.
             Some(keys) => {
                 let of_key = |key: &i32| of_key(usize::try_from(*key).unwrap_or(usize::MAX));
                 match keys.nulls() {
-                    None => self.add(keys.values().iter().map(of_key)),
-                    Some(nulls) => self.add(with_nulls(keys.values().to_vec(), nulls, -1).iter().map(of_key)),
+                    None => add(sums, keys.values().iter().map(of_key)),
+                    Some(nulls) => {
+                        add(sums, with_nulls(keys.values().to_vec(), nulls, -1).iter().map(of_key))
+                    }
                 }
             }
             None => {
                 let of_row = |(row, key): (usize, usize)| if keys.is_null(row) { null } else { of_key(key) };
-                self.add(dictionary.normalized_keys().into_iter().enumerate().map(of_row));
-            }
-        }
-        Ok(())
-    }
-
-    fn limbs_of(&self, array: &dyn Array) -> Result<Vec<Limbs>> {
-        Ok(downcast_primitive_array! {
-            array => of_numbers(self, array),
-            DataType::Utf8 => self.of_bytes(array.as_string::<i32>()),
-            DataType::LargeUtf8 => self.of_bytes(array.as_string::<i64>()),
-            DataType::Binary => self.of_bytes(array.as_binary::<i32>()),
-            DataType::LargeBinary => self.of_bytes(array.as_binary::<i64>()),
-            DataType::Utf8View => self.of_views(array.as_string_view()),
-            DataType::BinaryView => self.of_views(array.as_binary_view()),
-            DataType::FixedSizeBinary(_) => {
-                let values = array.as_fixed_size_binary().iter();
-                values.map(|value| value.map_or(NULL, |bytes| self.limbs_of_bytes(bytes))).collect()
-            }
-            DataType::Boolean => {
-                array.as_boolean().iter().map(|value| value.map_or(NULL, |value| [value.into(), 0])).collect()
-            }
-            DataType::Null => vec![NULL; array.len()],
-            _ => return Err(unknown(array)),
-        })
-    }
-
-    /// Returns up to twelve bytes and their number unchanged; a hash for longer values, which
-    /// equals the limbs of no short value.
-    fn limbs_of_bytes(&self, bytes: &[u8]) -> Limbs {
-        let mut short = [0u8; 16];
-        match short.get_mut(4..4 + bytes.len()) {
-            Some(place) => {
-                place.copy_from_slice(bytes);
-                let number = u32::try_from(bytes.len()).unwrap_or_default();
-                short[..4].copy_from_slice(&number.to_le_bytes());
-                limbs_of_short(u128::from_le_bytes(short))
-            }
-            None => {
-                let mut hasher = SipHasher128::new_with_keys(self.seed[0], self.seed[1]);
-                hasher.write(bytes);
-                let hash = hasher.finish128();
-                [1 << 60 | hash.h1 >> 5, hash.h2 >> 4]
-            }
-        }
-    }
-
-    fn of_bytes<T: ByteArrayType>(&self, array: &GenericByteArray<T>) -> Vec<Limbs>
-    where
-        T::Native: AsRef<[u8]>,
-    {
-        array.iter().map(|value| value.map_or(NULL, |value| self.limbs_of_bytes(value.as_ref()))).collect()
-    }
-
-    fn of_views<T: ByteViewType>(&self, array: &GenericByteViewArray<T>) -> Vec<Limbs>
-    where
-        T::Native: AsRef<[u8]>,
-    {
-        // Equal views are equal texts, and equal texts of one Parquet dictionary have equal views.
-        let mut known = [(0u128, NULL); 64];
-        let mut limbs = |row: usize, view: u128| {
-            if view & 0xFFFF_FFFF <= 12 {
-                return limbs_of_short(view);
-            }
-            let place = &mut known[(view ^ view >> 64 ^ view >> 99).to_le_bytes()[0] as usize % 64];
-            if place.0 != view {
-                *place = (view, self.limbs_of_bytes(array.value(row).as_ref()));
-            }
-            place.1
-        };
-        let views = array.views().iter().enumerate();
-        match array.nulls() {
-            None => views.map(|(row, view)| limbs(row, *view)).collect(),
-            Some(nulls) => {
-                let valid = |row| nulls.is_valid(row);
-                views.map(|(row, view)| if valid(row) { limbs(row, *view) } else { NULL }).collect()
+                add(sums, dictionary.normalized_keys().into_iter().enumerate().map(of_row));
             }
         }
     }
@@ -353,64 +298,6 @@ fn folded(sum: u128) -> u64 {
     let [low, high] = [sum, sum >> 61].map(|part| part & u128::from(u64::MAX));
     let [low, high] = [low, high].map(|part| u64::try_from(part).unwrap_or_default());
     (low & P) + high
-}
-
-/// Reads the number of bytes from the lowest 32 bits, and up to twelve bytes above them.
-fn limbs_of_short(view: u128) -> Limbs {
-    let number = (view & 0xF) | (view >> 32) << 4;
-    let limb = |limb: u128| u64::try_from(limb & ((1 << 50) - 1)).unwrap_or_default();
-    [limb(number), limb(number >> 50)]
-}
-
-/// Returns the first limb of each value if the second is always 0: of numbers of at most four bytes.
-fn ones_of(array: &dyn Array) -> Option<Vec<u64>> {
-    if array.data_type().primitive_width().is_none_or(|width| width > 4) {
-        return None;
-    }
-    downcast_primitive_array! {
-        array => Some(bits_of(array, |bits| bits, NULL[0])),
-        _ => None,
-    }
-}
-
-fn of_numbers<T: ArrowPrimitiveType>(keys: &Keys<'_>, array: &PrimitiveArray<T>) -> Vec<Limbs> {
-    match size_of::<T::Native>() {
-        ..=8 => bits_of(array, |bits| [bits & 0xFFFF_FFFF, bits >> 32], NULL),
-        width => {
-            let values = array.values().inner().chunks_exact(width).enumerate();
-            let limbs = |bytes: &[u8]| keys.limbs_of_bytes(bytes);
-            values.map(|(row, bytes)| if array.is_null(row) { NULL } else { limbs(bytes) }).collect()
-        }
-    }
-}
-
-/// Returns what `of` makes of the bits of each value, which has at most eight bytes.
-fn bits_of<T: ArrowPrimitiveType, L: Copy>(
-    array: &PrimitiveArray<T>,
-    of: impl Fn(u64) -> L,
-    null: L,
-) -> Vec<L> {
-    let width = size_of::<T::Native>();
-    let of_bytes = |bytes: &[u8]| {
-        let mut whole = [0u8; 8];
-        whole[..width].copy_from_slice(bytes);
-        of(u64::from_le_bytes(whole))
-    };
-    let values = array.values().inner().chunks_exact(width).map(of_bytes).collect();
-    match array.nulls() {
-        None => values,
-        Some(nulls) => with_nulls(values, nulls, null),
-    }
-}
-
-/// Puts `null` into the places of NULLs.
-fn with_nulls<T: Copy>(mut values: Vec<T>, nulls: &NullBuffer, null: T) -> Vec<T> {
-    for row in (!nulls.inner()).set_indices() {
-        if let Some(value) = values.get_mut(row) {
-            *value = null;
-        }
-    }
-    values
 }
 
 /// What a key distinguishes.
@@ -473,24 +360,17 @@ impl ScalarUDFImpl for KeyFunction {
             ] => ([*a, *b], columns),
             _ => return Err(DataFusionError::Internal("a key of a class without its seed".into())),
         };
-        let mut keys = Keys::new(seed, arguments.number_rows, &self.known);
-        let columns = columns.iter().map(|column| column.to_array(arguments.number_rows));
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        for column in &columns {
-            keys.add_array(&**column)?;
-        }
+        let rows = arguments.number_rows;
+        let columns = columns.iter().map(|column| column.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let keys = keys_of(seed, &columns, rows, &self.known)?;
         let nulls = match (self.of, columns.as_slice()) {
             (Of::Value, [column]) => column.logical_nulls(),
             _ => None,
         };
-        Ok(ColumnarValue::Array(Arc::new(keys.finish(nulls)?)))
+        Ok(ColumnarValue::Array(Arc::new(Decimal128Array::try_new(keys.into(), nulls)?.with_data_type(KEY))))
     }
 }
 
-fn unknown(array: &dyn Array) -> DataFusionError {
-    DataFusionError::Internal(format!("no key can be made of {}", array.data_type()))
-}
-
 #[cfg(test)]
-#[path = "class_key_tests.rs"]
+#[path = "keys_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ use arrow::compute::cast;
 use arrow::datatypes::IntervalMonthDayNano;
 use arrow::row::{RowConverter, SortField};
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const SEED: Seed = [1, 2];
 
@@ -20,9 +20,7 @@ fn keys_of(seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
 
 /// The keys of a batch after others whose dictionaries are known.
 fn keys_with(known: &Known, seed: Seed, columns: &[ArrayRef]) -> Vec<i128> {
-    let mut keys = Keys::new(seed, columns[0].len(), known);
-    columns.iter().for_each(|column| keys.add_array(column).unwrap());
-    keys.finish(None).unwrap().values().to_vec()
+    super::keys_of(seed, columns, columns[0].len(), known).unwrap()
 }
 
 /// A column of each form from small numbers, so that values repeat; a few are NULL.
@@ -59,6 +57,19 @@ fn column(form: usize, numbers: &[u8]) -> ArrayRef {
         }
         _ => Arc::new(UInt16Array::from_iter(numbers.iter().map(|n| of(*n).map(u16::from)))),
     }
+}
+
+#[test]
+fn the_keys_of_many_rows_are_those_of_each_part() {
+    let numbers: Vec<u8> = (0..2 * BLOCK + 500).map(|row| (row * row / 7 % 9).try_into().unwrap()).collect();
+    let columns: Vec<ArrayRef> = (0..16).map(|form| column(form, &numbers)).collect();
+    let part = |first: usize| {
+        let rows = 700.min(numbers.len() - first);
+        keys_of(SEED, &columns.iter().map(|column| column.slice(first, rows)).collect::<Vec<_>>())
+    };
+    let parts: Vec<i128> = (0..numbers.len()).step_by(700).flat_map(part).collect();
+    assert_eq!(keys_of(SEED, &columns), parts);
+    assert_eq!(parts.iter().collect::<HashSet<_>>().len(), 9);
 }
 
 proptest! {
