@@ -207,8 +207,8 @@ impl Date {
         Ok(Arc::new(result.with_data_type(values.data_type().clone())))
     }
 
-    /// Returns the first moments of the periods that hold the least and the greatest value and of all
-    /// between; `None` if they are more than a few.
+    /// Returns the first moments of the periods from that of the least value to that of the greatest;
+    /// `None` if they are more than [`FEW`].
     fn few_firsts<T, const TICKS: i64>(
         &self,
         (least, greatest): (T::Native, T::Native),
@@ -267,11 +267,11 @@ impl Date {
     }
 }
 
-/// The most periods whose values are compared with the first moment of each, which is quicker than calendar
-/// arithmetic.
+/// The greatest number of periods for which values are compared with the first moment of each, which is
+/// faster than calendar arithmetic.
 const FEW: usize = 8;
 
-/// Maps each value to the last of the ascending `firsts` that it reaches; where a value is NULL, any of them may stand.
+/// Maps each value to the last of the ascending `firsts` that is not after it.
 fn by_comparison<T>(values: &PrimitiveArray<T>, firsts: &[T::Native]) -> PrimitiveArray<T>
 where
     T: ArrowPrimitiveType,

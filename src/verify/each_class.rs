@@ -57,7 +57,8 @@ impl CountedColumn {
         if reads != ReadFacts::default() {
             return Ok(self);
         }
-        Ok(Self { seen: value_key(self.seen, seed, schema).context("counting sensitive values")?, ..self })
+        let key = value_key(self.seen.clone(), seed, schema).context("counting sensitive values")?;
+        Ok(Self { seen: key.unwrap_or(self.seen), ..self })
     }
 }
 

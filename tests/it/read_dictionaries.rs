@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{
-    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StringDictionaryBuilder,
-    StringViewArray,
+    Array, ArrayRef, DictionaryArray, Float64Array, Int8Array, Int64Array, RecordBatch, StringArray,
+    StringDictionaryBuilder, StringViewArray,
 };
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Int32Type, SchemaRef};
@@ -98,7 +98,6 @@ async fn files_of_all_encodings_have_the_classes_of_their_rows() {
         ("generalize_range(age, 10), sex, generalize_prefix(zip, 3)", "", ", count(*)", true),
         ("zip, sex, job", "", ", l_diversity(name, zip, sex, job)", true),
         ("sex, zip, job", "", ", k_anonymity_individuals(who, zip, sex, job)", true),
-        // A column that something else looks at is read as it was.
         ("zip, sex, job", "", ", k_anonymity_individuals(zip, zip, sex, job)", true),
         ("upper(zip), sex, job", "", "", true),
         ("zip, sex, job", " FILTER (WHERE age > 50)", ", max(job)", true),
@@ -173,7 +172,8 @@ async fn columns_of_text_that_only_a_key_looks_at_arrive_as_dictionaries() {
         ("k_anonymity(zip, sex, job), l_diversity(name, zip, sex, job)", "sex, zip job sex name"),
         ("k_anonymity(upper(zip), sex, job)", "sex, zip job sex"),
         ("l_diversity(zip, zip, sex, job)", "sex, zip job sex"),
-        ("k_anonymity_individuals(zip, zip, sex, job)", "job sex, sex"),
+        ("k_anonymity_individuals(zip, zip, sex, job)", "sex, zip job sex"),
+        // A column that something else looks at is read as it was.
         ("k_anonymity(zip, sex, job), max(job)", "sex, zip sex"),
         ("k_anonymity(zip, sex, job) FILTER (WHERE sex = 'f')", "zip job"),
         ("k_anonymity(zip, sex)", ""),
@@ -184,6 +184,27 @@ async fn columns_of_text_that_only_a_key_looks_at_arrive_as_dictionaries() {
     }
     let filtered = "SELECT k_anonymity(zip, job, sex) FROM t WHERE zip > '00300'";
     assert_eq!(dictionaries(&session, filtered).await, "job sex, sex");
+}
+
+/// The keys of all files together may be too many for the type of those of one.
+#[tokio::test]
+async fn individuals_and_values_in_dictionaries_of_numbers_are_unpacked() {
+    let session = SessionContext::new();
+    datafusion_kanon::sql::register_all(&session).unwrap();
+    let folder = TempDir::new().unwrap();
+    let ones = || Arc::new(Int64Array::from(vec![1; 100])) as ArrayRef;
+    for file in 0..2 {
+        let values = Arc::new(Int64Array::from_iter_values(100 * file..100 * file + 100));
+        let packed = DictionaryArray::new(Int8Array::from_iter_values(0..100), values);
+        let rows =
+            table([("who", Arc::new(packed) as ArrayRef), ("a", ones()), ("b", ones()), ("c", ones())]);
+        write(folder.path(), &format!("{file}.parquet"), &rows, WriterProperties::default());
+    }
+    session.register_parquet("t", folder.path().display().to_string(), Default::default()).await.unwrap();
+    for measure in ["k_anonymity_individuals(who, a, b, c)", "l_diversity(who, a, b, c)"] {
+        let found = answer(&session, &format!("SELECT {measure} FROM t")).await.unwrap();
+        assert_eq!(found, answer(&session, "SELECT 200").await.unwrap(), "{measure}");
+    }
 }
 
 /// Of a row that a filter removes no key is made: it may have none.

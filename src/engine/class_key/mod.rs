@@ -9,8 +9,8 @@
 //! if it is longer. A key consists of two sums of all limbs times random coefficients modulo p
 //! (multilinear hashing: Carter and Wegman, 1979; Lemire and Kaser, 2014).
 //!
-//! A value key is the same hash of one column, used for sensitive texts and texts that name individuals, which
-//! are only compared for equality. It is NULL where the column is.
+//! A value key is the same hash of one column, used for sensitive texts and for texts that name
+//! individuals where they are only compared for equality. It is NULL where the column is.
 //!
 //! # Limits
 //! - The bound is computational. The coefficients and the hashes of long values are SipHash-1-3 of
@@ -102,17 +102,17 @@ fn class_key(seed: Seed, columns: Vec<Expr>) -> Expr {
 }
 
 /// Returns one column that distinguishes the values of a text column and is NULL where it is, for a
-/// caller that needs the values themselves no more; another column stays as it is.
+/// caller that needs the values themselves no more; `None` for a column of another type.
 ///
 /// # Errors
 /// When the column has no type in `schema`.
-pub(crate) fn value_key(column: Expr, seed: Seed, schema: &dyn ExprSchema) -> Result<Expr> {
+pub(crate) fn value_key(column: Expr, seed: Seed, schema: &dyn ExprSchema) -> Result<Option<Expr>> {
     let is_text = match column.get_type(schema)? {
         DataType::Dictionary(_, values) => values.is_string(),
         other => other.is_string(),
     };
-    let arguments = || seed.map(lit).into_iter().chain([column.clone()]).collect();
-    Ok(if is_text { key_function(Of::Value).call(arguments()) } else { column })
+    let arguments = seed.map(lit).into_iter().chain([column]).collect();
+    Ok(is_text.then(|| key_function(Of::Value).call(arguments)))
 }
 
 /// Returns the scalar functions of [`class_key`] and [`value_key`], which workers register.
@@ -185,7 +185,7 @@ fn product(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// The rows whose keys are computed together: their sums stay in the processor's first cache.
+/// The rows whose keys are computed together, so that their sums stay in the L1 cache.
 const BLOCK: usize = 1024;
 
 /// Returns the keys of a batch.
@@ -215,7 +215,7 @@ fn key_of(sums: Sums) -> i128 {
 
 /// Adds what each row contributes.
 fn add(sums: &mut [Sums], contributions: impl Iterator<Item = Contribution>) {
-    // Of a number below 2^61 + 8 + 2^63.
+    // The number is below 2^61 + 8 + 2^63.
     let reduced = |sum: u64| (sum & P) + (sum >> 61);
     for (sums, [a, b]) in sums.iter_mut().zip(contributions) {
         *sums = [reduced(sums[0] + a), reduced(sums[1] + b)];

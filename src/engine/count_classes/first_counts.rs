@@ -1,8 +1,9 @@
 //! Counts the rows of classes in a table of fixed size, in which a class takes the place of another one.
 //!
 //! A table with few classes stays small. Where classes often take each other's places, a larger table takes
-//! over. It stays if it removes many more repetitions; if not, the rows of a class lie side by side, and the
-//! small table, which costs less, returns. Where nearly no row meets another one of its class, there is none.
+//! over. It stays if it removes many more repetitions; if not (the rows of a class lie side by side, or the
+//! classes are too many), the small table, which costs less, returns for good. Where nearly no row meets
+//! another one of its class, there is none.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::counted::Counted;
 /// processor's caches hold.
 const BITS: [u32; 2] = [12, 16];
 
-/// The rows after which it is decided whether a table is of use.
+/// The rows that met another one in its place after which it is decided whether a table is of use.
 const PROBED: [usize; 2] = [1 << 14, 1 << 18];
 
 fn table(size: usize) -> Vec<Counted> {
@@ -27,10 +28,11 @@ pub(super) struct FirstCounts {
     places: Vec<Counted>,
     /// Which of the two tables it is.
     size: usize,
-    seen: usize,
+    /// The rows that came to a place that was taken, and those of them that took it.
+    met: usize,
     moved: usize,
-    /// The share of the rows that left the small table, in percent, since the larger one was tried.
-    moved_from_small: Option<usize>,
+    /// The percentage of the rows that left the small table, when the larger one was tried.
+    percent_from_small: Option<usize>,
     memory: MemoryReservation,
 }
 
@@ -41,7 +43,7 @@ impl FirstCounts {
         let consumer = MemoryConsumer::new("first counts of classes").with_can_spill(true);
         let memory = consumer.register(pool);
         let mut counts =
-            Self { places: Vec::new(), size: 0, seen: 0, moved: 0, moved_from_small: None, memory };
+            Self { places: Vec::new(), size: 0, met: 0, moved: 0, percent_from_small: None, memory };
         if counts.has_memory_for(0) {
             counts.places = table(0);
         }
@@ -57,38 +59,39 @@ impl FirstCounts {
     pub(super) fn add(&mut self, rows: impl Iterator<Item = Counted>, moved: &mut Vec<Counted>) {
         let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
         for counted in rows {
-            self.seen += 1;
             let at = usize::try_from(counted.hash() >> shift).unwrap_or_default();
             match self.places.get_mut(at) {
-                Some(place) if place.class == counted.class => place.rows += counted.rows,
+                Some(place) if place.rows == 0 => *place = counted,
+                Some(place) if place.class == counted.class => {
+                    place.rows += counted.rows;
+                    self.met += 1;
+                }
                 Some(place) => {
-                    let other = std::mem::replace(place, counted);
-                    if other.rows > 0 {
-                        moved.push(other);
-                    }
+                    moved.push(std::mem::replace(place, counted));
+                    self.met += 1;
                 }
                 None => moved.push(counted),
             }
         }
         self.moved += moved.len() - before;
-        if self.seen >= PROBED[self.size] {
+        if self.met >= PROBED[self.size] {
             self.change_size(moved);
         }
     }
 
-    /// Takes another table or none, by the share of the rows that left this one.
+    /// Replaces or drops the table, by the percentage of the rows that left it.
     fn change_size(&mut self, moved: &mut Vec<Counted>) {
-        let share = 100 * self.moved / self.seen.max(1);
-        (self.seen, self.moved) = (0, 0);
-        match (self.moved_from_small, self.size) {
+        let percent = 100 * self.moved / self.met.max(1);
+        (self.met, self.moved) = (0, 0);
+        match (self.percent_from_small, self.size) {
             _ if self.places.is_empty() => {}
-            (None, _) if share > 1 && self.has_memory_for(1) => {
-                self.moved_from_small = Some(share);
+            (None, _) if percent > 1 && self.has_memory_for(1) => {
+                self.percent_from_small = Some(percent);
                 self.replace(1, moved);
             }
             (None, _) => {}
-            _ if share > 90 => self.drain(moved),
-            (Some(before), 1) if 4 * share > 3 * before => self.replace(0, moved),
+            _ if percent > 90 => self.drain(moved),
+            (Some(before), 1) if 4 * percent > 3 * before => self.replace(0, moved),
             _ => {}
         }
     }

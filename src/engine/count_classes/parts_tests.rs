@@ -59,9 +59,14 @@ fn rows_of_a_class_that_lie_side_by_side_are_counted_in_the_small_table() {
         counts.add(batch.iter().copied(), &mut moved);
         counts.shrink(&[]);
     }
+    assert_eq!(pool.reserved(), small);
+    // Then each row is a class.
+    let others = random_counted(100_000, u64::MAX, &mut random);
+    others.chunks(8192).for_each(|batch| counts.add(batch.iter().copied(), &mut moved));
+    assert_eq!(moved.len(), 700_000);
     counts.drain(&mut moved);
-    assert_eq!((moved.len(), pool.reserved()), (600_000, small));
-    assert_eq!(summed(moved), summed(counted));
+    assert_eq!(moved.len(), 700_000);
+    assert_eq!(summed(moved), summed(counted.into_iter().chain(others)));
 }
 
 /// Creates parts with memory from `pool`, their metrics and the folder of their files.

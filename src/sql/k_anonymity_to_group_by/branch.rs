@@ -214,10 +214,13 @@ impl Branch {
         let groups = rewrite.groups().map(|key| rows.key(key)).collect();
         let schema = rewrite.aggregate.input.schema();
         let quasi = keyed(self.quasi(schema)?, rewrite.seed, schema)?;
-        // Beside a class key, keys of texts of which no more than their equality is read.
-        let value = |column: &Expr, is_compared_only: bool| match is_key(&quasi) && is_compared_only {
-            true => value_key(without_unpacking(column.clone(), schema)?, rewrite.seed, schema),
-            false => Ok(column.clone()),
+        // Beside a class key, texts that are only compared for equality are replaced by value keys.
+        let value = |column: &Expr, is_compared_only: bool| -> Result<Expr> {
+            let key = match is_key(&quasi) && is_compared_only {
+                true => value_key(without_unpacking(column.clone(), schema)?, rewrite.seed, schema)?,
+                false => None,
+            };
+            Ok(key.unwrap_or_else(|| column.clone()))
         };
         let reads_values = self.measures.iter().any(|measure| measure.reads_values);
         let individual = self.individual().map(|column| value(column, true)).transpose()?;
