@@ -281,7 +281,7 @@ impl Column {
                 match keys.nulls() {
                     None => add(sums, keys.values().iter().map(of_key)),
                     Some(nulls) => {
-                        add(sums, with_nulls(keys.values().to_vec(), nulls, -1).iter().map(of_key))
+                        add(sums, with_nulls(keys.values().to_vec(), nulls, -1).iter().map(of_key));
                     }
                 }
             }
