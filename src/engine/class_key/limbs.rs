@@ -1,4 +1,4 @@
-//! The values of a column as two numbers each, of which [class keys](super) are made.
+//! Turns each value of a column into two numbers, from which [class keys](super) are computed.
 
 use std::hash::Hasher;
 
