@@ -1,32 +1,53 @@
-//! A class and a number of its rows, in batches and out of them.
+//! A class, values of it, and a number of their rows, in batches and out of them.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array};
-use arrow::buffer::NullBuffer;
-use arrow::datatypes::{Decimal128Type, Int64Type, SchemaRef};
+use arrow::array::{Array, ArrayData, ArrayRef, AsArray, Int64Array, make_array};
+use arrow::buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType, Int64Type, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 
-use crate::engine::class_key::KEY;
-
-/// A class and a number of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Counted {
-    /// The two halves of the class key: of an `i128`, it would take 8 bytes more.
-    pub(super) class: [u64; 2],
+/// A class, a value of each of some columns, and the number of rows with these values in the class.
+///
+/// Keys and values are two halves of 128 bits: an `i128` would take 8 bytes more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counted<const VALUES: usize> {
+    /// The bits of the class key, or [`NULL`].
+    class: [u64; 2],
+    values: [[u64; 2]; VALUES],
     pub(super) rows: i64,
 }
 
-impl Counted {
+impl<const VALUES: usize> Default for Counted<VALUES> {
+    fn default() -> Self {
+        Self { class: [0; 2], values: [[0; 2]; VALUES], rows: 0 }
+    }
+}
+
+impl<const VALUES: usize> Counted<VALUES> {
+    /// Returns the class key; of NULL, the least number of all.
+    pub(super) fn class(&self) -> i128 {
+        whole(self.class)
+    }
+
+    /// Returns whether the other rows have this class and these values.
+    pub(super) fn is_of_same(&self, other: &Self) -> bool {
+        self.class == other.class && self.values == other.values
+    }
+
     /// Returns a number of evenly distributed bits, also where a user's column has the name of a class key
     /// and values with a pattern.
     pub(super) fn hash(&self) -> u64 {
-        let [low, high] = self.class;
-        let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xD1B5_4A32_D192_ED03);
-        let [low, high] = halves(product.cast_signed());
-        low ^ high
+        self.values.iter().fold(mixed(0, self.class), |hash, value| mixed(hash, *value))
     }
+}
+
+/// Returns a hash of 128 bits and a hash before them.
+fn mixed(hash: u64, [low, high]: [u64; 2]) -> u64 {
+    let factors = [low ^ hash ^ 0x9E37_79B9_7F4A_7C15, high ^ hash.rotate_left(32) ^ 0xD1B5_4A32_D192_ED03];
+    let [low, high] = halves(u128::from(factors[0]) * u128::from(factors[1]));
+    low ^ high
 }
 
 /// Returns the error for columns or a plan that are not of the form that the rule looks for.
@@ -34,12 +55,11 @@ pub(super) fn unexpected_form() -> DataFusionError {
     DataFusionError::Internal("count_classes: columns or a plan of another form".into())
 }
 
-/// The class key that stands for NULL, which is outside the range of `DECIMAL(38, 0)`.
-const NULL: i128 = i128::MIN;
+/// The bits of NULL: no `DECIMAL(38, 0)` has them, and shorter values have zeros in the higher half.
+pub(super) const NULL: [u64; 2] = [0, 1 << 63];
 
 /// Returns the lower and the higher half.
-fn halves(class: i128) -> [u64; 2] {
-    let bits = class.cast_unsigned();
+fn halves(bits: u128) -> [u64; 2] {
     [bits & u128::from(u64::MAX), bits >> 64].map(|half| u64::try_from(half).unwrap_or_default())
 }
 
@@ -47,34 +67,120 @@ fn whole([low, high]: [u64; 2]) -> i128 {
     (u128::from(high) << 64 | u128::from(low)).cast_signed()
 }
 
-/// Returns the class of each row of a batch.
-pub(super) fn classes_of(classes: &Decimal128Array) -> impl Iterator<Item = [u64; 2]> {
-    let nulls = classes.nulls();
-    let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
-    let values = classes.values().iter().enumerate();
-    values.map(move |(row, class)| halves(if is_null(row) { NULL } else { *class }))
+/// Returns whether values of this type are equal if and only if their bits are, at most 128 of them.
+pub(super) fn is_of_bits(of: &DataType) -> bool {
+    let is_short = of.primitive_width().is_some_and(|width| width <= 8);
+    matches!(of, DataType::Decimal128(..)) || is_short && !of.is_floating()
 }
 
-/// Returns what a batch of classes and numbers of rows holds.
+/// The bits of the values of a column of a batch.
+struct Bits {
+    values: Values,
+    nulls: Option<NullBuffer>,
+}
+
+enum Values {
+    Short(Vec<u64>),
+    Long(ScalarBuffer<i128>),
+}
+
+impl Bits {
+    /// Returns those of a column whose type [has them](is_of_bits).
+    fn of(column: &dyn Array) -> Result<Self> {
+        let data = column.to_data();
+        let values = match column.data_type().primitive_width() {
+            Some(1) => Values::Short(lengthened::<u8>(&data)),
+            Some(2) => Values::Short(lengthened::<u16>(&data)),
+            Some(4) => Values::Short(lengthened::<u32>(&data)),
+            Some(8) => Values::Short(lengthened::<u64>(&data)),
+            Some(16) => Values::Long(ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())),
+            _ => return Err(unexpected_form()),
+        };
+        Ok(Self { values, nulls: column.nulls().cloned() })
+    }
+
+    fn get(&self, row: usize) -> [u64; 2] {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            return NULL;
+        }
+        match &self.values {
+            Values::Short(values) => [values[row], 0],
+            Values::Long(values) => halves(values[row].cast_unsigned()),
+        }
+    }
+}
+
+fn lengthened<T: ArrowNativeType + Into<u64>>(data: &ArrayData) -> Vec<u64> {
+    data.buffer::<T>(0).iter().take(data.len()).map(|value| (*value).into()).collect()
+}
+
+fn shortened<T: ArrowNativeType + TryFrom<u64>>(bits: impl Iterator<Item = [u64; 2]>) -> Buffer {
+    bits.map(|[low, _]| T::try_from(low).unwrap_or_default()).collect()
+}
+
+/// Returns a column of values of a type, given as their bits.
+fn column_of(of: &DataType, bits: impl ExactSizeIterator<Item = [u64; 2]> + Clone) -> Result<ArrayRef> {
+    let rows = bits.len();
+    let nulls = bits.clone().any(|bits| bits == NULL);
+    let nulls = nulls.then(|| bits.clone().map(|bits| bits != NULL).collect::<NullBuffer>());
+    let values = match of.primitive_width() {
+        Some(1) => shortened::<u8>(bits),
+        Some(2) => shortened::<u16>(bits),
+        Some(4) => shortened::<u32>(bits),
+        Some(8) => shortened::<u64>(bits),
+        _ => bits.map(whole).collect(),
+    };
+    let data = ArrayData::builder(of.clone()).len(rows).add_buffer(values).nulls(nulls).build()?;
+    Ok(make_array(data))
+}
+
+/// Returns the rows of a batch, given as the columns of the class and of its values.
+///
+/// # Errors
+/// An internal error for other columns.
+pub(super) fn rows_of<const VALUES: usize>(
+    columns: &[ArrayRef],
+) -> Result<impl Iterator<Item = Counted<VALUES>> + use<VALUES>> {
+    let (class, values) = columns.split_first().ok_or_else(unexpected_form)?;
+    let (rows, class) = (0..class.len(), Bits::of(class)?);
+    let values = values.iter().map(|column| Bits::of(column)).collect::<Result<Vec<Bits>>>()?;
+    let values: [Bits; VALUES] = values.try_into().map_err(|_| unexpected_form())?;
+    let values_of = move |row| values.each_ref().map(|values| values.get(row));
+    Ok(rows.map(move |row| Counted { class: class.get(row), values: values_of(row), rows: 1 }))
+}
+
+/// Returns what a batch of classes, their values and numbers of rows holds. Without numbers, nobody
+/// asks for them.
 ///
 /// # Errors
 /// An internal error for a batch of other columns.
-pub(super) fn counted_of(batch: &RecordBatch) -> Result<impl Iterator<Item = Counted>> {
-    let [classes, rows] = batch.columns() else { return Err(unexpected_form()) };
-    let classes = classes.as_primitive_opt::<Decimal128Type>().ok_or_else(unexpected_form)?;
-    let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(unexpected_form)?;
-    Ok(classes_of(classes).zip(rows.values()).map(|(class, rows)| Counted { class, rows: *rows }))
+pub(super) fn counted_of<const VALUES: usize>(
+    batch: &RecordBatch,
+) -> Result<impl Iterator<Item = Counted<VALUES>> + use<VALUES>> {
+    let (columns, rows) = batch.columns().split_at_checked(1 + VALUES).ok_or_else(unexpected_form)?;
+    let rows = rows.first().map(|rows| rows.as_primitive_opt::<Int64Type>().ok_or_else(unexpected_form));
+    let rows = rows.transpose()?.map(|rows| rows.values().clone());
+    let rows_at = move |at: usize| rows.as_ref().map_or(1, |rows| rows[at]);
+    let counted = rows_of(columns)?.enumerate();
+    Ok(counted.map(move |(at, counted)| Counted { rows: rows_at(at), ..counted }))
 }
 
-/// Returns classes and numbers of rows as a batch.
+/// Returns classes, their values and numbers of rows as a batch, without the numbers if the schema has
+/// no column for them.
 ///
 /// # Errors
 /// Those of the engine for another schema.
-pub(super) fn batch_of(schema: &SchemaRef, counted: &[Counted]) -> Result<RecordBatch> {
-    let classes: Vec<i128> = counted.iter().map(|counted| whole(counted.class)).collect();
-    let nulls = classes.contains(&NULL);
-    let nulls = nulls.then(|| classes.iter().map(|class| *class != NULL).collect::<NullBuffer>());
-    let classes: ArrayRef = Arc::new(Decimal128Array::try_new(classes.into(), nulls)?.with_data_type(KEY));
-    let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(counted.iter().map(|counted| counted.rows)));
-    Ok(RecordBatch::try_new(Arc::clone(schema), vec![classes, rows])?)
+pub(super) fn batch_of<const VALUES: usize>(
+    schema: &SchemaRef,
+    counted: &[Counted<VALUES>],
+) -> Result<RecordBatch> {
+    let of = |at: usize| schema.field(at).data_type();
+    let mut columns = vec![column_of(of(0), counted.iter().map(|counted| counted.class))?];
+    for at in 0..VALUES {
+        columns.push(column_of(of(1 + at), counted.iter().map(|counted| counted.values[at]))?);
+    }
+    if schema.fields().len() > columns.len() {
+        columns.push(Arc::new(Int64Array::from_iter_values(counted.iter().map(|counted| counted.rows))));
+    }
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

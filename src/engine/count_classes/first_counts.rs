@@ -1,4 +1,5 @@
-//! Counts the rows of classes in a table of fixed size, in which a class takes the place of another one.
+//! Counts the rows of classes, or of values in them, in a table of fixed size, in which one takes the place
+//! of another.
 //!
 //! A table with few classes stays small. Where classes often take each other's places, a larger table takes
 //! over. It stays if it removes many more repetitions; if not (the rows of a class lie side by side, or the
@@ -11,21 +12,21 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 
 use super::counted::Counted;
 
-/// The numbers of places of the tables are 2 to the powers of these: 96 KiB and 1.5 MiB, which the
+/// The numbers of places of the tables are 2 to the powers of these: of classes 96 KiB and 1.5 MiB, which the
 /// processor's caches hold.
 const BITS: [u32; 2] = [12, 16];
 
 /// The rows that met another one in its place after which it is decided whether a table is of use.
 const PROBED: [usize; 2] = [1 << 14, 1 << 18];
 
-fn table(size: usize) -> Vec<Counted> {
+fn table<const VALUES: usize>(size: usize) -> Vec<Counted<VALUES>> {
     vec![Counted::default(); 1 << BITS[size]]
 }
 
 /// The rows of the classes that came last to each place.
-pub(super) struct FirstCounts {
+pub(super) struct FirstCounts<const VALUES: usize> {
     /// Empty if every row is moved on.
-    places: Vec<Counted>,
+    places: Vec<Counted<VALUES>>,
     /// Which of the two tables it is.
     size: usize,
     /// The rows that came to a place that was taken, and those of them that took it.
@@ -36,7 +37,7 @@ pub(super) struct FirstCounts {
     memory: MemoryReservation,
 }
 
-impl FirstCounts {
+impl<const VALUES: usize> FirstCounts<VALUES> {
     /// Creates an empty table, without places if there is no memory for them.
     pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         // Registered as spillable, so that it never takes more than a fair share; it hands rows on instead.
@@ -52,17 +53,21 @@ impl FirstCounts {
 
     /// Reserves memory for a table and what leaves it in the end.
     fn has_memory_for(&self, size: usize) -> bool {
-        self.memory.try_resize((2 * size_of::<Counted>()) << BITS[size]).is_ok()
+        self.memory.try_resize((2 * size_of::<Counted<VALUES>>()) << BITS[size]).is_ok()
     }
 
     /// Adds rows of classes. What has to leave the table goes to `moved`.
-    pub(super) fn add(&mut self, rows: impl Iterator<Item = Counted>, moved: &mut Vec<Counted>) {
+    pub(super) fn add(
+        &mut self,
+        rows: impl Iterator<Item = Counted<VALUES>>,
+        moved: &mut Vec<Counted<VALUES>>,
+    ) {
         let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
         for counted in rows {
             let at = usize::try_from(counted.hash() >> shift).unwrap_or_default();
             match self.places.get_mut(at) {
                 Some(place) if place.rows == 0 => *place = counted,
-                Some(place) if place.class == counted.class => {
+                Some(place) if place.is_of_same(&counted) => {
                     place.rows += counted.rows;
                     self.met += 1;
                 }
@@ -80,7 +85,7 @@ impl FirstCounts {
     }
 
     /// Replaces or drops the table, by the percentage of the rows that left it.
-    fn change_size(&mut self, moved: &mut Vec<Counted>) {
+    fn change_size(&mut self, moved: &mut Vec<Counted<VALUES>>) {
         let percent = 100 * self.moved / self.met.max(1);
         (self.met, self.moved) = (0, 0);
         match (self.percent_from_small, self.size) {
@@ -97,20 +102,20 @@ impl FirstCounts {
     }
 
     /// Begins another table.
-    fn replace(&mut self, size: usize, moved: &mut Vec<Counted>) {
+    fn replace(&mut self, size: usize, moved: &mut Vec<Counted<VALUES>>) {
         self.drain(moved);
         self.places = table(size);
         self.size = size;
     }
 
     /// Gives back memory that neither the table needs nor what left it.
-    pub(super) fn shrink(&self, moved: &[Counted]) {
-        let needed = (2 * self.places.len()).max(moved.len()) * size_of::<Counted>();
+    pub(super) fn shrink(&self, moved: &[Counted<VALUES>]) {
+        let needed = (2 * self.places.len()).max(moved.len()) * size_of::<Counted<VALUES>>();
         self.memory.resize(needed.min(self.memory.size()));
     }
 
     /// Moves everything to `moved`.
-    pub(super) fn drain(&mut self, moved: &mut Vec<Counted>) {
+    pub(super) fn drain(&mut self, moved: &mut Vec<Counted<VALUES>>) {
         moved.extend(std::mem::take(&mut self.places).into_iter().filter(|place| place.rows > 0));
     }
 }

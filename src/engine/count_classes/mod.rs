@@ -20,6 +20,8 @@
 //! the second half spills, to few files for each thread, and deals a part that does not fit to parts.
 
 mod counted;
+mod dealing;
+mod distinct;
 mod first_counts;
 mod operator;
 mod parts;
@@ -42,7 +44,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, replace_children_if_necessary};
 
 use super::class_key::{KEY, NAME_OF_CLASS_KEY};
-use operator::CountClassesExec;
+use counted::is_of_bits;
+use operator::{CountClassesExec, Shows};
 
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub(crate) const NAME: &str = "count_classes";
@@ -57,18 +60,30 @@ pub(crate) struct CountClasses {
 /// Tells aggregates that look only at the least of the numbers that they are given.
 pub(crate) type ReadsLeastOnly = fn(&AggregateUDF) -> bool;
 
-/// Returns whether a plan is a GROUP BY that counts the rows of each class and does nothing else.
+/// The most columns that rows are grouped by beside the class: an individual and a sensitive value.
+const MOST_VALUES: usize = 2;
+
+/// Returns whether a plan is a GROUP BY of classes and at most [`MOST_VALUES`] columns whose values are compared by
+/// their bits, that counts rows or nothing and does nothing else.
 fn counts_classes(aggregate: &AggregateExec) -> bool {
-    let [(_, name)] = aggregate.group_expr().expr() else { return false };
-    let ([count], [None]) = (aggregate.aggr_expr(), aggregate.filter_expr()) else { return false };
-    let columns: Vec<_> = aggregate.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    let Some(((_, name), values)) = aggregate.group_expr().expr().split_first() else { return false };
+    let counts_rows = match (aggregate.aggr_expr(), aggregate.filter_expr()) {
+        ([], []) => !values.is_empty(),
+        ([count], [None]) => counts_rows(count),
+        _ => false,
+    };
+    let schema = aggregate.schema();
+    let mut columns = schema.fields().iter().map(|field| field.data_type());
     name.starts_with(NAME_OF_CLASS_KEY)
+        && values.len() <= MOST_VALUES
         && aggregate.group_expr().is_single()
         && *aggregate.mode() != AggregateMode::PartialReduce
         && *aggregate.input_order_mode() == InputOrderMode::Linear
         && aggregate.limit_options().is_none()
-        && columns == [KEY, DataType::Int64]
-        && counts_rows(count)
+        && columns.next() == Some(&KEY)
+        && columns.by_ref().take(values.len()).all(is_of_bits)
+        && columns.all(|count| *count == DataType::Int64)
+        && counts_rows
 }
 
 /// Returns whether an aggregate is `count` of a constant that is not NULL.
@@ -110,15 +125,26 @@ fn with_operator(
     // The engine puts a projection between them where the class is not needed.
     let projection = aggregate.input().downcast_ref::<ProjectionExec>();
     let below = projection.map_or(aggregate.input(), ProjectionExec::input);
-    let Some(sizes) = below.downcast_ref::<AggregateExec>() else { return Ok(None) };
-    if !counts_classes(sizes) || !function_over_sizes(aggregate, projection).is_some_and(reads_least_only) {
-        return Ok(None);
-    }
-    let mut least: Arc<dyn ExecutionPlan> = Arc::new(CountClassesExec::new(sizes.clone()).of_least_size());
+    let Some(counts) = below.downcast_ref::<CountClassesExec>() else { return Ok(None) };
+    let shows = match counts.values_of_whole_classes() {
+        Some(0) if function_over_sizes(aggregate, projection).is_some_and(reads_least_only) => {
+            Shows::LeastSize
+        }
+        Some(1..) if is_by_class(aggregate) && projection.is_none() => Shows::InOrder,
+        _ => return Ok(None),
+    };
+    let mut counts: Arc<dyn ExecutionPlan> = Arc::new(counts.that_shows(shows));
     if projection.is_some() {
-        least = replace_children_if_necessary(Arc::clone(aggregate.input()), vec![least])?;
+        counts = replace_children_if_necessary(Arc::clone(aggregate.input()), vec![counts])?;
     }
-    replace_children_if_necessary(Arc::clone(plan), vec![least]).map(Some)
+    replace_children_if_necessary(Arc::clone(plan), vec![counts]).map(Some)
+}
+
+/// Returns whether a GROUP BY has the classes of the rows below it as its groups.
+fn is_by_class(aggregate: &AggregateExec) -> bool {
+    let [(class, _)] = aggregate.group_expr().expr() else { return false };
+    aggregate.mode().input_mode() == AggregateInputMode::Raw
+        && class.downcast_ref::<Column>().is_some_and(|column| column.index() == 0)
 }
 
 impl PhysicalOptimizerRule for CountClasses {

@@ -1,16 +1,18 @@
-//! The operator that counts the rows of classes, in the place of an engine's aggregate.
+//! The operator that counts the rows of classes, or of values in them, in the place of an engine's
+//! aggregate.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use arrow::array::AsArray;
-use arrow::datatypes::{Decimal128Type, SchemaRef};
+use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateOutputMode};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{
@@ -23,29 +25,57 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use futures::stream::try_unfold;
 
-use super::counted::{Counted, batch_of, classes_of, counted_of, unexpected_form};
-use super::counts_classes;
+use super::counted::{Counted, batch_of, counted_of, rows_of, unexpected_form};
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
+use super::{MOST_VALUES, counts_classes};
 
 /// Counts as the aggregate that it holds, which is what other rules and workers see of it.
 #[derive(Debug)]
 pub(super) struct CountClassesExec {
     aggregate: AggregateExec,
-    /// Whether, of all classes, one of the least size is enough.
-    is_of_least_size: bool,
+    shows: Shows,
+    /// Those of the aggregate, and the order of the rows.
+    properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// What the half that sees every row of its classes returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shows {
+    /// All rows.
+    All,
+    /// All rows, in the order of the classes.
+    InOrder,
+    /// One class of the least size.
+    LeastSize,
 }
 
 impl CountClassesExec {
     /// Creates the operator in the place of an aggregate that counts the rows of classes.
     pub(super) fn new(aggregate: AggregateExec) -> Self {
-        Self { aggregate, is_of_least_size: false, metrics: ExecutionPlanMetricsSet::new() }
+        let (properties, metrics) = (Arc::clone(aggregate.properties()), ExecutionPlanMetricsSet::new());
+        Self { aggregate, shows: Shows::All, properties, metrics }
     }
 
-    /// Lets the operator return only one class of the least size.
-    pub(super) fn of_least_size(self) -> Self {
-        Self { is_of_least_size: true, ..self }
+    /// Lets the operator return its rows in this way.
+    pub(super) fn that_shows(&self, shows: Shows) -> Self {
+        let mut properties = self.aggregate.properties().as_ref().clone();
+        if shows == Shows::InOrder {
+            let mut equivalence = properties.eq_properties.clone();
+            let name = self.aggregate.schema().field(0).name().clone();
+            let class = Arc::new(Column::new(&name, 0));
+            equivalence.add_ordering([PhysicalSortExpr::new(class, SortOptions::default())]);
+            properties.set_eq_properties(equivalence);
+        }
+        Self { shows, properties: Arc::new(properties), ..Self::new(self.aggregate.clone()) }
+    }
+
+    /// Returns the number of values that rows have beside their class, if the operator sees every row of a
+    /// class.
+    pub(super) fn values_of_whole_classes(&self) -> Option<usize> {
+        let is_last = self.aggregate.mode().output_mode() == AggregateOutputMode::Final;
+        is_last.then(|| self.aggregate.group_expr().expr().len().saturating_sub(1))
     }
 
     /// Returns the operator in the place of the same aggregate over other children. Over a child in the
@@ -55,7 +85,7 @@ impl CountClassesExec {
         if !counts_classes(aggregate) {
             return Ok(plan);
         }
-        Ok(Arc::new(Self { is_of_least_size: self.is_of_least_size, ..Self::new(aggregate.clone()) }))
+        Ok(Arc::new(Self::new(aggregate.clone()).that_shows(self.shows)))
     }
 }
 
@@ -63,8 +93,12 @@ impl DisplayAs for CountClassesExec {
     fn fmt_as(&self, form: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A tree shows the name above.
         if !matches!(form, DisplayFormatType::TreeRender) {
-            let least = if self.is_of_least_size { ", of the least size" } else { "" };
-            write!(f, "CountClassesExec{least}: ")?;
+            let shows = match self.shows {
+                Shows::All => "",
+                Shows::InOrder => ", in order",
+                Shows::LeastSize => ", of the least size",
+            };
+            write!(f, "CountClassesExec{shows}: ")?;
         }
         self.aggregate.fmt_as(form, f)
     }
@@ -80,7 +114,7 @@ impl ExecutionPlan for CountClassesExec {
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
-        self.aggregate.properties()
+        &self.properties
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
@@ -118,17 +152,34 @@ impl ExecutionPlan for CountClassesExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        match self.aggregate.group_expr().expr().len() {
+            1 => self.execute_of::<0>(partition, &context),
+            2 => self.execute_of::<1>(partition, &context),
+            3 => self.execute_of::<MOST_VALUES>(partition, &context),
+            _ => Err(unexpected_form()),
+        }
+    }
+}
+
+impl CountClassesExec {
+    /// Executes the operator over rows with so many values.
+    fn execute_of<const VALUES: usize>(
+        &self,
+        partition: usize,
+        context: &Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let mode = self.aggregate.mode();
         let is_last = mode.output_mode() == AggregateOutputMode::Final;
-        let input = self.aggregate.input().execute(partition, Arc::clone(&context))?;
+        let input = self.aggregate.input().execute(partition, Arc::clone(context))?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let output = |metrics| Output::new(self.schema(), metrics, &context);
+        let output = |metrics| Output::<VALUES>::new(self.schema(), metrics, context);
         let counted = if mode.input_mode() == AggregateInputMode::Raw {
-            let [(class, _)] = self.aggregate.group_expr().expr() else { return Err(unexpected_form()) };
+            let columns = self.aggregate.group_expr().expr().iter();
+            let columns = columns.map(|(column, _)| Arc::clone(column)).collect();
             // Where this operator does both, the rows between the halves are not its output.
             let output = output(if is_last { metrics.intermediate() } else { metrics.clone() });
             let counts = FirstCounts::new(context.memory_pool());
-            First { input, class: Arc::clone(class), counts, output, has_ended: false }.stream()
+            First { input, columns, counts, output, has_ended: false }.stream()
         } else {
             input
         };
@@ -141,12 +192,12 @@ impl ExecutionPlan for CountClassesExec {
             context.memory_pool(),
             metrics.elapsed_compute().clone(),
         );
-        let is_of_least_size = self.is_of_least_size;
+        let parts = parts.in_order(self.shows == Shows::InOrder);
         let counted_parts = MetricBuilder::new(&self.metrics).counter("counted_parts", partition);
         let last = Last {
             input: Some(counted),
             parts: Some(parts),
-            is_of_least_size,
+            shows: self.shows,
             counted_parts,
             output: output(metrics),
         };
@@ -154,15 +205,15 @@ impl ExecutionPlan for CountClassesExec {
     }
 }
 
-/// Rows that wait to be returned in batches.
-struct Output {
+/// Rows that wait to be returned in batches, from the last to the first.
+struct Output<const VALUES: usize> {
     schema: SchemaRef,
-    rows: Vec<Counted>,
+    rows: Vec<Counted<VALUES>>,
     batch: usize,
     metrics: BaselineMetrics,
 }
 
-impl Output {
+impl<const VALUES: usize> Output<VALUES> {
     fn new(schema: SchemaRef, metrics: BaselineMetrics, context: &TaskContext) -> Self {
         Self { schema, rows: Vec::new(), batch: context.session_config().batch_size(), metrics }
     }
@@ -173,7 +224,8 @@ impl Output {
 
     /// Returns the next batch; `None` without rows.
     fn next(&mut self) -> Result<Option<RecordBatch>> {
-        let rows = self.rows.split_off(self.rows.len().saturating_sub(self.batch));
+        let mut rows = self.rows.split_off(self.rows.len().saturating_sub(self.batch));
+        rows.reverse();
         if rows.is_empty() {
             return Ok(None);
         }
@@ -182,21 +234,20 @@ impl Output {
 }
 
 /// The half that sees rows.
-struct First {
+struct First<const VALUES: usize> {
     input: SendableRecordBatchStream,
-    class: Arc<dyn PhysicalExpr>,
-    counts: FirstCounts,
-    output: Output,
+    columns: Vec<Arc<dyn PhysicalExpr>>,
+    counts: FirstCounts<VALUES>,
+    output: Output<VALUES>,
     has_ended: bool,
 }
 
-impl First {
+impl<const VALUES: usize> First<VALUES> {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let _timer = self.output.metrics.elapsed_compute().timer();
-        let classes = self.class.evaluate(batch)?.into_array(batch.num_rows())?;
-        let classes = classes.as_primitive_opt::<Decimal128Type>().ok_or_else(unexpected_form)?;
-        let rows = classes_of(classes).map(|class| Counted { class, rows: 1 });
-        self.counts.add(rows, &mut self.output.rows);
+        let columns = self.columns.iter().map(|column| column.evaluate(batch)?.into_array(batch.num_rows()));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.counts.add(rows_of(&columns)?, &mut self.output.rows);
         Ok(())
     }
 
@@ -236,17 +287,17 @@ async fn let_others_run() {
 }
 
 /// The half that sees every row of its classes.
-struct Last {
+struct Last<const VALUES: usize> {
     /// `None` when it has ended.
     input: Option<SendableRecordBatchStream>,
     /// `None` when all were counted, or a class of one row was found and nothing else is asked.
-    parts: Option<Parts>,
-    is_of_least_size: bool,
+    parts: Option<Parts<VALUES>>,
+    shows: Shows,
     counted_parts: Count,
-    output: Output,
+    output: Output<VALUES>,
 }
 
-impl Last {
+impl<const VALUES: usize> Last<VALUES> {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(parts) = &mut self.parts else { return self.output.next() };
         if let Some(mut input) = self.input.take() {
@@ -254,7 +305,8 @@ impl Last {
                 parts.add(counted_of(&batch)?).await?;
             }
         }
-        let has_enough = |rows: &[Counted]| match self.is_of_least_size {
+        let is_of_least_size = self.shows == Shows::LeastSize;
+        let has_enough = |rows: &[Counted<VALUES>]| match is_of_least_size {
             true => matches!(rows, [Counted { rows: 1, .. }]),
             false => !rows.is_empty(),
         };
@@ -266,14 +318,14 @@ impl Last {
             };
             self.counted_parts.add(1);
             rows.extend(classes);
-            if self.is_of_least_size {
+            if is_of_least_size {
                 let least = rows.iter().min_by_key(|counted| counted.rows).copied();
                 rows.clear();
                 rows.extend(least);
                 let_others_run().await;
             }
         }
-        if self.is_of_least_size {
+        if is_of_least_size {
             self.parts = None;
         }
         self.output.next()

@@ -1,33 +1,34 @@
-//! Partitions classes by their hash and counts one part at a time.
+//! Partitions rows by their class and counts one part at a time.
 //!
-//! All rows of a class are in one part. A part is small enough for a table in the processor's cache.
-//! Rows of a class that lie in a part more than once are added up now and then, so that of each class at
-//! most four rows are held on average.
+//! A part is a range of class keys, which are random numbers. So all rows of a class are in one part, the
+//! parts follow one another in the order of the classes, and a part is small enough for a table in the
+//! processor's cache. A part that is not (a class may have very many values) is dealt to parts of its own: by
+//! smaller ranges or, if it is one class, by the hash of the values. Rows that lie in a part more than
+//! once are added up now and then, so that of each at most four are held on average.
 //!
 //! Without memory, all parts go to one spill file, part after part. The files are read side by side: the
 //! next batch of each is that of the next part. Many files are merged into one that has this form, too. A
-//! part that is too large for the memory is dealt to parts of its own, by other bits of the hash.
+//! part of the files that is too large for the memory is dealt to parts of its own, too.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SpillFile};
 use datafusion::physical_plan::SpillManager;
 use datafusion::physical_plan::metrics::Time;
 use futures::StreamExt;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 
 use super::counted::{Counted, batch_of, counted_of};
+use super::dealing::{ClassRange, Dealing, PARTS};
+use super::distinct::Distinct;
 
-/// The number of parts is 2 to the power of this.
-const PARTS_BITS: u32 = 8;
-const PARTS: usize = 1 << PARTS_BITS;
+/// How often parts may be dealt to parts.
+const DEEPEST: u32 = 5;
 
-/// How often parts may be dealt to parts: then there are 2^24 of them.
-const DEEPEST: u32 = 2;
+/// The rows above which a part in memory is dealt to parts of its own.
+const DEALT: usize = 1 << 18;
 
 /// The rows of a chunk of a part.
 const CHUNK: usize = 128;
@@ -38,18 +39,18 @@ const FILE: &str = "counts of classes";
 /// The spill files that are merged into one.
 const MERGED: usize = 16;
 
-/// The held rows above which it is looked for the first time whether classes are there more than once.
+/// The held rows above which it is looked for the first time whether some are there more than once.
 const FIRST_ADD_UP: usize = 1 << 14;
 
 /// Rows of one part, in chunks, because a vector that grows is copied.
 #[derive(Default)]
-struct Part {
-    full: Vec<Vec<Counted>>,
-    last: Vec<Counted>,
+struct Part<const VALUES: usize> {
+    full: Vec<Vec<Counted<VALUES>>>,
+    last: Vec<Counted<VALUES>>,
 }
 
-impl Part {
-    fn push(&mut self, counted: Counted) {
+impl<const VALUES: usize> Part<VALUES> {
+    fn push(&mut self, counted: Counted<VALUES>) {
         if self.last.len() == CHUNK {
             self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(CHUNK)));
         }
@@ -59,38 +60,20 @@ impl Part {
     fn len(&self) -> usize {
         self.full.len() * CHUNK + self.last.len()
     }
-}
 
-/// The number of rows of each class in a part.
-#[derive(Default)]
-struct Classes(HashTable<Counted>);
-
-impl Classes {
-    fn add(&mut self, counted: Counted) {
-        let is_it = |other: &Counted| other.class == counted.class;
-        // The highest bits are those of the part, and a table looks at the highest and the lowest.
-        let hash = |counted: &Counted| counted.hash().rotate_left(u64::BITS / 2);
-        match self.0.entry(hash(&counted), is_it, hash) {
-            Entry::Occupied(mut known) => known.get_mut().rows += counted.rows,
-            Entry::Vacant(place) => {
-                place.insert(counted);
-            }
-        }
+    fn iter(&self) -> impl Iterator<Item = &Counted<VALUES>> {
+        self.full.iter().chain([&self.last]).flatten()
     }
 
-    fn add_all(&mut self, part: Part) {
-        part.full.into_iter().chain([part.last]).flatten().for_each(|counted| self.add(counted));
-    }
-
-    fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        counted_of(batch)?.for_each(|counted| self.add(counted));
-        Ok(())
+    /// Returns the rows, and frees each chunk behind its rows.
+    fn into_rows(self) -> impl Iterator<Item = Counted<VALUES>> {
+        self.full.into_iter().chain([self.last]).flatten()
     }
 }
 
 /// Returns the bytes that are needed to count the rows of a part.
-fn bytes_to_count(rows: usize) -> usize {
-    4 * rows * size_of::<Counted>()
+fn bytes_to_count<const VALUES: usize>(rows: usize) -> usize {
+    4 * rows * size_of::<Counted<VALUES>>()
 }
 
 /// A file of parts, one batch for each.
@@ -103,20 +86,25 @@ struct Spilled {
 }
 
 /// The parts; see the [module](self).
-pub(super) struct Parts {
-    parts: Vec<Part>,
+pub(super) struct Parts<const VALUES: usize> {
+    dealing: Dealing,
+    parts: Vec<Part<VALUES>>,
     /// The rows of all parts in memory, and the number of them above which they are added up.
     held: usize,
     add_up_above: usize,
     /// The part that is counted next.
     next: usize,
-    classes: Classes,
+    distinct: Distinct<VALUES>,
+    /// Whether the rows of a part are sorted.
+    in_order: bool,
     memory: MemoryReservation,
     spills: SpillManager,
     files: Vec<Spilled>,
+    /// The classes of each part in the files.
+    spilled: Vec<ClassRange>,
     /// The files when counting has begun, each at its batch of the part that is counted next.
     readers: Vec<SendableRecordBatchStream>,
-    /// The parts of the part that is counted next, if it did not fit into the memory.
+    /// The parts of the part that is counted next, if it is too large.
     of_part: Option<Box<Self>>,
     /// How often parts were dealt to parts before.
     depth: u32,
@@ -124,19 +112,22 @@ pub(super) struct Parts {
     elapsed: Time,
 }
 
-impl Parts {
+impl<const VALUES: usize> Parts<VALUES> {
     /// Creates parts without rows.
     pub(super) fn new(spills: SpillManager, pool: &Arc<dyn MemoryPool>, elapsed: Time) -> Self {
         let consumer = MemoryConsumer::new(FILE).with_can_spill(true);
         Self {
+            dealing: Dealing::OF_ALL,
             parts: std::iter::repeat_with(Part::default).take(PARTS).collect(),
             held: 0,
             add_up_above: FIRST_ADD_UP,
             next: 0,
-            classes: Classes::default(),
+            distinct: Distinct::default(),
+            in_order: false,
             memory: consumer.register(pool),
             spills,
             files: Vec::new(),
+            spilled: vec![ClassRange::EMPTY; PARTS],
             readers: Vec::new(),
             of_part: None,
             depth: 0,
@@ -145,17 +136,21 @@ impl Parts {
         }
     }
 
+    /// Says whether the rows are returned in the order of their classes: those of one [`next`](Self::next)
+    /// from the greatest class to the least, and greater ones by the next.
+    pub(super) fn in_order(self, in_order: bool) -> Self {
+        Self { in_order, ..self }
+    }
+
     /// Adds rows.
     ///
     /// # Errors
     /// Those of a spill.
-    pub(super) async fn add(&mut self, rows: impl Iterator<Item = Counted>) -> Result<()> {
+    pub(super) async fn add(&mut self, rows: impl Iterator<Item = Counted<VALUES>>) -> Result<()> {
         let elapsed = self.elapsed.clone();
         let mut timer = elapsed.timer();
         for counted in rows {
-            let hash = counted.hash().rotate_left(PARTS_BITS * self.depth);
-            let at = usize::try_from(hash >> (u64::BITS - PARTS_BITS)).unwrap_or_default();
-            if let Some(part) = self.parts.get_mut(at) {
+            if let Some(part) = self.parts.get_mut(self.dealing.part_of(&counted)) {
                 part.push(counted);
                 self.held += 1;
             }
@@ -179,16 +174,17 @@ impl Parts {
     /// Returns an upper bound of the bytes that are held, and that adding a part up takes.
     fn bytes(&self) -> usize {
         let largest = self.parts.iter().map(Part::len).max().unwrap_or_default();
-        (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted>() + bytes_to_count(largest)
+        let held = (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted<VALUES>>();
+        held + bytes_to_count::<VALUES>(largest)
     }
 
-    /// Leaves one row for each class, if one part shows that this halves what is held.
+    /// Leaves one row of each kind, if the largest part shows that this halves what is held.
     fn add_up_if_it_pays(&mut self) {
-        let Some(sample) = self.parts.first_mut() else { return };
+        let Some(sample) = self.parts.iter_mut().max_by_key(|part| part.len()) else { return };
         let before = sample.len();
-        self.classes.add_all(std::mem::take(sample));
-        let after = self.classes.0.len();
-        self.classes.0.drain().for_each(|counted| sample.push(counted));
+        self.distinct.add_all(std::mem::take(sample).into_rows());
+        let after = self.distinct.len();
+        self.distinct.take().for_each(|counted| sample.push(counted));
         self.held -= before - after;
         if after < before / 2 {
             self.add_up();
@@ -198,23 +194,23 @@ impl Parts {
         }
     }
 
-    /// Leaves one row for each class.
+    /// Leaves one row of each kind.
     fn add_up(&mut self) {
         self.held = 0;
         for part in &mut self.parts {
-            self.classes.add_all(std::mem::take(part));
-            self.held += self.classes.0.len();
-            self.classes.0.drain().for_each(|counted| part.push(counted));
+            self.distinct.add_all(std::mem::take(part).into_rows());
+            self.held += self.distinct.len();
+            self.distinct.take().for_each(|counted| part.push(counted));
         }
     }
 
     /// Moves the parts that are not yet counted to a file.
     fn spill(&mut self) -> Result<()> {
         let (mut file, mut largest) = (self.spills.create_in_progress_file(FILE)?, 0);
-        for part in self.parts.iter_mut().skip(self.next) {
-            let Part { full, last } = std::mem::take(part);
-            let rows: Vec<Counted> = full.into_iter().chain([last]).flatten().collect();
+        for (part, spilled) in self.parts.iter_mut().zip(&mut self.spilled).skip(self.next) {
+            let rows: Vec<_> = std::mem::take(part).into_rows().collect();
             largest = largest.max(rows.len());
+            *spilled = spilled.with(rows.iter());
             // A part without rows has a batch, too.
             file.append_batch(&batch_of(self.spills.schema(), &rows)?)?;
         }
@@ -230,7 +226,8 @@ impl Parts {
         while let Some(kept) = self.files.len().checked_sub(MERGED) {
             let [first, .., last] = &self.files[kept..] else { return Ok(()) };
             let (rows, merges) = (self.files[kept..].iter().map(|file| file.largest).sum(), last.merges + 1);
-            if first.merges != last.merges || self.memory.try_resize(bytes_to_count(rows)).is_err() {
+            let needed = bytes_to_count::<VALUES>(rows);
+            if first.merges != last.merges || self.memory.try_resize(needed).is_err() {
                 return Ok(());
             }
             let files = self.files.split_off(kept);
@@ -239,10 +236,10 @@ impl Parts {
             for _ in 0..PARTS {
                 for reader in &mut readers {
                     if let Some(batch) = reader.next().await.transpose()? {
-                        self.classes.add_batch(&batch)?;
+                        self.distinct.add_all(counted_of(&batch)?);
                     }
                 }
-                let rows: Vec<Counted> = self.classes.0.drain().collect();
+                let rows: Vec<_> = self.distinct.take().collect();
                 largest = largest.max(rows.len());
                 file.append_batch(&batch_of(self.spills.schema(), &rows)?)?;
             }
@@ -258,16 +255,15 @@ impl Parts {
         files.into_iter().map(open).collect()
     }
 
-    /// Counts the next part, or a part of it, and returns its classes in no particular order; `None` behind
-    /// the last part.
+    /// Counts the next part, or a part of it, and returns its rows; `None` behind the last part.
     ///
     /// # Errors
     /// When there is hardly any memory, or a spill file cannot be written or read.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Counted>>> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Counted<VALUES>>>> {
         if let Some(parts) = &mut self.of_part {
             match Box::pin(parts.next()).await? {
                 None => self.of_part = None,
-                classes => return Ok(classes),
+                rows => return Ok(rows),
             }
         }
         if self.next == PARTS {
@@ -278,7 +274,15 @@ impl Parts {
         let mut timer = elapsed.timer();
         let part = std::mem::take(&mut self.parts[self.next]);
         self.held -= part.len();
-        self.classes.add_all(part);
+        if part.len() > DEALT && self.depth < DEEPEST {
+            self.memory.resize(self.bytes());
+            timer.stop();
+            let range = ClassRange::EMPTY.with(part.iter());
+            self.deal(part.into_rows(), range).await?;
+            timer.restart();
+        } else {
+            self.distinct.add_all(part.into_rows());
+        }
         let mut at = 0;
         loop {
             // Making room may add a file.
@@ -290,21 +294,38 @@ impl Parts {
             timer.restart();
             at += 1;
             let Some(batch) = batch else { continue };
-            if self.of_part.is_none() && self.has_room(self.classes.0.len() + batch.num_rows())? {
-                self.classes.add_batch(&batch)?;
+            if self.of_part.is_none() && self.has_room(self.distinct.len() + batch.num_rows())? {
+                self.distinct.add_all(counted_of(&batch)?);
                 continue;
             }
             timer.stop();
-            self.memory.resize(0);
-            let parts = self.of_part.get_or_insert_with(|| {
-                let parts = Self::new(self.spills.clone(), &self.pool, self.elapsed.clone());
-                Box::new(Self { depth: self.depth + 1, ..parts })
-            });
-            Box::pin(parts.add(self.classes.0.drain().chain(counted_of(&batch)?))).await?;
+            self.memory.resize(self.bytes());
+            let distinct = std::mem::take(&mut self.distinct);
+            let range = ClassRange::EMPTY.with(distinct.iter());
+            self.deal(distinct.into_rows().chain(counted_of(&batch)?), range).await?;
             timer.restart();
         }
         self.next += 1;
-        Ok(Some(self.classes.0.drain().collect()))
+        let mut rows: Vec<_> = self.distinct.take().collect();
+        if self.in_order {
+            rows.sort_unstable_by_key(|counted| Reverse(counted.class()));
+        }
+        Ok(Some(rows))
+    }
+
+    /// Deals rows of the part that is counted next to parts of its own. `range` has the classes of those
+    /// that were not in a file.
+    async fn deal(&mut self, rows: impl Iterator<Item = Counted<VALUES>>, range: ClassRange) -> Result<()> {
+        let parts = match &mut self.of_part {
+            Some(parts) => parts,
+            none => {
+                let (depth, in_order) = (self.depth + 1, self.in_order);
+                let dealing = Dealing::of_part(range.or(self.spilled[self.next]), depth);
+                let parts = Self::new(self.spills.clone(), &self.pool, self.elapsed.clone());
+                none.insert(Box::new(Self { dealing, depth, in_order, ..parts }))
+            }
+        };
+        Box::pin(parts.add(rows)).await
     }
 
     /// Reserves memory to count rows, for which what is held goes to a file if necessary; returns whether
@@ -313,13 +334,14 @@ impl Parts {
     /// # Errors
     /// When there is not, and parts were dealt to parts as often as that can help.
     fn has_room(&mut self, rows: usize) -> Result<bool> {
-        if self.held > 0 && self.memory.try_resize(self.bytes() + bytes_to_count(rows)).is_ok() {
+        let needed = bytes_to_count::<VALUES>(rows);
+        if self.held > 0 && self.memory.try_resize(self.bytes() + needed).is_ok() {
             return Ok(true);
         }
         if self.held > 0 {
             self.spill()?;
         }
-        let reserved = self.memory.try_resize(bytes_to_count(rows));
+        let reserved = self.memory.try_resize(needed);
         match self.depth {
             DEEPEST => reserved.map(|()| true),
             _ => Ok(reserved.is_ok()),
