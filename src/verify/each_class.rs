@@ -15,7 +15,7 @@ use futures::StreamExt;
 use super::distributions::distributions;
 use super::per_class::{ClassSummary, PerClass};
 use crate::class::Budget;
-use crate::engine::class_key::{Seed, one_key, value_key};
+use crate::engine::class_key::{NAME_OF_CLASS_KEY, Seed, one_key, value_key};
 use crate::engine::distinct::{self, Distinct};
 use crate::engine::functions::{OfValues, counted, of_values, random_keys};
 use crate::engine::{Context, column};
@@ -179,10 +179,12 @@ pub(crate) async fn each_class(
     let sensitive = sensitive.collect::<Result<Vec<_>>>()?;
     let mut fold = PerClass::new(sensitive.len(), !individual.is_empty(), budget);
     let inputs = distributions(table, &sensitive, &individual, &mut fold, stop).await?;
-    let columns =
-        std::iter::once(class).chain(sensitive.into_iter().map(|counted| counted.seen)).chain(individual);
-    let groups = grouped(table.clone(), columns, doing)?;
-    let sorted = groups.sort(vec![column(key(0)).sort(true, true)]).context(doing)?;
+    let values = sensitive.into_iter().map(|counted| counted.seen).chain(individual);
+    let values = values.enumerate().map(|(index, value)| value.alias(key(index)));
+    // The name of class keys: the engine's rule counts them, in order.
+    let columns = std::iter::once(class.alias(NAME_OF_CLASS_KEY)).chain(values).collect();
+    let groups = table.clone().aggregate(columns, vec![count(lit(1i64)).alias(ROWS)]).context(doing)?;
+    let sorted = groups.sort(vec![column(NAME_OF_CLASS_KEY).sort(true, true)]).context(doing)?;
     let mut stream = sorted.execute_stream().await.context(doing)?;
     let mut rows = 0u64;
     let mut show = |rows: u64, ended: ClassSummary| see(&SeenClass::new(rows, &ended, &inputs));

@@ -1,5 +1,6 @@
-//! The operator that counts the rows of classes: the same answers as from the engine's GROUP BY, for
-//! both halves and for either beside the engine's other half, with little memory, too.
+//! The operator that counts the rows of classes, and of values and individuals in them: the same answers as
+//! from the engine's GROUP BY, for both halves and for either beside the engine's other half, with little
+//! memory, too.
 
 use std::sync::Arc;
 
@@ -34,6 +35,16 @@ const OF_SIZES: &str = "SELECT k_anonymity(a, b, c), prosecutor_risk_mean(a, b, 
                         share_at_risk(0.2, a, b, c) FROM t";
 const K: &str = "SELECT k_anonymity(a, b, c) FROM t";
 
+/// What looks at the values or the individuals of each class, with the number of values beside the class.
+const OF_VALUES: [(&str, usize); 6] = [
+    ("k_anonymity(a, b, c), l_diversity(d, a, b, c), recursive_l_diversity(2, d, a, b, c)", 1),
+    ("entropy_l_diversity(d, a, b, c), alpha_k_anonymity(d, a, b, c), prosecutor_risk_mean(a, b, c)", 1),
+    ("l_diversity(p, a, b, c), recursive_l_diversity(3, p, a, b, c)", 1),
+    ("k_anonymity_individuals(p, a, b, c)", 1),
+    ("k_anonymity(a, b, c), k_anonymity_individuals(p, a, b, c), l_diversity(d, a, b, c)", 2),
+    ("l_diversity_individuals(p, d, a, b, c), k_anonymity_individuals(p, a, b, c)", 2),
+];
+
 fn session(threads: usize, pool: Arc<dyn MemoryPool>) -> SessionContext {
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
     let mut config = SessionConfig::new().with_target_partitions(threads).with_batch_size(1000);
@@ -47,7 +58,8 @@ fn unbounded() -> Arc<dyn MemoryPool> {
     Arc::new(UnboundedMemoryPool::default())
 }
 
-/// Registers `t (a, b, c)` with at most `classes` classes, of which some are far larger than others.
+/// Registers `t (a, b, c, d, p)` with at most `classes` classes of `a, b, c`, of which some are far larger
+/// than others, sensitive texts `d` and individuals `p`.
 fn register(session: &SessionContext, rows: u64, classes: u64, random: &mut ChaCha8Rng) {
     let class = |number: u64| number % if number % 10 < 3 { classes.div_ceil(100) } else { classes };
     let class: Vec<u64> = (0..rows).map(|_| class(random.next_u64() >> 3)).collect();
@@ -55,12 +67,18 @@ fn register(session: &SessionContext, rows: u64, classes: u64, random: &mut ChaC
     let a = class.iter().map(|class| (class % 7 > 0).then_some(number(class / 10)));
     let b = class.iter().map(|class| Some(format!("{:03}", class % 10)));
     let c = class.iter().map(|class| number(class % 7));
-    let columns: [ArrayRef; 3] = [
+    let d = (0..rows).map(|_| random.next_u64() % 50).map(|text| (text > 0).then(|| format!("text {text}")));
+    let d: ArrayRef = Arc::new(d.collect::<StringArray>());
+    let p = (0..rows).map(|_| number(random.next_u64() % (rows / 2 + 1)) - 3);
+    let p: ArrayRef = Arc::new(p.map(|person| (person != 0).then_some(person)).collect::<Int64Array>());
+    let columns: [ArrayRef; 5] = [
         Arc::new(a.collect::<Int64Array>()),
         Arc::new(b.collect::<StringArray>()),
         Arc::new(Int64Array::from_iter_values(c)),
+        d,
+        p,
     ];
-    session.register_batch("t", table(["a", "b", "c"].into_iter().zip(columns))).unwrap();
+    session.register_batch("t", table(["a", "b", "c", "d", "p"].into_iter().zip(columns))).unwrap();
 }
 
 /// Leaves our operator in these halves, and gives the others back to the engine.
@@ -137,6 +155,40 @@ async fn either_half_works_beside_the_engines_other_half() {
     }
 }
 
+/// The engine groups the classes above without a table of them, because they come in order.
+#[tokio::test]
+async fn values_and_individuals_are_counted_in_the_order_of_the_classes() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let pool = |bytes| -> Arc<dyn MemoryPool> { Arc::new(FairSpillPool::new(bytes)) };
+    for (rows, classes) in [(1, 1), (3_000, 5), (60_000, 400), (60_000, 100_000)] {
+        for threads in [1, 3] {
+            let (session, small) = (session(threads, unbounded()), session(threads, pool(3 << 20)));
+            register(&session, rows, classes, &mut random);
+            small.register_table("t", session.table_provider("t").await.unwrap()).unwrap();
+            for (measures, values) in OF_VALUES {
+                let sql = format!("SELECT {measures} FROM t");
+                let expected = run(&session, &sql, Halves::None).await;
+                for halves in [Halves::First, Halves::Last, Halves::Both] {
+                    let ran = run(&session, &sql, halves).await;
+                    assert_eq!(ran.rows, expected.rows, "{rows} {classes} {halves:?}\n{}", ran.plan);
+                    if threads > 1 && rows > 1 && halves != Halves::First {
+                        assert!(ran.plan.contains("CountClassesExec, in order"), "{}", ran.plan);
+                        assert!(ran.plan.contains("ordering_mode=Sorted"), "{}", ran.plan);
+                        let lines =
+                            ran.plan.lines().filter(|line| line.contains("CountClassesExec, in order"));
+                        let keys = lines.map(|line| line.matches("_1_key_").count() / 2).max();
+                        assert_eq!(keys, Some(values), "{}", ran.plan);
+                    }
+                }
+                let ran = run(&small, &sql, Halves::Both).await;
+                assert_eq!(ran.rows, expected.rows, "{rows} {classes}\n{}", ran.plan);
+                assert_eq!(ran.spills > 0, rows > 3_000, "{}", ran.plan);
+                assert_eq!(small.runtime_env().memory_pool.reserved(), 0);
+            }
+        }
+    }
+}
+
 /// The least size is known of each partition, and more is not returned.
 #[tokio::test]
 async fn k_alone_needs_one_class() {
@@ -165,8 +217,11 @@ async fn other_groupings_stay_the_engines() {
         ("k_anonymity(a, c)", false),
         ("k_anonymity(a, b, c), max(a)", false),
         ("k_anonymity(a, b, c) FILTER (WHERE c > 2), average_risk(a, b, c)", false),
-        ("l_diversity(b, a, c, c + 1)", false),
-        ("k_anonymity_individuals(a, a, b, c)", false),
+        ("l_diversity(d, a, b, c)", true),
+        ("l_diversity(CAST(p AS DOUBLE), a, b, c)", false),
+        ("l_diversity(d, a, b, c) FILTER (WHERE c > 2), k_anonymity(a, b, c)", false),
+        ("k_anonymity_individuals(p, a, b, c)", true),
+        ("k_anonymity_individuals(CAST(p AS DOUBLE), a, b, c)", false),
     ] {
         for (of, each) in [("", is_counted), (" GROUP BY c", false)] {
             let sql = format!("SELECT {measures} FROM t{of}");

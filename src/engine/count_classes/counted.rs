@@ -11,21 +11,68 @@ use datafusion::error::{DataFusionError, Result};
 /// A class, a value of each of some columns, and the number of rows with these values in the class.
 ///
 /// Keys and values are two halves of 128 bits: an `i128` would take 8 bytes more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counted<const VALUES: usize> {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted<const VALUES: usize, N: Rows> {
     /// The bits of the class key, or [`NULL`].
-    class: [u64; 2],
-    values: [[u64; 2]; VALUES],
-    pub(super) rows: i64,
+    pub(super) class: [u64; 2],
+    pub(super) values: [[u64; 2]; VALUES],
+    pub(super) rows: N,
 }
 
-impl<const VALUES: usize> Default for Counted<VALUES> {
-    fn default() -> Self {
-        Self { class: [0; 2], values: [[0; 2]; VALUES], rows: 0 }
+/// A number of rows, or nothing where nobody asks for it.
+pub(super) trait Rows: Copy + Send + 'static {
+    /// One row.
+    const ONE: Self;
+
+    fn of(number: i64) -> Self;
+
+    fn plus(self, other: Self) -> Self;
+
+    /// Returns the number, if there is one.
+    fn number(self) -> Option<i64>;
+}
+
+impl Rows for i64 {
+    const ONE: Self = 1;
+
+    fn of(number: i64) -> Self {
+        number
+    }
+
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+
+    fn number(self) -> Option<i64> {
+        Some(self)
     }
 }
 
-impl<const VALUES: usize> Counted<VALUES> {
+impl Rows for () {
+    const ONE: Self = ();
+
+    fn of(_: i64) -> Self {}
+
+    fn plus(self, (): Self) -> Self {}
+
+    fn number(self) -> Option<i64> {
+        None
+    }
+}
+
+impl<const VALUES: usize, N: Rows> Counted<VALUES, N> {
+    /// A place that no row has taken: no `DECIMAL(38, 0)` and no NULL has these bits.
+    pub(super) const NONE: Self = Self { class: [1, 1 << 63], values: [[0; 2]; VALUES], rows: N::ONE };
+
+    pub(super) fn is_none(&self) -> bool {
+        self.class == Self::NONE.class
+    }
+
+    /// Adds rows of the same class and values.
+    pub(super) fn add(&mut self, other: Self) {
+        self.rows = self.rows.plus(other.rows);
+    }
+
     /// Returns the class key; of NULL, the least number of all.
     pub(super) fn class(&self) -> i128 {
         whole(self.class)
@@ -138,15 +185,15 @@ fn column_of(of: &DataType, bits: impl ExactSizeIterator<Item = [u64; 2]> + Clon
 ///
 /// # Errors
 /// An internal error for other columns.
-pub(super) fn rows_of<const VALUES: usize>(
+pub(super) fn rows_of<const VALUES: usize, N: Rows>(
     columns: &[ArrayRef],
-) -> Result<impl Iterator<Item = Counted<VALUES>> + use<VALUES>> {
+) -> Result<impl Iterator<Item = Counted<VALUES, N>> + use<VALUES, N>> {
     let (class, values) = columns.split_first().ok_or_else(unexpected_form)?;
     let (rows, class) = (0..class.len(), Bits::of(class)?);
     let values = values.iter().map(|column| Bits::of(column)).collect::<Result<Vec<Bits>>>()?;
     let values: [Bits; VALUES] = values.try_into().map_err(|_| unexpected_form())?;
     let values_of = move |row| values.each_ref().map(|values| values.get(row));
-    Ok(rows.map(move |row| Counted { class: class.get(row), values: values_of(row), rows: 1 }))
+    Ok(rows.map(move |row| Counted { class: class.get(row), values: values_of(row), rows: N::ONE }))
 }
 
 /// Returns what a batch of classes, their values and numbers of rows holds. Without numbers, nobody
@@ -154,13 +201,13 @@ pub(super) fn rows_of<const VALUES: usize>(
 ///
 /// # Errors
 /// An internal error for a batch of other columns.
-pub(super) fn counted_of<const VALUES: usize>(
+pub(super) fn counted_of<const VALUES: usize, N: Rows>(
     batch: &RecordBatch,
-) -> Result<impl Iterator<Item = Counted<VALUES>> + use<VALUES>> {
+) -> Result<impl Iterator<Item = Counted<VALUES, N>> + use<VALUES, N>> {
     let (columns, rows) = batch.columns().split_at_checked(1 + VALUES).ok_or_else(unexpected_form)?;
     let rows = rows.first().map(|rows| rows.as_primitive_opt::<Int64Type>().ok_or_else(unexpected_form));
     let rows = rows.transpose()?.map(|rows| rows.values().clone());
-    let rows_at = move |at: usize| rows.as_ref().map_or(1, |rows| rows[at]);
+    let rows_at = move |at: usize| rows.as_ref().map_or(N::ONE, |rows| N::of(rows[at]));
     let counted = rows_of(columns)?.enumerate();
     Ok(counted.map(move |(at, counted)| Counted { rows: rows_at(at), ..counted }))
 }
@@ -170,9 +217,9 @@ pub(super) fn counted_of<const VALUES: usize>(
 ///
 /// # Errors
 /// Those of the engine for another schema.
-pub(super) fn batch_of<const VALUES: usize>(
+pub(super) fn batch_of<const VALUES: usize, N: Rows>(
     schema: &SchemaRef,
-    counted: &[Counted<VALUES>],
+    counted: &[Counted<VALUES, N>],
 ) -> Result<RecordBatch> {
     let of = |at: usize| schema.field(at).data_type();
     let mut columns = vec![column_of(of(0), counted.iter().map(|counted| counted.class))?];
@@ -180,7 +227,8 @@ pub(super) fn batch_of<const VALUES: usize>(
         columns.push(column_of(of(1 + at), counted.iter().map(|counted| counted.values[at]))?);
     }
     if schema.fields().len() > columns.len() {
-        columns.push(Arc::new(Int64Array::from_iter_values(counted.iter().map(|counted| counted.rows))));
+        let rows = counted.iter().map(|counted| counted.rows.number());
+        columns.push(Arc::new(rows.collect::<Int64Array>()));
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

@@ -1,6 +1,6 @@
 //! Which part a row is dealt to.
 
-use super::counted::Counted;
+use super::counted::{Counted, Rows};
 
 /// The number of parts is 2 to the power of this.
 const PARTS_BITS: u32 = 8;
@@ -26,9 +26,9 @@ impl ClassRange {
     }
 
     /// Returns the range that has the classes of these rows, too.
-    pub(super) fn with<'a, const VALUES: usize>(
+    pub(super) fn with<'a, const VALUES: usize, N: Rows>(
         self,
-        rows: impl Iterator<Item = &'a Counted<VALUES>>,
+        rows: impl Iterator<Item = &'a Counted<VALUES, N>>,
     ) -> Self {
         rows.map(Counted::class).fold(self, |range, class| range.or(Self { least: class, greatest: class }))
     }
@@ -60,7 +60,7 @@ impl Dealing {
     }
 
     /// Returns the index of the part of a row.
-    pub(super) fn part_of<const VALUES: usize>(self, counted: &Counted<VALUES>) -> usize {
+    pub(super) fn part_of<const VALUES: usize, N: Rows>(self, counted: &Counted<VALUES, N>) -> usize {
         let part = match self {
             Self::Classes { first, bits } => {
                 let distance = counted.class().max(first).wrapping_sub(first).cast_unsigned();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
-use super::counted::Counted;
+use super::counted::{Counted, Rows};
 
 /// The numbers of places of the tables are 2 to the powers of these: of classes 96 KiB and 1.5 MiB, which the
 /// processor's caches hold.
@@ -19,14 +19,14 @@ const BITS: [u32; 2] = [12, 16];
 /// The rows that met another one in its place after which it is decided whether a table is of use.
 const PROBED: [usize; 2] = [1 << 14, 1 << 18];
 
-fn table<const VALUES: usize>(size: usize) -> Vec<Counted<VALUES>> {
-    vec![Counted::default(); 1 << BITS[size]]
+fn table<const VALUES: usize, N: Rows>(size: usize) -> Vec<Counted<VALUES, N>> {
+    vec![Counted::NONE; 1 << BITS[size]]
 }
 
 /// The rows of the classes that came last to each place.
-pub(super) struct FirstCounts<const VALUES: usize> {
+pub(super) struct FirstCounts<const VALUES: usize, N: Rows> {
     /// Empty if every row is moved on.
-    places: Vec<Counted<VALUES>>,
+    places: Vec<Counted<VALUES, N>>,
     /// Which of the two tables it is.
     size: usize,
     /// The rows that came to a place that was taken, and those of them that took it.
@@ -37,7 +37,7 @@ pub(super) struct FirstCounts<const VALUES: usize> {
     memory: MemoryReservation,
 }
 
-impl<const VALUES: usize> FirstCounts<VALUES> {
+impl<const VALUES: usize, N: Rows> FirstCounts<VALUES, N> {
     /// Creates an empty table, without places if there is no memory for them.
     pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         // Registered as spillable, so that it never takes more than a fair share; it hands rows on instead.
@@ -53,29 +53,43 @@ impl<const VALUES: usize> FirstCounts<VALUES> {
 
     /// Reserves memory for a table and what leaves it in the end.
     fn has_memory_for(&self, size: usize) -> bool {
-        self.memory.try_resize((2 * size_of::<Counted<VALUES>>()) << BITS[size]).is_ok()
+        self.memory.try_resize((2 * size_of::<Counted<VALUES, N>>()) << BITS[size]).is_ok()
     }
 
     /// Adds rows of classes. What has to leave the table goes to `moved`.
     pub(super) fn add(
         &mut self,
-        rows: impl Iterator<Item = Counted<VALUES>>,
-        moved: &mut Vec<Counted<VALUES>>,
+        rows: impl Iterator<Item = Counted<VALUES, N>>,
+        moved: &mut Vec<Counted<VALUES, N>>,
     ) {
         let (before, shift) = (moved.len(), u64::BITS - BITS[self.size]);
         for counted in rows {
             let at = usize::try_from(counted.hash() >> shift).unwrap_or_default();
-            match self.places.get_mut(at) {
-                Some(place) if place.rows == 0 => *place = counted,
-                Some(place) if place.is_of_same(&counted) => {
-                    place.rows += counted.rows;
-                    self.met += 1;
+            let Some(place) = self.places.get_mut(at) else {
+                moved.push(counted);
+                continue;
+            };
+            if place.is_none() {
+                *place = counted;
+                continue;
+            }
+            self.met += 1;
+            if place.is_of_same(&counted) {
+                place.add(counted);
+                continue;
+            }
+            // In the larger table, what has to leave its place goes to the one beside it.
+            let other = std::mem::replace(place, counted);
+            match self.places.get_mut(at ^ 1) {
+                Some(beside) if self.size == 1 => {
+                    let second = std::mem::replace(beside, other);
+                    if second.is_of_same(&counted) {
+                        self.places[at].add(second);
+                    } else if !second.is_none() {
+                        moved.push(second);
+                    }
                 }
-                Some(place) => {
-                    moved.push(std::mem::replace(place, counted));
-                    self.met += 1;
-                }
-                None => moved.push(counted),
+                _ => moved.push(other),
             }
         }
         self.moved += moved.len() - before;
@@ -85,7 +99,7 @@ impl<const VALUES: usize> FirstCounts<VALUES> {
     }
 
     /// Replaces or drops the table, by the percentage of the rows that left it.
-    fn change_size(&mut self, moved: &mut Vec<Counted<VALUES>>) {
+    fn change_size(&mut self, moved: &mut Vec<Counted<VALUES, N>>) {
         let percent = 100 * self.moved / self.met.max(1);
         (self.met, self.moved) = (0, 0);
         match (self.percent_from_small, self.size) {
@@ -102,20 +116,20 @@ impl<const VALUES: usize> FirstCounts<VALUES> {
     }
 
     /// Begins another table.
-    fn replace(&mut self, size: usize, moved: &mut Vec<Counted<VALUES>>) {
+    fn replace(&mut self, size: usize, moved: &mut Vec<Counted<VALUES, N>>) {
         self.drain(moved);
         self.places = table(size);
         self.size = size;
     }
 
     /// Gives back memory that neither the table needs nor what left it.
-    pub(super) fn shrink(&self, moved: &[Counted<VALUES>]) {
-        let needed = (2 * self.places.len()).max(moved.len()) * size_of::<Counted<VALUES>>();
+    pub(super) fn shrink(&self, moved: &[Counted<VALUES, N>]) {
+        let needed = (2 * self.places.len()).max(moved.len()) * size_of::<Counted<VALUES, N>>();
         self.memory.resize(needed.min(self.memory.size()));
     }
 
     /// Moves everything to `moved`.
-    pub(super) fn drain(&mut self, moved: &mut Vec<Counted<VALUES>>) {
-        moved.extend(std::mem::take(&mut self.places).into_iter().filter(|place| place.rows > 0));
+    pub(super) fn drain(&mut self, moved: &mut Vec<Counted<VALUES, N>>) {
+        moved.extend(std::mem::take(&mut self.places).into_iter().filter(|place| !place.is_none()));
     }
 }

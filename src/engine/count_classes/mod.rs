@@ -1,17 +1,21 @@
-//! The physical optimizer rule `count_classes`: the rows of each class are counted by an operator of
-//! this crate instead of the engine's GROUP BY.
+//! The physical optimizer rule `count_classes`: the rows of each class, or of each value in it, are counted
+//! by an operator of this crate instead of the engine's GROUP BY.
 //!
 //! ```text
-//! Aggregate FinalPartitioned class              CountClasses FinalPartitioned   counts part by part (`parts.rs`)
+//! Aggregate FinalPartitioned class, value       CountClasses FinalPartitioned   counts part by part (`parts.rs`)
 //! Repartition Hash(class)                 =>    Repartition Hash(class)
-//! Aggregate Partial class                       CountClasses Partial            a fixed table (`first_counts.rs`)
+//! Aggregate Partial class, value                CountClasses Partial            a fixed table (`first_counts.rs`)
 //! ```
 //! The engine's hash table reads three places in memory for each group, and grows with the groups. Class
 //! keys are random numbers already: a table of fixed size removes most repetitions in one pass,
 //! and the remaining rows are dealt to parts small enough to be counted in the processor's cache.
 //!
+//! Parts are ranges of class keys. So the rows can be returned in the order of the classes for little: a GROUP BY
+//! of the classes above needs no table of them, and a sort by the class is left out.
+//!
 //! # Contract
-//! The rule changes only a GROUP BY by one class key that counts rows and does nothing else. Each half
+//! The rule changes only a GROUP BY by one class key and at most [`MOST_VALUES`] columns of fixed width
+//! (numbers but floats, dates, keys) that counts rows or nothing, and a sort of its rows by the class. Each half
 //! takes and returns what the engine's does, so either works with the engine's other half. The rows
 //! of the result are the same, in another order. Where only the least number of rows is asked, one class that
 //! has it is returned, and counting ends at the first class of one row.
@@ -31,6 +35,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
@@ -39,13 +44,18 @@ use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateMode};
+use datafusion::physical_plan::aggregates::{
+    AggregateExec, AggregateInputMode, AggregateMode, AggregateOutputMode,
+};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, replace_children_if_necessary};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, InputOrderMode, replace_children_if_necessary,
+};
 
 use super::class_key::{KEY, NAME_OF_CLASS_KEY};
 use counted::is_of_bits;
-use operator::{CountClassesExec, Shows};
+use operator::{CountClassesExec, Returned};
 
 /// The rule's name, under which EXPLAIN VERBOSE shows it.
 pub(crate) const NAME: &str = "count_classes";
@@ -60,11 +70,12 @@ pub(crate) struct CountClasses {
 /// Tells aggregates that look only at the least of the numbers that they are given.
 pub(crate) type ReadsLeastOnly = fn(&AggregateUDF) -> bool;
 
-/// The most columns that rows are grouped by beside the class: an individual and a sensitive value.
-const MOST_VALUES: usize = 2;
+/// The most columns that rows are grouped by beside the class: a sensitive value and the two hashes of an
+/// individual.
+const MOST_VALUES: usize = 3;
 
-/// Returns whether a plan is a GROUP BY of classes and at most [`MOST_VALUES`] columns whose values are compared by
-/// their bits, that counts rows or nothing and does nothing else.
+/// Returns whether a plan is a GROUP BY of classes, and of at most [`MOST_VALUES`] columns that are compared by
+/// their bits, that counts rows or nothing.
 fn counts_classes(aggregate: &AggregateExec) -> bool {
     let Some(((_, name), values)) = aggregate.group_expr().expr().split_first() else { return false };
     let counts_rows = match (aggregate.aggr_expr(), aggregate.filter_expr()) {
@@ -118,6 +129,9 @@ fn with_operator(
     plan: &Arc<dyn ExecutionPlan>,
     reads_least_only: ReadsLeastOnly,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        return Ok(without_sort(sort));
+    }
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>() else { return Ok(None) };
     if counts_classes(aggregate) {
         return Ok(Some(Arc::new(CountClassesExec::new(aggregate.clone()))));
@@ -125,19 +139,37 @@ fn with_operator(
     // The engine puts a projection between them where the class is not needed.
     let projection = aggregate.input().downcast_ref::<ProjectionExec>();
     let below = projection.map_or(aggregate.input(), ProjectionExec::input);
-    let Some(counts) = below.downcast_ref::<CountClassesExec>() else { return Ok(None) };
-    let shows = match counts.values_of_whole_classes() {
-        Some(0) if function_over_sizes(aggregate, projection).is_some_and(reads_least_only) => {
-            Shows::LeastSize
+    let Some(counts) = counts_whole_classes(below) else { return Ok(None) };
+    let returned = match counts.group_expr().expr() {
+        [_] if function_over_sizes(aggregate, projection).is_some_and(reads_least_only) => {
+            Returned::LeastSize
         }
-        Some(1..) if is_by_class(aggregate) && projection.is_none() => Shows::InOrder,
+        [_, _, ..] if is_by_class(aggregate) && projection.is_none() => Returned::InOrder,
         _ => return Ok(None),
     };
-    let mut counts: Arc<dyn ExecutionPlan> = Arc::new(counts.that_shows(shows));
+    let counts = CountClassesExec::new(counts.clone()).that_returns(returned);
+    let mut counts: Arc<dyn ExecutionPlan> = Arc::new(counts);
     if projection.is_some() {
         counts = replace_children_if_necessary(Arc::clone(aggregate.input()), vec![counts])?;
     }
     replace_children_if_necessary(Arc::clone(plan), vec![counts]).map(Some)
+}
+
+/// Returns the GROUP BY if every row of its classes, or of their values, comes to it.
+fn counts_whole_classes(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+    let aggregate = plan.downcast_ref::<AggregateExec>()?;
+    let is_last = aggregate.mode().output_mode() == AggregateOutputMode::Final;
+    (is_last && counts_classes(aggregate)).then_some(aggregate)
+}
+
+/// Returns our operator in the place of a sort of what it returns by the class.
+fn without_sort(sort: &SortExec) -> Option<Arc<dyn ExecutionPlan>> {
+    let counts = counts_whole_classes(sort.input())?;
+    let [by] = &sort.expr()[..] else { return None };
+    let is_by_class = by.expr.downcast_ref::<Column>().is_some_and(|column| column.index() == 0);
+    let is_whole = sort.preserve_partitioning() || sort.input().output_partitioning().partition_count() == 1;
+    let is_same = is_by_class && by.options == SortOptions::default() && is_whole && sort.fetch().is_none();
+    is_same.then(|| Arc::new(CountClassesExec::new(counts.clone()).that_returns(Returned::InOrder)) as _)
 }
 
 /// Returns whether a GROUP BY has the classes of the rows below it as its groups.

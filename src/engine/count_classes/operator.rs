@@ -25,7 +25,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use futures::stream::try_unfold;
 
-use super::counted::{Counted, batch_of, counted_of, rows_of, unexpected_form};
+use super::counted::{Counted, Rows, batch_of, counted_of, rows_of, unexpected_form};
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
 use super::{MOST_VALUES, counts_classes};
@@ -34,7 +34,7 @@ use super::{MOST_VALUES, counts_classes};
 #[derive(Debug)]
 pub(super) struct CountClassesExec {
     aggregate: AggregateExec,
-    shows: Shows,
+    returned: Returned,
     /// Those of the aggregate, and the order of the rows.
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -42,7 +42,7 @@ pub(super) struct CountClassesExec {
 
 /// What the half that sees every row of its classes returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shows {
+pub(super) enum Returned {
     /// All rows.
     All,
     /// All rows, in the order of the classes.
@@ -55,27 +55,20 @@ impl CountClassesExec {
     /// Creates the operator in the place of an aggregate that counts the rows of classes.
     pub(super) fn new(aggregate: AggregateExec) -> Self {
         let (properties, metrics) = (Arc::clone(aggregate.properties()), ExecutionPlanMetricsSet::new());
-        Self { aggregate, shows: Shows::All, properties, metrics }
+        Self { aggregate, returned: Returned::All, properties, metrics }
     }
 
     /// Lets the operator return its rows in this way.
-    pub(super) fn that_shows(&self, shows: Shows) -> Self {
+    pub(super) fn that_returns(self, returned: Returned) -> Self {
         let mut properties = self.aggregate.properties().as_ref().clone();
-        if shows == Shows::InOrder {
+        if returned == Returned::InOrder {
             let mut equivalence = properties.eq_properties.clone();
             let name = self.aggregate.schema().field(0).name().clone();
             let class = Arc::new(Column::new(&name, 0));
             equivalence.add_ordering([PhysicalSortExpr::new(class, SortOptions::default())]);
             properties.set_eq_properties(equivalence);
         }
-        Self { shows, properties: Arc::new(properties), ..Self::new(self.aggregate.clone()) }
-    }
-
-    /// Returns the number of values that rows have beside their class, if the operator sees every row of a
-    /// class.
-    pub(super) fn values_of_whole_classes(&self) -> Option<usize> {
-        let is_last = self.aggregate.mode().output_mode() == AggregateOutputMode::Final;
-        is_last.then(|| self.aggregate.group_expr().expr().len().saturating_sub(1))
+        Self { returned, properties: Arc::new(properties), ..self }
     }
 
     /// Returns the operator in the place of the same aggregate over other children. Over a child in the
@@ -85,7 +78,7 @@ impl CountClassesExec {
         if !counts_classes(aggregate) {
             return Ok(plan);
         }
-        Ok(Arc::new(Self::new(aggregate.clone()).that_shows(self.shows)))
+        Ok(Arc::new(Self::new(aggregate.clone()).that_returns(self.returned)))
     }
 }
 
@@ -93,12 +86,12 @@ impl DisplayAs for CountClassesExec {
     fn fmt_as(&self, form: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A tree shows the name above.
         if !matches!(form, DisplayFormatType::TreeRender) {
-            let shows = match self.shows {
-                Shows::All => "",
-                Shows::InOrder => ", in order",
-                Shows::LeastSize => ", of the least size",
+            let returned = match self.returned {
+                Returned::All => "",
+                Returned::InOrder => ", in order",
+                Returned::LeastSize => ", of the least size",
             };
-            write!(f, "CountClassesExec{shows}: ")?;
+            write!(f, "CountClassesExec{returned}: ")?;
         }
         self.aggregate.fmt_as(form, f)
     }
@@ -152,10 +145,15 @@ impl ExecutionPlan for CountClassesExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        match self.aggregate.group_expr().expr().len() {
-            1 => self.execute_of::<0>(partition, &context),
-            2 => self.execute_of::<1>(partition, &context),
-            3 => self.execute_of::<MOST_VALUES>(partition, &context),
+        let are_counted = !self.aggregate.aggr_expr().is_empty();
+        match (self.aggregate.group_expr().expr().len(), are_counted) {
+            (1, true) => self.execute_of::<0, i64>(partition, &context),
+            (2, true) => self.execute_of::<1, i64>(partition, &context),
+            (2, false) => self.execute_of::<1, ()>(partition, &context),
+            (3, true) => self.execute_of::<2, i64>(partition, &context),
+            (3, false) => self.execute_of::<2, ()>(partition, &context),
+            (4, true) => self.execute_of::<MOST_VALUES, i64>(partition, &context),
+            (4, false) => self.execute_of::<MOST_VALUES, ()>(partition, &context),
             _ => Err(unexpected_form()),
         }
     }
@@ -163,7 +161,7 @@ impl ExecutionPlan for CountClassesExec {
 
 impl CountClassesExec {
     /// Executes the operator over rows with so many values.
-    fn execute_of<const VALUES: usize>(
+    fn execute_of<const VALUES: usize, N: Rows>(
         &self,
         partition: usize,
         context: &Arc<TaskContext>,
@@ -172,7 +170,7 @@ impl CountClassesExec {
         let is_last = mode.output_mode() == AggregateOutputMode::Final;
         let input = self.aggregate.input().execute(partition, Arc::clone(context))?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let output = |metrics| Output::<VALUES>::new(self.schema(), metrics, context);
+        let output = |metrics| Output::<VALUES, N>::new(self.schema(), metrics, context);
         let counted = if mode.input_mode() == AggregateInputMode::Raw {
             let columns = self.aggregate.group_expr().expr().iter();
             let columns = columns.map(|(column, _)| Arc::clone(column)).collect();
@@ -192,12 +190,12 @@ impl CountClassesExec {
             context.memory_pool(),
             metrics.elapsed_compute().clone(),
         );
-        let parts = parts.in_order(self.shows == Shows::InOrder);
+        let parts = parts.in_order(self.returned == Returned::InOrder);
         let counted_parts = MetricBuilder::new(&self.metrics).counter("counted_parts", partition);
         let last = Last {
             input: Some(counted),
             parts: Some(parts),
-            shows: self.shows,
+            returned: self.returned,
             counted_parts,
             output: output(metrics),
         };
@@ -206,14 +204,14 @@ impl CountClassesExec {
 }
 
 /// Rows that wait to be returned in batches, from the last to the first.
-struct Output<const VALUES: usize> {
+struct Output<const VALUES: usize, N: Rows> {
     schema: SchemaRef,
-    rows: Vec<Counted<VALUES>>,
+    rows: Vec<Counted<VALUES, N>>,
     batch: usize,
     metrics: BaselineMetrics,
 }
 
-impl<const VALUES: usize> Output<VALUES> {
+impl<const VALUES: usize, N: Rows> Output<VALUES, N> {
     fn new(schema: SchemaRef, metrics: BaselineMetrics, context: &TaskContext) -> Self {
         Self { schema, rows: Vec::new(), batch: context.session_config().batch_size(), metrics }
     }
@@ -234,15 +232,15 @@ impl<const VALUES: usize> Output<VALUES> {
 }
 
 /// The half that sees rows.
-struct First<const VALUES: usize> {
+struct First<const VALUES: usize, N: Rows> {
     input: SendableRecordBatchStream,
     columns: Vec<Arc<dyn PhysicalExpr>>,
-    counts: FirstCounts<VALUES>,
-    output: Output<VALUES>,
+    counts: FirstCounts<VALUES, N>,
+    output: Output<VALUES, N>,
     has_ended: bool,
 }
 
-impl<const VALUES: usize> First<VALUES> {
+impl<const VALUES: usize, N: Rows> First<VALUES, N> {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let _timer = self.output.metrics.elapsed_compute().timer();
         let columns = self.columns.iter().map(|column| column.evaluate(batch)?.into_array(batch.num_rows()));
@@ -287,17 +285,17 @@ async fn let_others_run() {
 }
 
 /// The half that sees every row of its classes.
-struct Last<const VALUES: usize> {
+struct Last<const VALUES: usize, N: Rows> {
     /// `None` when it has ended.
     input: Option<SendableRecordBatchStream>,
     /// `None` when all were counted, or a class of one row was found and nothing else is asked.
-    parts: Option<Parts<VALUES>>,
-    shows: Shows,
+    parts: Option<Parts<VALUES, N>>,
+    returned: Returned,
     counted_parts: Count,
-    output: Output<VALUES>,
+    output: Output<VALUES, N>,
 }
 
-impl<const VALUES: usize> Last<VALUES> {
+impl<const VALUES: usize, N: Rows> Last<VALUES, N> {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(parts) = &mut self.parts else { return self.output.next() };
         if let Some(mut input) = self.input.take() {
@@ -305,9 +303,9 @@ impl<const VALUES: usize> Last<VALUES> {
                 parts.add(counted_of(&batch)?).await?;
             }
         }
-        let is_of_least_size = self.shows == Shows::LeastSize;
-        let has_enough = |rows: &[Counted<VALUES>]| match is_of_least_size {
-            true => matches!(rows, [Counted { rows: 1, .. }]),
+        let is_of_least_size = self.returned == Returned::LeastSize;
+        let has_enough = |rows: &[Counted<VALUES, N>]| match is_of_least_size {
+            true => matches!(rows, [one] if one.rows.number() == Some(1)),
             false => !rows.is_empty(),
         };
         let rows = &mut self.output.rows;
@@ -319,7 +317,7 @@ impl<const VALUES: usize> Last<VALUES> {
             self.counted_parts.add(1);
             rows.extend(classes);
             if is_of_least_size {
-                let least = rows.iter().min_by_key(|counted| counted.rows).copied();
+                let least = rows.iter().min_by_key(|counted| counted.rows.number()).copied();
                 rows.clear();
                 rows.extend(least);
                 let_others_run().await;

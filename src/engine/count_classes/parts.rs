@@ -20,7 +20,7 @@ use datafusion::physical_plan::SpillManager;
 use datafusion::physical_plan::metrics::Time;
 use futures::StreamExt;
 
-use super::counted::{Counted, batch_of, counted_of};
+use super::counted::{Counted, Rows, batch_of, counted_of};
 use super::dealing::{ClassRange, Dealing, PARTS};
 use super::distinct::Distinct;
 
@@ -43,14 +43,19 @@ const MERGED: usize = 16;
 const FIRST_ADD_UP: usize = 1 << 14;
 
 /// Rows of one part, in chunks, because a vector that grows is copied.
-#[derive(Default)]
-struct Part<const VALUES: usize> {
-    full: Vec<Vec<Counted<VALUES>>>,
-    last: Vec<Counted<VALUES>>,
+struct Part<const VALUES: usize, N: Rows> {
+    full: Vec<Vec<Counted<VALUES, N>>>,
+    last: Vec<Counted<VALUES, N>>,
 }
 
-impl<const VALUES: usize> Part<VALUES> {
-    fn push(&mut self, counted: Counted<VALUES>) {
+impl<const VALUES: usize, N: Rows> Default for Part<VALUES, N> {
+    fn default() -> Self {
+        Self { full: Vec::new(), last: Vec::new() }
+    }
+}
+
+impl<const VALUES: usize, N: Rows> Part<VALUES, N> {
+    fn push(&mut self, counted: Counted<VALUES, N>) {
         if self.last.len() == CHUNK {
             self.full.push(std::mem::replace(&mut self.last, Vec::with_capacity(CHUNK)));
         }
@@ -61,19 +66,19 @@ impl<const VALUES: usize> Part<VALUES> {
         self.full.len() * CHUNK + self.last.len()
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Counted<VALUES>> {
+    fn iter(&self) -> impl Iterator<Item = &Counted<VALUES, N>> {
         self.full.iter().chain([&self.last]).flatten()
     }
 
     /// Returns the rows, and frees each chunk behind its rows.
-    fn into_rows(self) -> impl Iterator<Item = Counted<VALUES>> {
+    fn into_rows(self) -> impl Iterator<Item = Counted<VALUES, N>> {
         self.full.into_iter().chain([self.last]).flatten()
     }
 }
 
 /// Returns the bytes that are needed to count the rows of a part.
-fn bytes_to_count<const VALUES: usize>(rows: usize) -> usize {
-    4 * rows * size_of::<Counted<VALUES>>()
+fn bytes_to_count<const VALUES: usize, N: Rows>(rows: usize) -> usize {
+    4 * rows * size_of::<Counted<VALUES, N>>()
 }
 
 /// A file of parts, one batch for each.
@@ -86,15 +91,15 @@ struct Spilled {
 }
 
 /// The parts; see the [module](self).
-pub(super) struct Parts<const VALUES: usize> {
+pub(super) struct Parts<const VALUES: usize, N: Rows> {
     dealing: Dealing,
-    parts: Vec<Part<VALUES>>,
+    parts: Vec<Part<VALUES, N>>,
     /// The rows of all parts in memory, and the number of them above which they are added up.
     held: usize,
     add_up_above: usize,
     /// The part that is counted next.
     next: usize,
-    distinct: Distinct<VALUES>,
+    distinct: Distinct<VALUES, N>,
     /// Whether the rows of a part are sorted.
     in_order: bool,
     memory: MemoryReservation,
@@ -112,7 +117,7 @@ pub(super) struct Parts<const VALUES: usize> {
     elapsed: Time,
 }
 
-impl<const VALUES: usize> Parts<VALUES> {
+impl<const VALUES: usize, N: Rows> Parts<VALUES, N> {
     /// Creates parts without rows.
     pub(super) fn new(spills: SpillManager, pool: &Arc<dyn MemoryPool>, elapsed: Time) -> Self {
         let consumer = MemoryConsumer::new(FILE).with_can_spill(true);
@@ -146,7 +151,7 @@ impl<const VALUES: usize> Parts<VALUES> {
     ///
     /// # Errors
     /// Those of a spill.
-    pub(super) async fn add(&mut self, rows: impl Iterator<Item = Counted<VALUES>>) -> Result<()> {
+    pub(super) async fn add(&mut self, rows: impl Iterator<Item = Counted<VALUES, N>>) -> Result<()> {
         let elapsed = self.elapsed.clone();
         let mut timer = elapsed.timer();
         for counted in rows {
@@ -174,8 +179,8 @@ impl<const VALUES: usize> Parts<VALUES> {
     /// Returns an upper bound of the bytes that are held, and that adding a part up takes.
     fn bytes(&self) -> usize {
         let largest = self.parts.iter().map(Part::len).max().unwrap_or_default();
-        let held = (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted<VALUES>>();
-        held + bytes_to_count::<VALUES>(largest)
+        let held = (self.held + self.held.min(PARTS * CHUNK)) * size_of::<Counted<VALUES, N>>();
+        held + bytes_to_count::<VALUES, N>(largest)
     }
 
     /// Leaves one row of each kind, if the largest part shows that this halves what is held.
@@ -226,7 +231,7 @@ impl<const VALUES: usize> Parts<VALUES> {
         while let Some(kept) = self.files.len().checked_sub(MERGED) {
             let [first, .., last] = &self.files[kept..] else { return Ok(()) };
             let (rows, merges) = (self.files[kept..].iter().map(|file| file.largest).sum(), last.merges + 1);
-            let needed = bytes_to_count::<VALUES>(rows);
+            let needed = bytes_to_count::<VALUES, N>(rows);
             if first.merges != last.merges || self.memory.try_resize(needed).is_err() {
                 return Ok(());
             }
@@ -259,7 +264,7 @@ impl<const VALUES: usize> Parts<VALUES> {
     ///
     /// # Errors
     /// When there is hardly any memory, or a spill file cannot be written or read.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Counted<VALUES>>>> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Counted<VALUES, N>>>> {
         if let Some(parts) = &mut self.of_part {
             match Box::pin(parts.next()).await? {
                 None => self.of_part = None,
@@ -315,7 +320,11 @@ impl<const VALUES: usize> Parts<VALUES> {
 
     /// Deals rows of the part that is counted next to parts of its own. `range` has the classes of those
     /// that were not in a file.
-    async fn deal(&mut self, rows: impl Iterator<Item = Counted<VALUES>>, range: ClassRange) -> Result<()> {
+    async fn deal(
+        &mut self,
+        rows: impl Iterator<Item = Counted<VALUES, N>>,
+        range: ClassRange,
+    ) -> Result<()> {
         let parts = match &mut self.of_part {
             Some(parts) => parts,
             none => {
@@ -334,7 +343,7 @@ impl<const VALUES: usize> Parts<VALUES> {
     /// # Errors
     /// When there is not, and parts were dealt to parts as often as that can help.
     fn has_room(&mut self, rows: usize) -> Result<bool> {
-        let needed = bytes_to_count::<VALUES>(rows);
+        let needed = bytes_to_count::<VALUES, N>(rows);
         if self.held > 0 && self.memory.try_resize(self.bytes() + needed).is_ok() {
             return Ok(true);
         }

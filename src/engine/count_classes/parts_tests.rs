@@ -11,19 +11,28 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics, 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::counted::Counted;
+use super::counted::{Counted, NULL};
 use super::first_counts::FirstCounts;
 use super::parts::Parts;
 use super::*;
 
-fn random_counted(rows: usize, classes: u64, random: &mut ChaCha8Rng) -> Vec<Counted> {
-    let class = |number: u64| [number.wrapping_mul(0x9E37_79B9_7F4A_7C15), number];
-    (0..rows).map(|_| Counted { class: class(random.next_u64() % classes), rows: 1 }).collect()
+/// Returns different keys, spread over 122 bits, for different numbers.
+fn class(number: u64) -> [u64; 2] {
+    [number, number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 6]
 }
 
-fn summed(counted: impl IntoIterator<Item = Counted>) -> HashMap<[u64; 2], i64> {
+fn random_counted(rows: usize, classes: u64, random: &mut ChaCha8Rng) -> Vec<Counted<0, i64>> {
+    let class = |number: u64| Counted { class: class(number), values: [], rows: 1 };
+    (0..rows).map(|_| class(random.next_u64() % classes)).collect()
+}
+
+type Sums<const VALUES: usize> = HashMap<([u64; 2], [[u64; 2]; VALUES]), i64>;
+
+fn summed<const VALUES: usize>(counted: impl IntoIterator<Item = Counted<VALUES, i64>>) -> Sums<VALUES> {
     let mut sums = HashMap::new();
-    counted.into_iter().for_each(|counted| *sums.entry(counted.class).or_default() += counted.rows);
+    for Counted { class, values, rows } in counted {
+        *sums.entry((class, values)).or_default() += rows;
+    }
     sums
 }
 
@@ -70,16 +79,22 @@ fn rows_of_a_class_that_lie_side_by_side_are_counted_in_the_small_table() {
 }
 
 /// Creates parts with memory from `pool`, their metrics and the folder of their files.
-fn parts(pool: &Arc<dyn MemoryPool>) -> (Parts, SpillMetrics, tempfile::TempDir) {
+fn parts<const VALUES: usize>(
+    pool: &Arc<dyn MemoryPool>,
+) -> (Parts<VALUES, i64>, SpillMetrics, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let disk = DiskManagerMode::Directories(vec![folder.path().to_owned()]);
     let disk = DiskManagerBuilder::default().with_mode(disk);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(pool)).with_disk_manager_builder(disk);
     let runtime = runtime.build_arc().unwrap();
     let context = TaskContext::default().with_runtime(runtime);
-    let schema = [("class", KEY), ("rows", DataType::Int64)].map(|(name, of)| Field::new(name, of, true));
+    let values = (0..VALUES).map(|at| Field::new(format!("value_{at}"), DataType::Int64, true));
+    let schema: Vec<Field> = std::iter::once(Field::new("class", KEY, true))
+        .chain(values)
+        .chain([Field::new("rows", DataType::Int64, true)])
+        .collect();
     let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-    let schema = Arc::new(Schema::new(schema.to_vec()));
+    let schema = Arc::new(Schema::new(schema));
     let spills = SpillManager::new(context.runtime_env(), metrics.clone(), schema);
     (Parts::new(spills, pool, Time::new()), metrics, folder)
 }
@@ -90,7 +105,7 @@ fn files_below(folder: &Path) -> usize {
     entries.map(|entry| if entry.is_dir() { files_below(&entry) } else { 1 }).sum()
 }
 
-async fn all_of(mut parts: Parts) -> Vec<Counted> {
+async fn all_of<const VALUES: usize>(mut parts: Parts<VALUES, i64>) -> Vec<Counted<VALUES, i64>> {
     let mut counted = Vec::new();
     while let Some(classes) = parts.next().await.unwrap() {
         counted.extend(classes);
@@ -106,7 +121,7 @@ async fn parts_hold_few_rows_of_a_class() {
     let (mut expected, mut most) = (HashMap::new(), 0);
     for _ in 0..300 {
         let counted = random_counted(10_000, 100_000, &mut random);
-        counted.iter().for_each(|counted| *expected.entry(counted.class).or_insert(0) += 1);
+        counted.iter().for_each(|counted| *expected.entry((counted.class, [])).or_insert(0) += 1);
         parts.add(counted.into_iter()).await.unwrap();
         most = most.max(pool.reserved());
     }
@@ -122,7 +137,7 @@ async fn parts_hold_few_rows_of_a_class() {
 #[tokio::test]
 async fn spilled_parts_are_counted_together() {
     let mut random = ChaCha8Rng::seed_from_u64(6);
-    let null = Counted { class: [0, 1 << 63], rows: 1 };
+    let null: Counted<0, i64> = Counted { class: NULL, values: [], rows: 1 };
     for (bytes, classes) in [(10_000, 300), (100_000, 3000)] {
         let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(bytes));
         let (mut parts, spills, _folder) = parts(&pool);
@@ -171,7 +186,8 @@ fn hashes_of_values_with_a_pattern_are_spread() {
     let patterns: [fn(u64) -> [u64; 2]; 5] =
         [|n| [n, 0], |n| [0, n], |n| [n, n], |n| [n << 32, n], |n| [n.wrapping_neg(), n >> 63]];
     for pattern in patterns {
-        let hashes: Vec<u64> = (1..=4096).map(|n| Counted { class: pattern(n), rows: 1 }.hash()).collect();
+        let hashes: Vec<u64> =
+            (1..=4096).map(|n| Counted { class: pattern(n), values: [], rows: 1i64 }.hash()).collect();
         let distinct =
             |bits: fn(u64) -> u64| hashes.iter().map(|hash| bits(*hash)).collect::<HashSet<_>>().len();
         assert_eq!(distinct(|hash| hash), 4096);
@@ -222,4 +238,60 @@ async fn parts_that_fit_nowhere_are_refused() {
         }
     };
     assert!(is_refused);
+}
+
+/// Returns the rows that parts return in order, of which each next one has the same class or a greater one.
+async fn in_order(mut parts: Parts<1, i64>) -> Vec<Counted<1, i64>> {
+    let (mut counted, mut returned): (Vec<Counted<1, i64>>, usize) = (Vec::new(), 0);
+    while let Some(mut rows) = parts.next().await.unwrap() {
+        returned = returned.max(rows.len());
+        rows.reverse();
+        counted.extend(rows);
+    }
+    assert!(counted.is_sorted_by_key(Counted::class));
+    // A part with more rows is dealt to parts of its own.
+    assert!(returned <= 1 << 18, "{returned}");
+    counted
+}
+
+/// Classes with very many values, beside many small ones, are dealt to parts until they fit.
+#[tokio::test]
+async fn values_of_large_and_small_classes_are_returned_in_order() {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let keys: [fn(u64) -> [u64; 2]; 3] = [
+        class,
+        // A user's column can have the name of a class key, and any values: here small numbers around zero
+        // and NULL.
+        |number| {
+            if number == 5 { NULL } else { [number.wrapping_sub(3), if number < 3 { u64::MAX } else { 0 }] }
+        },
+        // Greater than any key.
+        |number| [number << 1, (1 << 62) + (number % 2)],
+    ];
+    for (bytes, batches) in [(usize::MAX, 80), (1_000_000, 10), (100_000, 4)] {
+        for (classes, at) in [(1, 0), (3, 0), (3, 1), (3, 2), (40_000, 0), (40_000, 1), (40_000, 2)] {
+            let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(bytes));
+            let (parts, spills, folder) = parts::<1>(&pool);
+            let (mut parts, mut added) = (parts.in_order(true), Vec::new());
+            for _ in 0..batches {
+                let mut row = || {
+                    let of = random.next_u64();
+                    // Half of all rows are of one class.
+                    let number = if of % 2 == 0 { 0 } else { of / 2 % classes };
+                    let value = random.next_u64() % 600_000;
+                    let values = [if value == 0 { NULL } else { [value, 0] }];
+                    Counted { class: keys[at](number), values, rows: 1 }
+                };
+                let counted: Vec<_> = (0..10_000).map(|_| row()).collect();
+                parts.add(counted.iter().copied()).await.unwrap();
+                added.extend(counted);
+            }
+            let expected = summed(added);
+            let counted = in_order(parts).await;
+            assert_eq!(spills.spill_file_count.value() > 0, bytes < usize::MAX);
+            assert_eq!(counted.len(), expected.len(), "{bytes} {classes} {at}");
+            assert_eq!(summed(counted), expected, "{bytes} {classes} {at}");
+            assert_eq!((pool.reserved(), files_below(folder.path())), (0, 0));
+        }
+    }
 }
